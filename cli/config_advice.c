@@ -155,7 +155,9 @@ static const struct {
     {limits_to_nothing, "per_process_memory_fraction of 0 rejects every allocation", NULL},
     {rounds_without_split_limit,
      "max_non_split_rounding_mb has no effect without max_split_size_mb", NULL},
-    {splits_expandable_anyway, "max_split_size_mb has no effect on blocks of expandable segments",
+    {splits_expandable_anyway,
+     "max_split_size_mb does not stop expandable segments from being split; it only keeps smaller "
+     "requests out of their free blocks of that size",
      NULL},
     {has_odd_pages,
      "expandable_segments needs an even large_segment_size_mb: GPUs map multiples of 2 MiB "

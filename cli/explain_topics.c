@@ -143,12 +143,12 @@
     "--where EXPR selects the blocks for which the expression is true, in every\n"                 \
     "report that has the option:\n"                                                                \
     "\n"                                                                                           \
-    "  --where 'size >= 64MiB && (frame ~ \"attention\" || life > 2s)'\n"                          \
+    "  --where 'size >= 64MiB && (frame ~ \"attention\" || lifetime > 2s)'\n"                      \
     "\n"                                                                                           \
     "Combine comparisons with && (binds tighter), ||, ! and parentheses.\n"                        \
     "\n"                                                                                           \
     "  size                   requested bytes: 512, 64MiB, 1.5GB\n"                                \
-    "  life (or age)          from the allocation to the free, as far as recorded:\n"              \
+    "  lifetime (or age)      from the allocation to the free, as far as recorded:\n"              \
     "                         events (100), or a time (2s, 300ms, 5us, 1.5min, 1h)\n"              \
     "  start, end             of the lifetime: an event, or a time since the first\n"              \
     "  address, segment       addresses, such as 0x7f0000000000\n"                                 \

@@ -31,9 +31,9 @@ const struct cli_opt cli_info_opts[] = {
 
 const struct cli_opt cli_churn_opts[] = {
     CLI_SELECT_OPTS(struct cli_trace_values),
-    {.name = "max-life",
+    {.name = "max-lifetime",
      .kind = CLI_OPT_NUMBER,
-     .at = offsetof(struct cli_trace_values, max_life),
+     .at = offsetof(struct cli_trace_values, max_lifetime),
      .value = "N",
      .help = "longest lifetime to count, in events (default: 64)"},
     ROWS_OPT,
@@ -187,7 +187,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.device_total = values->device_total;
     run.options.would_fit = would_fit;
     run.options.order = (enum tarn_top_order)values->order;
-    run.options.life_max = values->max_life;
+    run.options.lifetime_max = values->max_lifetime;
     run.options.parts = values->steps;
     run.options.units = cli_units();
     run.options.tree = values->tree;

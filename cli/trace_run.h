@@ -21,7 +21,7 @@
         .help = "print JSON, for programs"                                                         \
     }
 
-/* `type` has a member `form`. */
+/* `type` has a member `format`. */
 #define CLI_FORM_OPTS(type)                                                                        \
     {.name = "jsonl",                                                                              \
      .kind = CLI_OPT_FLAG,                                                                         \
@@ -70,7 +70,7 @@ struct cli_trace_values {
     int order; /* enum tarn_top_order */
     bool tree;
     double min_share;
-    uint64_t max_life;
+    uint64_t max_lifetime;
     uint64_t steps;
     const char *suppressions;
     bool fail;

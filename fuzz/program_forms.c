@@ -7,7 +7,7 @@
 #define SELECTION                                                                                  \
     "--device 0", "--device 1", "--stream 1", "--pool private", "--pool 0,1", "--min-size 1KiB",   \
         "--max-size 1GiB", "--match forward", "--annotation step", "--where size>=513",            \
-        "--where life>3||frame~torch", "--where freed&&start<100", "--events 1..20",               \
+        "--where lifetime>3||frame~torch", "--where freed&&start<100", "--events 1..20",           \
         "--events ..3", "--time 0..0.001", "--step 1..2", "--at event:3", "--at end",              \
         "--at start", "--at reserved-peak", "--at oom", "--at time:0.0001", "--frames python",     \
         "--frames cpp", "--hide torch", "--depth 1", "--by frame", "--by function", "--by file",   \
@@ -28,7 +28,7 @@ static const char *const none[] = {NULL};
 static const char *const report[] = {SELECTION, ROWS, NULL};
 static const char *const tree[] = {SELECTION, ROWS, "--tree", "--min-share 10", NULL};
 static const char *const top[] = {SELECTION, ROWS, "--sort end", "--sort count", "--tree", NULL};
-static const char *const churn[] = {SELECTION, ROWS, "--max-life 3", NULL};
+static const char *const churn[] = {SELECTION, ROWS, "--max-lifetime 3", NULL};
 static const char *const leaks[] = {SELECTION, ROWS, "--steps 2", "--fail", NULL};
 static const char *const oom[] = {SELECTION, ROWS, "--device-total 80GiB", NULL};
 static const char *const diff[] = {

@@ -49,6 +49,8 @@ BEGIN {
     private["carve"] = private["carved"] = "rebuild the layout"
     private["scene"] = private["scenes"] = "analysis"
     private["calm"] = "fast path"
+    private["life"] = "lifetime"
+    private["shelf"] = "freed addresses"
 
     split("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal" \
           " stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string" \

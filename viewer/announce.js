@@ -33,8 +33,8 @@ function describeCursor(app) {
   const words =
     `${placeName(source, entry)}: ${sizeText(curve.requested(entry))} ` +
     `allocated, ${sizeText(curve.reserved(entry))} reserved`;
-  return state.life >= 0
-    ? `${words}. Block of ${sizeText(source.size(state.life))} chosen`
+  return state.lifetime >= 0
+    ? `${words}. Block of ${sizeText(source.size(state.lifetime))} chosen`
     : words;
 }
 

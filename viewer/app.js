@@ -182,7 +182,7 @@ class App {
     }
     if (
       state.cursor !== before.cursor ||
-      state.life !== before.life ||
+      state.lifetime !== before.lifetime ||
       state.view !== before.view
     )
       this.say();
@@ -199,7 +199,7 @@ class App {
       this.state.to = this.source.count;
       this.state.cursor = this.curve.peak.entry;
       this.state.mark = -2;
-      this.state.life = -1;
+      this.state.lifetime = -1;
       searchFor(this, this.state.query);
       this.group();
       clampState(this.state, this.source);
@@ -284,7 +284,7 @@ class App {
       state.view,
       state.cursor,
       state.mark,
-      state.life,
+      state.lifetime,
       state.group,
     ];
   }
@@ -369,7 +369,7 @@ async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', wantsDark.matches);
   const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.form !== 3 || !Array.isArray(head.sources))
+  if (head.format !== 3 || !Array.isArray(head.sources))
     throw new BadPage('it is of another version of the viewer');
   byId('title').textContent = shownText(head.title, 200);
   if (head.sources.length === 0) {

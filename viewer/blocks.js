@@ -8,7 +8,7 @@
 // before is shown stretched, over the one of the whole recording where that does not reach.
 import { Axis } from './axis.js';
 import { countText, sizeText, sizeTicks, tickText, timeText } from './format.js';
-import { livesAt, roundedSize } from './layout.js';
+import { lifetimesAt, roundedSize } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { Pixels, Raster, addShares } from './pixels.js';
 import {
@@ -33,11 +33,11 @@ export class Extents {
   /** @param {import('./trace.js').Source} source */
   constructor(source) {
     const ranges = source.spans.map((span) => [span.address, span.address + span.size]);
-    for (let life = 0; life < source.lives; life++) {
+    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
       if (ranges.length > 0 && source.spans.length > 0) break;
       ranges.push([
-        source.lifeAddress[life],
-        source.lifeAddress[life] + roundedSize(source.size(life)),
+        source.lifetimeAddress[lifetime],
+        source.lifetimeAddress[lifetime] + roundedSize(source.size(lifetime)),
       ]);
     }
     ranges.sort((a, b) => a[0] - b[0]);
@@ -105,14 +105,21 @@ function* paintByAddress(app, axis, raster, ground, scale) {
   for (let chunk = next(0); chunk < index.chunks; chunk = next(chunk + 1)) {
     const before = raster.cost;
     const last = index.end(chunk);
-    for (let life = index.first(chunk); life < last; life++) {
-      const start = source.lifeStart[life] === NEVER ? 0 : source.lifeStart[life];
-      const end = source.lifeEnd[life] === NEVER ? source.count : source.lifeEnd[life];
+    for (let lifetime = index.first(chunk); lifetime < last; lifetime++) {
+      const start = source.lifetimeStart[lifetime] === NEVER ? 0 : source.lifetimeStart[lifetime];
+      const end =
+        source.lifetimeEnd[lifetime] === NEVER ? source.count : source.lifetimeEnd[lifetime];
       if (end <= axis.from || start >= axis.to) continue;
-      const address = source.lifeAddress[life];
-      const top = extents.height(address + roundedSize(source.lifeSize[life]));
+      const address = source.lifetimeAddress[lifetime];
+      const top = extents.height(address + roundedSize(source.lifetimeSize[lifetime]));
       const foot = extents.height(address);
-      raster.add(axis.pixel(start), y(top), axis.pixel(end), y(foot), grouping.groupOfLife[life]);
+      raster.add(
+        axis.pixel(start),
+        y(top),
+        axis.pixel(end),
+        y(foot),
+        grouping.groupOfLifetime[lifetime],
+      );
     }
     yield raster.cost - before + LIFE_COST * (last - index.first(chunk));
   }
@@ -127,7 +134,9 @@ export function pileAt(source, entry) {
   const list = [];
   source
     .index()
-    .eachAt(source, entry, (life) => (source.lifeStart[life] === NEVER ? old : list).push(life));
+    .eachAt(source, entry, (lifetime) =>
+      (source.lifetimeStart[lifetime] === NEVER ? old : list).push(lifetime),
+    );
   return old.concat(list);
 }
 
@@ -151,16 +160,17 @@ function* paintPile(app, axis, raster, scale) {
     at = Math.max(at - 1, entry);
     let ground = 0;
     let kept = 0;
-    for (const life of list) {
-      if (source.lifeEnd[life] !== NEVER && source.lifeEnd[life] <= entry) continue;
-      list[kept++] = life;
-      const size = source.size(life);
+    for (const lifetime of list) {
+      if (source.lifetimeEnd[lifetime] !== NEVER && source.lifetimeEnd[lifetime] <= entry)
+        continue;
+      list[kept++] = lifetime;
+      const size = source.size(lifetime);
       raster.add(
         i,
         raster.height - (ground + size - scale.low) * times,
         i + 1,
         raster.height - (ground - scale.low) * times,
-        grouping.group(life),
+        grouping.group(lifetime),
       );
       ground += size;
     }
@@ -261,7 +271,7 @@ function* paintPicture(app, width, height) {
   );
   ground.fill(0);
   yield wide * high;
-  if (source.count > 0 || source.lives > 0)
+  if (source.count > 0 || source.lifetimes > 0)
     yield* isPile
       ? paintPile(app, axis, raster, scale)
       : paintByAddress(app, axis, raster, ground, scale);
@@ -413,13 +423,17 @@ export function drawBlocks(app, canvas, width, height) {
  * @param {(at: number) => number} y */
 function drawSelected(app, context, box, y) {
   const { source, state, extents, theme } = app;
-  if (state.life < 0 || state.mode === 'pile') return;
-  const start = source.lifeStart[state.life] === NEVER ? 0 : source.lifeStart[state.life];
-  const end = source.lifeEnd[state.life] === NEVER ? source.count : source.lifeEnd[state.life];
-  const address = source.lifeAddress[state.life];
+  if (state.lifetime < 0 || state.mode === 'pile') return;
+  const start =
+    source.lifetimeStart[state.lifetime] === NEVER ? 0 : source.lifetimeStart[state.lifetime];
+  const end =
+    source.lifetimeEnd[state.lifetime] === NEVER
+      ? source.count
+      : source.lifetimeEnd[state.lifetime];
+  const address = source.lifetimeAddress[state.lifetime];
   const x0 = box.left + box.axis.pixel(start);
   const x1 = box.left + box.axis.pixel(end);
-  const y0 = y(extents.height(address + roundedSize(source.size(state.life))));
+  const y0 = y(extents.height(address + roundedSize(source.size(state.lifetime))));
   const y1 = y(extents.height(address));
   context.strokeStyle = theme.text;
   context.lineWidth = 2;
@@ -463,7 +477,7 @@ export function hitBlocks(app, px, py) {
   if (!picture || !picture.scale || px < picture.box.left || px > picture.box.right) return null;
   const { box, scale } = picture;
   if (py < box.top) return hitLanes(app, box, px, py);
-  if (py > box.bottom || source.count + source.lives === 0) return null;
+  if (py > box.bottom || source.count + source.lifetimes === 0) return null;
   const height =
     scale.low + ((box.bottom - py) / (box.bottom - box.top)) * (scale.high - scale.low);
   let entry = box.axis.entry(px - box.left);
@@ -475,19 +489,20 @@ export function hitBlocks(app, px, py) {
         ? curve.most(entry, Math.max(entry + 1, Math.min(next, source.count))).entry
         : -1;
     let ground = 0;
-    for (const life of pileAt(source, entry)) {
-      if (height >= ground && height < ground + source.size(life)) found = life;
-      ground += source.size(life);
+    for (const lifetime of pileAt(source, entry)) {
+      if (height >= ground && height < ground + source.size(lifetime)) found = lifetime;
+      ground += source.size(lifetime);
     }
   } else {
     const address = extents.address(height);
-    for (const life of livesAt(source, entry)) {
-      const from = source.lifeAddress[life];
-      if (address >= from && address < from + roundedSize(source.size(life))) found = life;
+    for (const lifetime of lifetimesAt(source, entry)) {
+      const from = source.lifetimeAddress[lifetime];
+      if (address >= from && address < from + roundedSize(source.size(lifetime)))
+        found = lifetime;
     }
   }
   const lines = [[placeName(source, entry), '']];
-  if (found >= 0) lines.push(...lifeLines(app, found));
+  if (found >= 0) lines.push(...lifetimeLines(app, found));
   else if (state.mode !== 'pile') {
     const address = extents.address(height);
     const span = source.spans.find(
@@ -496,18 +511,18 @@ export function hitBlocks(app, px, py) {
     );
     lines.push([span ? 'reserved, not allocated' : 'not reserved', source.hex(address)]);
   }
-  return { entry, group: found >= 0 ? app.grouping.group(found) : -1, life: found, lines };
+  return { entry, group: found >= 0 ? app.grouping.group(found) : -1, lifetime: found, lines };
 }
 
-/** A block in few words. @param {any} app @param {number} life */
-export function lifeLines(app, life) {
+/** A block in few words. @param {any} app @param {number} lifetime */
+export function lifetimeLines(app, lifetime) {
   const { source } = app;
-  const start = source.lifeStart[life];
-  const end = source.lifeEnd[life];
+  const start = source.lifetimeStart[lifetime];
+  const end = source.lifetimeEnd[lifetime];
   const lines = [
-    [source.names.stackText(source.lifeStack[life]), ''],
-    ['requested', sizeText(source.size(life))],
-    ['address', source.hex(source.lifeAddress[life])],
+    [source.names.stackText(source.lifetimeStack[lifetime]), ''],
+    ['requested', sizeText(source.size(lifetime))],
+    ['address', source.hex(source.lifetimeAddress[lifetime])],
   ];
   if (start === NEVER) lines.push(['from before the recording', '']);
   else if (end === NEVER) lines.push(['still allocated at the end', '']);

@@ -41,7 +41,7 @@ export class Curve {
 
   fillBase() {
     const { source, before } = this;
-    const { kind, ref, lifeSize } = source;
+    const { kind, ref, lifetimeSize } = source;
     const level = this.levels[0];
     let now = source.info.requested;
     for (let bucket = 0; bucket < before.length; bucket++) {
@@ -52,8 +52,8 @@ export class Curve {
       let at = first;
       before[bucket] = now;
       for (let entry = first; entry < end; entry++) {
-        if (kind[entry] === KIND.ALLOC) now += lifeSize[ref[entry]];
-        else if (kind[entry] === KIND.FREE_COMPLETED) now -= lifeSize[ref[entry]];
+        if (kind[entry] === KIND.ALLOC) now += lifetimeSize[ref[entry]];
+        else if (kind[entry] === KIND.FREE_COMPLETED) now -= lifetimeSize[ref[entry]];
         else if (kind[entry] === KIND.ALLOC_AGAIN) now += source.delta(entry);
         if (now > most) {
           most = now;
@@ -187,7 +187,7 @@ export class Curve {
   scan(walk, first, end, found) {
     if (first >= end) return;
     const { source } = this;
-    const { kind, ref, lifeSize } = source;
+    const { kind, ref, lifetimeSize } = source;
     const start = first - (first % BASE);
     let { at, now } = walk;
     if (at < start || at > first + BASE) {
@@ -198,8 +198,8 @@ export class Curve {
     let { value, entry, least } = found;
     for (; at < end; at++) {
       const what = kind[at];
-      if (what === KIND.ALLOC) now += lifeSize[ref[at]];
-      else if (what === KIND.FREE_COMPLETED) now -= lifeSize[ref[at]];
+      if (what === KIND.ALLOC) now += lifetimeSize[ref[at]];
+      else if (what === KIND.FREE_COMPLETED) now -= lifetimeSize[ref[at]];
       else if (what === KIND.ALLOC_AGAIN) now += source.delta(at);
       if (at < first) continue;
       if (now > value) {

@@ -16,8 +16,8 @@ export function placeName(source, entry) {
 export function entryDetail(source, entry) {
   const kind = source.kind[entry];
   if (kind <= KIND.FREE_COMPLETED || kind === KIND.ALLOC_AGAIN) {
-    const life = source.ref[entry];
-    return `${sizeText(source.size(life))} at ${source.hex(source.lifeAddress[life])}`;
+    const lifetime = source.ref[entry];
+    return `${sizeText(source.size(lifetime))} at ${source.hex(source.lifetimeAddress[lifetime])}`;
   }
   const event = source.events[source.ref[entry]];
   return event.size > 0 ? sizeText(event.size) : '';
@@ -32,7 +32,7 @@ export function eventLines(source, event) {
     [placeName(source, event.entry), ''],
   ];
   if (metadata) lines.push([shownText(metadata, 200), '']);
-  if (event.life >= 0) lines.push(['of the block of', sizeText(source.size(event.life))]);
+  if (event.lifetime >= 0) lines.push(['of the block of', sizeText(source.size(event.lifetime))]);
   if (event.size > 0)
     lines.push([event.kind === KIND.OOM ? 'requested' : 'size', sizeText(event.size)]);
   if (event.kind === KIND.OOM) lines.push(['free on the device', sizeText(event.free)]);

@@ -2,8 +2,8 @@
 // The panel at the side: the legend with its figures at the cursor, a range, and the card of the
 // chosen block.
 import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
-import { livesAt, roundedSize } from './layout.js';
-import { chooseGroup, chooseLife, chooseLikeThis, moveCursor } from './navigation.js';
+import { lifetimesAt, roundedSize } from './layout.js';
+import { chooseGroup, chooseLifetime, chooseLikeThis, moveCursor } from './navigation.js';
 import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
 import { cursorText, entryDetail } from './describe.js';
@@ -91,14 +91,14 @@ function rangePart(app) {
   let bytes = 0;
   let kept = 0;
   let keptBytes = 0;
-  for (let life = 0; life < source.lives; life++) {
-    const start = source.lifeStart[life];
+  for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+    const start = source.lifetimeStart[lifetime];
     if (start === NEVER || start <= from || start > to) continue;
     allocs++;
-    bytes += source.size(life);
-    if (source.isLive(life, to)) {
+    bytes += source.size(lifetime);
+    if (source.isLive(lifetime, to)) {
       kept++;
-      keptBytes += source.size(life);
+      keptBytes += source.size(lifetime);
     }
   }
   const took = source.hasTime ? timeText(source.timeAt(to) - source.timeAt(from)) : '';
@@ -177,32 +177,32 @@ function stackList(app, stack) {
 /**
  * Blocks of the same stack and size, and what lies beside it.
  * @param {any} app
- * @param {number} life
+ * @param {number} lifetime
  */
-function relatives(app, life) {
+function relatives(app, lifetime) {
   const { source } = app;
-  const stack = source.lifeStack[life];
+  const stack = source.lifetimeStack[lifetime];
   const entry = app.entryAtCursor();
   let siblings = 0;
   let siblingBytes = 0;
   let live = 0;
-  for (let other = 0; other < source.lives; other++) {
-    if (source.lifeStack[other] !== stack || stack === 0) continue;
+  for (let other = 0; other < source.lifetimes; other++) {
+    if (source.lifetimeStack[other] !== stack || stack === 0) continue;
     siblings++;
     siblingBytes += source.size(other);
     if (source.isLive(other, entry)) live++;
   }
-  const start = source.lifeStart[life] === NEVER ? -1 : source.lifeStart[life];
-  const around = livesAt(source, source.isLive(life, entry) ? entry : start);
-  const at = around.indexOf(life);
+  const start = source.lifetimeStart[lifetime] === NEVER ? -1 : source.lifetimeStart[lifetime];
+  const around = lifetimesAt(source, source.isLive(lifetime, entry) ? entry : start);
+  const at = around.indexOf(lifetime);
   const neighbour = (/** @type {number} */ other, /** @type {string} */ word) =>
     other === undefined
       ? null
       : element(
           'button',
-          { class: 'link', onclick: () => chooseLife(app, other) },
+          { class: 'link', onclick: () => chooseLifetime(app, other) },
           `${word}: ${sizeText(source.size(other))}, ` +
-            `${source.names.stackText(source.lifeStack[other])}`,
+            `${source.names.stackText(source.lifetimeStack[other])}`,
         );
   return element(
     'div',
@@ -215,7 +215,7 @@ function relatives(app, life) {
             `came from this stack, ${countText(live)} allocated at the cursor. `,
           element(
             'button',
-            { class: 'link', onclick: () => chooseLikeThis(app, life) },
+            { class: 'link', onclick: () => chooseLikeThis(app, lifetime) },
             'Show all like this',
           ),
         )
@@ -230,23 +230,23 @@ function relatives(app, life) {
 }
 
 /** @param {any} app */
-function lifePart(app) {
+function lifetimePart(app) {
   const { source, state } = app;
-  const life = state.life;
-  if (!(life >= 0 && life < source.lives)) return null;
-  const size = source.size(life);
-  const start = source.lifeStart[life];
-  const end = source.lifeEnd[life];
-  const asked = source.lifeAsked[life];
-  const stack = source.lifeStack[life];
-  const extra = source.extra(life);
-  const said = source.names.extras[source.said(life)];
+  const lifetime = state.lifetime;
+  if (!(lifetime >= 0 && lifetime < source.lifetimes)) return null;
+  const size = source.size(lifetime);
+  const start = source.lifetimeStart[lifetime];
+  const end = source.lifetimeEnd[lifetime];
+  const asked = source.lifetimeAsked[lifetime];
+  const stack = source.lifetimeStack[lifetime];
+  const extra = source.extra(lifetime);
+  const said = source.names.extras[source.said(lifetime)];
   /** @type {[string, string | Node][]} */
   const list = [
     ['requested', `${sizeText(size)} (${countText(size)} bytes)`],
     ['takes', `${sizeText(roundedSize(size))}, rounded up to 512 bytes`],
-    ['address', element('code', {}, source.hex(source.lifeAddress[life]))],
-    ['where', source.placeText(source.lifePlace[life])],
+    ['address', element('code', {}, source.hex(source.lifetimeAddress[lifetime]))],
+    ['where', source.poolStreamText(source.lifetimePoolStream[lifetime])],
     ['allocated', start === NEVER ? 'before the recording' : jumpButton(app, start)],
     ['freed', end === NEVER ? 'not in the recording' : jumpButton(app, end)],
   ];
@@ -267,7 +267,7 @@ function lifePart(app) {
   }
   for (const [name, text] of [
     ['metadata', said.metadata],
-    ['category', source.head.categories[source.category(life)]],
+    ['category', source.head.categories[source.category(lifetime)]],
     ['compiled by', extra.compile === 'N/A' ? '' : extra.compile],
     ['recorded category', extra.category],
     ['internal', extra.internal],
@@ -293,13 +293,13 @@ function lifePart(app) {
           class: 'close',
           title: 'Close (Esc)',
           'aria-label': 'Close the card',
-          onclick: () => app.set({ life: -1 }),
+          onclick: () => app.set({ lifetime: -1 }),
         },
         '\u00d7',
       ),
     ),
     element('dl', { class: 'facts' }, ...facts(list)),
-    relatives(app, life),
+    relatives(app, lifetime),
     element('h3', {}, 'Allocated by'),
     stackList(app, stack),
     freeStack > 0 && freeStack !== stack ? element('h3', {}, 'Freed by') : null,
@@ -373,7 +373,7 @@ function groupPart(app) {
 /** @param {any} app @param {HTMLElement} into */
 export function fillPanel(app, into) {
   const parts = [
-    lifePart(app),
+    lifetimePart(app),
     rangePart(app),
     legendPart(app),
     groupPart(app),

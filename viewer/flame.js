@@ -30,25 +30,25 @@ export function boxesOf(names) {
 }
 
 /** How often a block counts: once or not at all; for growth -1 when it has gone.
- * @param {any} app @returns {(life: number) => number} */
+ * @param {any} app @returns {(lifetime: number) => number} */
 function timesOf(app) {
   const { source, state, curve } = app;
   const cursor = app.entryAtCursor();
   const mark = state.mark >= -1 ? state.mark : -1;
-  const live = (/** @type {number} */ life, /** @type {number} */ entry) =>
-    source.isLive(life, entry) ? 1 : 0;
+  const live = (/** @type {number} */ lifetime, /** @type {number} */ entry) =>
+    source.isLive(lifetime, entry) ? 1 : 0;
   switch (state.flame) {
     case 'range':
-      return (life) => {
-        const start = source.lifeStart[life];
+      return (lifetime) => {
+        const start = source.lifetimeStart[lifetime];
         return start !== NEVER && start >= state.from && start < state.to ? 1 : 0;
       };
     case 'growth':
-      return (life) => live(life, cursor) - live(life, mark);
+      return (lifetime) => live(lifetime, cursor) - live(lifetime, mark);
     case 'peak':
-      return (life) => live(life, curve.peak.entry);
+      return (lifetime) => live(lifetime, curve.peak.entry);
     default:
-      return (life) => live(life, cursor);
+      return (lifetime) => live(lifetime, cursor);
   }
 }
 
@@ -64,15 +64,15 @@ function flameCells(app, grouping) {
   const wanted = app.state.filter ? app.matching : null;
   /** @type {Map<number, FlameCell>} */
   const cells = new Map();
-  for (let life = 0; life < source.lives; life++) {
-    const count = times(life);
-    const stack = source.lifeStack[life];
-    if (count === 0 || (wanted && !wanted[life])) continue;
-    const outer = grouping ? grouping.key(life) : 0;
+  for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+    const count = times(lifetime);
+    const stack = source.lifetimeStack[lifetime];
+    if (count === 0 || (wanted && !wanted[lifetime])) continue;
+    const outer = grouping ? grouping.key(lifetime) : 0;
     const number = outer * stacks + stack;
     let cell = cells.get(number);
     if (!cell) cells.set(number, (cell = { outer, stack, bytes: 0, blocks: 0 }));
-    cell.bytes += count * source.size(life);
+    cell.bytes += count * source.size(lifetime);
     cell.blocks += count;
   }
   return cells.values();
@@ -153,7 +153,7 @@ function addToFlame(root, steps, cell, isLibrary) {
   node.own += cell.bytes;
 }
 
-/** The tree of what grew, and what it grew by. Stacks that shrank are told apart.
+/** The tree of what grew, and what it grew by. Stacks that shrank are kept apart.
  * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
 export function flameTree(app) {
   const { source, state, curve } = app;
@@ -312,5 +312,5 @@ export function hitFlame(app, px, py) {
   ];
   const file = node.frame > 0 ? names.text(names.frameFile[node.frame]) : '';
   if (file) lines.push([file.slice(-90), '']);
-  return { entry: -2, group: -1, life: -1, lines, node };
+  return { entry: -2, group: -1, lifetime: -1, lines, node };
 }

@@ -13,7 +13,7 @@ export const GROUPINGS = [
   { id: 'category', text: 'category', hint: 'what the rules make of the stack' },
   { id: 'label', text: 'recorded category', hint: 'the category that the recording gives' },
   { id: 'compile', text: 'compile context', hint: 'the compiled function' },
-  { id: 'place', text: 'pool and stream', hint: 'where the allocator keeps it' },
+  { id: 'pool_stream', text: 'pool and stream', hint: 'where the allocator keeps it' },
   { id: 'origin', text: 'recorded or before', hint: 'allocated in the recording or before it' },
 ];
 
@@ -75,13 +75,13 @@ export class Grouping {
     /** @type {number[]} */
     this.order = [];
     this.keyOfStack = new Uint32Array(0);
-    this.keyOfPlace = new Uint32Array(0);
+    this.keyOfPoolStream = new Uint32Array(0);
     this.keyOfExtra = new Uint32Array(0);
     this.keyOfCategory = new Uint32Array(0);
     this.isByStack = ['line', 'own', 'stack', 'file'].includes(by);
     this.isLookUp = this.isByStack && !matching; // the key of a block is that of its stack
     this.groupOfKey = new Uint8Array(0);
-    this.groupOfLife = new Uint8Array(0);
+    this.groupOfLifetime = new Uint8Array(0);
     this.sums = new Float64Array(0);
     this.now = new Float64Array(0); // of the groups, after the entry at
     this.at = -Infinity;
@@ -106,7 +106,7 @@ export class Grouping {
     return number;
   }
 
-  /** Numbers every key, and finds that of each stack, place or detail.
+  /** Numbers every key, and finds that of each stack, pool and stream, or detail.
    * @param {Uint8Array | null} matching */
   makeKeys(matching) {
     /** @type {Map<string, number>} */
@@ -131,9 +131,9 @@ export class Grouping {
     const { source, by } = this;
     const { head, names } = source;
     const detail = DETAILS[by];
-    if (by === 'place') {
-      this.keyOfPlace = Uint32Array.from(head.places, (_, i) =>
-        put(`p${i}`, source.placeText(i)),
+    if (by === 'pool_stream') {
+      this.keyOfPoolStream = Uint32Array.from(head.pool_streams, (_, i) =>
+        put(`p${i}`, source.poolStreamText(i)),
       );
     } else if (by === 'category') {
       this.keyOfCategory = Uint32Array.from(head.categories, (text) =>
@@ -150,24 +150,24 @@ export class Grouping {
     }
   }
 
-  /** The key of a block. @param {number} life */
-  key(life) {
+  /** The key of a block. @param {number} lifetime */
+  key(lifetime) {
     const { source } = this;
-    if (this.matching && !this.matching[life]) return this.rest;
+    if (this.matching && !this.matching[lifetime]) return this.rest;
     switch (this.by) {
-      case 'place':
-        return this.keyOfPlace[source.lifePlace[life]];
+      case 'pool_stream':
+        return this.keyOfPoolStream[source.lifetimePoolStream[lifetime]];
       case 'category':
-        return this.keyOfCategory[source.category(life)];
+        return this.keyOfCategory[source.category(lifetime)];
       case 'origin':
-        return source.lifeStart[life] === NEVER ? this.old : this.recorded;
+        return source.lifetimeStart[lifetime] === NEVER ? this.old : this.recorded;
       case 'module':
-        return this.keyOfExtra[source.said(life)];
+        return this.keyOfExtra[source.said(lifetime)];
       case 'label':
       case 'compile':
-        return this.keyOfExtra[source.lifeExtra ? source.lifeExtra[life] : 0];
+        return this.keyOfExtra[source.lifetimeExtra ? source.lifetimeExtra[lifetime] : 0];
       default:
-        return this.keyOfStack[source.lifeStack[life]];
+        return this.keyOfStack[source.lifetimeStack[lifetime]];
     }
   }
 
@@ -175,16 +175,16 @@ export class Grouping {
    * @param {number} peak */
   rank(peak) {
     const { source } = this;
-    const { lifeSize, lifeStart, lifeEnd, lifeStack } = source;
+    const { lifetimeSize, lifetimeStart, lifetimeEnd, lifetimeStack } = source;
     const { isLookUp, keyOfStack } = this;
     const atPeak = new Float64Array(this.keys.length);
     const total = new Float64Array(this.keys.length);
     const stay = new Float64Array(this.keys.length); // bytes times entries
-    for (let life = 0; life < source.lives; life++) {
-      const key = isLookUp ? keyOfStack[lifeStack[life]] : this.key(life);
-      const size = lifeSize[life];
-      const start = lifeStart[life] === NEVER ? -1 : lifeStart[life];
-      const end = lifeEnd[life];
+    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+      const key = isLookUp ? keyOfStack[lifetimeStack[lifetime]] : this.key(lifetime);
+      const size = lifetimeSize[lifetime];
+      const start = lifetimeStart[lifetime] === NEVER ? -1 : lifetimeStart[lifetime];
+      const end = lifetimeEnd[lifetime];
       total[key] += size;
       if (start <= peak && end > peak) atPeak[key] += size; // NEVER is above all entries
       stay[key] += size * (Math.min(end, source.count) - Math.max(0, start));
@@ -210,16 +210,18 @@ export class Grouping {
     if (order.includes(key) && !this.shown.includes(key)) this.shown[GROUPS_MAX - 1] = key;
   }
 
-  /** The group of each life, so that finding one is a look-up. */
+  /** The group of each lifetime, so that finding one is a look-up. */
   makeTables() {
     const { source, groupOfKey, keyOfStack, isLookUp } = this;
-    const { lifeStack } = source;
+    const { lifetimeStack } = source;
     const groupOfStack = Uint8Array.from(keyOfStack, (key) => groupOfKey[key]);
-    const groups = new Uint8Array(source.lives);
-    for (let life = 0; life < groups.length; life++) {
-      groups[life] = isLookUp ? groupOfStack[lifeStack[life]] : groupOfKey[this.key(life)];
+    const groups = new Uint8Array(source.lifetimes);
+    for (let lifetime = 0; lifetime < groups.length; lifetime++) {
+      groups[lifetime] = isLookUp
+        ? groupOfStack[lifetimeStack[lifetime]]
+        : groupOfKey[this.key(lifetime)];
     }
-    this.groupOfLife = groups;
+    this.groupOfLifetime = groups;
   }
 
   /** The order in which groups are stacked, from the ground: those whose bytes stay longest
@@ -240,9 +242,9 @@ export class Grouping {
     this.order = [...order, 0, count - 1];
   }
 
-  /** @param {number} life */
-  group(life) {
-    return this.groupOfLife[life];
+  /** @param {number} lifetime */
+  group(lifetime) {
+    return this.groupOfLifetime[lifetime];
   }
 
   /** The group of what the rules say nothing of; -1 without one. */
@@ -262,8 +264,9 @@ export class Grouping {
     const points = Math.ceil(source.count / CHECKPOINT) + 1;
     const sums = new Float64Array(points * count);
     const now = new Float64Array(count);
-    for (let life = 0; life < source.lives; life++) {
-      if (source.lifeStart[life] === NEVER) now[this.group(life)] += source.size(life);
+    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+      if (source.lifetimeStart[lifetime] === NEVER)
+        now[this.group(lifetime)] += source.size(lifetime);
     }
     for (let point = 0; point * CHECKPOINT < source.count; point++) {
       sums.set(now, point * count);
@@ -278,18 +281,18 @@ export class Grouping {
   /** Adds what entries [first, end) change, or takes it back. @param {Float64Array} sums
    * @param {number} first @param {number} end @param {1 | -1} sign */
   apply(sums, first, end, sign = 1) {
-    const { source, groupOfLife } = this;
-    const { kind, ref, lifeSize } = source;
+    const { source, groupOfLifetime } = this;
+    const { kind, ref, lifetimeSize } = source;
     for (let entry = first; entry < end; entry++) {
       const what = kind[entry];
       if (what === KIND.FREE_COMPLETED) {
-        const life = ref[entry];
-        sums[groupOfLife[life]] -= sign * lifeSize[life];
+        const lifetime = ref[entry];
+        sums[groupOfLifetime[lifetime]] -= sign * lifetimeSize[lifetime];
       } else if (what === KIND.ALLOC || what === KIND.ALLOC_AGAIN) {
-        const life = ref[entry];
-        sums[groupOfLife[life]] += sign * lifeSize[life];
+        const lifetime = ref[entry];
+        sums[groupOfLifetime[lifetime]] += sign * lifetimeSize[lifetime];
         const ended = what === KIND.ALLOC ? undefined : source.endedBy().get(entry);
-        if (ended !== undefined) sums[groupOfLife[ended]] -= sign * lifeSize[ended];
+        if (ended !== undefined) sums[groupOfLifetime[ended]] -= sign * lifetimeSize[ended];
       }
     }
   }
@@ -333,17 +336,17 @@ export function groupRows(grouping, cursor, peak) {
     entries: 0,
     freed: 0,
   }));
-  for (let life = 0; life < source.lives; life++) {
-    const row = rows[grouping.key(life)];
-    const size = source.size(life);
-    const start = source.lifeStart[life];
-    const end = source.lifeEnd[life];
-    if (source.isLive(life, cursor)) {
+  for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+    const row = rows[grouping.key(lifetime)];
+    const size = source.size(lifetime);
+    const start = source.lifetimeStart[lifetime];
+    const end = source.lifetimeEnd[lifetime];
+    if (source.isLive(lifetime, cursor)) {
       row.live += size;
       row.blocks++;
       if (start === NEVER) row.before += size;
     }
-    if (source.isLive(life, peak)) row.peak += size;
+    if (source.isLive(lifetime, peak)) row.peak += size;
     if (end === NEVER) row.end += size;
     if (start !== NEVER) {
       row.allocated += size;

@@ -30,10 +30,10 @@ export function limits(app) {
   }
   let old = 0;
   let bytes = 0;
-  for (let life = 0; life < source.lives; life++) {
-    if (source.lifeStart[life] === NEVER) {
+  for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+    if (source.lifetimeStart[lifetime] === NEVER) {
       old++;
-      bytes += source.size(life);
+      bytes += source.size(lifetime);
     }
   }
   if (old > 0 && source.count > 0) {

@@ -100,7 +100,7 @@ function nextGrouping(app) {
 function letGo(app) {
   app.flameFocus = null;
   showTip(null, 0, 0);
-  if (app.state.life >= 0) app.set({ life: -1 });
+  if (app.state.lifetime >= 0) app.set({ lifetime: -1 });
   else if (app.state.group !== '') app.set({ group: '' });
   else app.set({ mark: -2 });
 }

@@ -12,62 +12,63 @@ export function roundedSize(size) {
 
 /** Numbers of the blocks in use, by address.
  * @param {import('./trace.js').Source} source @param {number} entry */
-export function livesAt(source, entry) {
+export function lifetimesAt(source, entry) {
   /** @type {number[]} */
-  const lives = [];
-  source.index().eachAt(source, entry, (life) => lives.push(life));
-  return lives.sort((a, b) => source.lifeAddress[a] - source.lifeAddress[b] || a - b);
+  const lifetimes = [];
+  source.index().eachAt(source, entry, (lifetime) => lifetimes.push(lifetime));
+  return lifetimes.sort((a, b) => source.lifetimeAddress[a] - source.lifetimeAddress[b] || a - b);
 }
 
 /**
- * @typedef {{from: number, to: number, kind: 'block' | 'slack' | 'free', life: number}} Piece
- * @typedef {{address: number, end: number, place: number, large: boolean, growing: boolean,
+ * @typedef {{from: number, to: number, kind: 'block' | 'slack' | 'free', lifetime: number}} Piece
+ * @typedef {{address: number, end: number, poolStream: number, large: boolean, expandable: boolean,
  *   pieces: Piece[], used: number, waiting: number, slack: number, free: number,
  *   freeRuns: number, largestFree: number, stack: number}} Segment
  */
 
 /** @param {Segment} segment @param {import('./trace.js').Source} source @param {number} from
- * @param {number} to @param {number} last life before the gap, -1: none @param {number} split */
+ * @param {number} to @param {number} last lifetime before the gap, -1: none
+ * @param {number} split */
 function addGap(segment, source, from, to, last, split) {
   const size = to - from;
   if (size <= 0) return;
   const isSplit = segment.large ? size > LARGE_REST : size >= GRAIN;
   if (last >= 0 && (!isSplit || roundedSize(source.size(last)) >= split)) {
     segment.slack += size;
-    segment.pieces.push({ from, to, kind: 'slack', life: last });
+    segment.pieces.push({ from, to, kind: 'slack', lifetime: last });
     return;
   }
   segment.free += size;
   segment.freeRuns++;
   segment.largestFree = Math.max(segment.largestFree, size);
-  segment.pieces.push({ from, to, kind: 'free', life: -1 });
+  segment.pieces.push({ from, to, kind: 'free', lifetime: -1 });
 }
 
-/** @param {Segment} segment @param {import('./trace.js').Source} source @param {number[]} lives
+/** @param {Segment} segment @param {import('./trace.js').Source} source @param {number[]} lifetimes
  * @param {number} entry @param {number} split */
-function fillSegment(segment, source, lives, entry, split) {
+function fillSegment(segment, source, lifetimes, entry, split) {
   let at = segment.address;
   let last = -1;
-  for (const life of lives) {
-    const address = source.lifeAddress[life];
-    const end = Math.min(address + roundedSize(source.size(life)), segment.end);
+  for (const lifetime of lifetimes) {
+    const address = source.lifetimeAddress[lifetime];
+    const end = Math.min(address + roundedSize(source.size(lifetime)), segment.end);
     if (address > at) {
       addGap(segment, source, at, address, last, split);
       at = address;
     }
     if (end > at) {
       segment.used += end - at;
-      if (source.isPending(life, entry)) segment.waiting += end - at;
-      segment.pieces.push({ from: at, to: end, kind: 'block', life });
+      if (source.isPending(lifetime, entry)) segment.waiting += end - at;
+      segment.pieces.push({ from: at, to: end, kind: 'block', lifetime });
       at = end;
     }
-    last = life;
+    last = lifetime;
   }
   addGap(segment, source, at, segment.end, last, split);
 }
 
-/** Segments right after an entry (-1: before the first), by address; touching pieces of a growing
- * one are one. `outside`: bytes of blocks that lie in none.
+/** Segments right after an entry (-1: before the first), by address; touching pieces of an
+ * expandable one are one. `outside`: bytes of blocks that lie in none.
  * @param {import('./trace.js').Source} source @param {number} entry */
 export function layoutAt(source, entry) {
   const split = source.head.split > 0 ? source.head.split : Infinity;
@@ -80,19 +81,20 @@ export function layoutAt(source, entry) {
     const end = span.address + span.size;
     if (
       last &&
-      last.growing &&
-      span.growing &&
+      last.expandable &&
+      span.expandable &&
       last.end === span.address &&
-      source.head.places[last.place]?.[0] === source.head.places[span.place]?.[0]
+      source.head.pool_streams[last.poolStream]?.[0] ===
+        source.head.pool_streams[span.poolStream]?.[0]
     ) {
       last.end = end;
     } else {
       segments.push({
         address: span.address,
         end,
-        place: span.place,
+        poolStream: span.poolStream,
         large: span.large,
-        growing: span.growing,
+        expandable: span.expandable,
         pieces: [],
         used: 0,
         waiting: 0,
@@ -104,22 +106,27 @@ export function layoutAt(source, entry) {
       });
     }
   }
-  const lives = livesAt(source, entry);
+  const lifetimes = lifetimesAt(source, entry);
   let next = 0;
   let outside = 0;
   for (const segment of segments) {
-    for (; next < lives.length && source.lifeAddress[lives[next]] < segment.address; next++) {
-      outside += source.size(lives[next]);
+    for (
+      ;
+      next < lifetimes.length && source.lifetimeAddress[lifetimes[next]] < segment.address;
+      next++
+    ) {
+      outside += source.size(lifetimes[next]);
     }
     const first = next;
-    while (next < lives.length && source.lifeAddress[lives[next]] < segment.end) next++;
-    fillSegment(segment, source, lives.slice(first, next), entry, split);
+    while (next < lifetimes.length && source.lifetimeAddress[lifetimes[next]] < segment.end)
+      next++;
+    fillSegment(segment, source, lifetimes.slice(first, next), entry, split);
   }
-  for (; next < lives.length; next++) outside += source.size(lives[next]);
+  for (; next < lifetimes.length; next++) outside += source.size(lifetimes[next]);
   return { segments, outside };
 }
 
-/** @typedef {{place: number, large: boolean, segments: number, reserved: number, used: number,
+/** @typedef {{poolStream: number, large: boolean, segments: number, reserved: number, used: number,
  *   waiting: number, slack: number, free: number, freeRuns: number, largestFree: number,
  *   whole: number}} Row */
 
@@ -138,9 +145,9 @@ function addToRow(row, segment) {
 }
 
 /** @returns {Row} */
-function emptyRow(place = -1, large = false) {
+function emptyRow(poolStream = -1, large = false) {
   return {
-    place,
+    poolStream,
     large,
     segments: 0,
     reserved: 0,
@@ -161,13 +168,15 @@ export function layoutRows(source, segments) {
   const rows = new Map();
   const total = emptyRow();
   for (const segment of segments) {
-    const key = `${segment.place} ${segment.large}`;
-    if (!rows.has(key)) rows.set(key, emptyRow(segment.place, segment.large));
+    const key = `${segment.poolStream} ${segment.large}`;
+    if (!rows.has(key)) rows.set(key, emptyRow(segment.poolStream, segment.large));
     addToRow(/** @type {Row} */ (rows.get(key)), segment);
     addToRow(total, segment);
   }
   const order = (/** @type {Row} */ row) => {
-    const [stream, a, b] = (source.head.places[row.place] || ['0', '0', '0']).map(BigInt);
+    const [stream, a, b] = (source.head.pool_streams[row.poolStream] || ['0', '0', '0']).map(
+      BigInt,
+    );
     return [a, b, stream, BigInt(row.large)];
   };
   const list = [...rows.values()].sort((left, right) => {
@@ -196,7 +205,8 @@ export function explainOom(source, curve, entry) {
   const layout = layoutAt(source, entry);
   const { rows, total } = layoutRows(source, layout.segments);
   const large = event.size > MIB;
-  const own = rows.find((row) => row.place === event.place && row.large === large) || emptyRow();
+  const own =
+    rows.find((row) => row.poolStream === event.poolStream && row.large === large) || emptyRow();
   const segment = segmentSize(event.size);
   const isLimited = event.free >= segment;
   const reserved = curve.reserved(entry);
@@ -213,7 +223,7 @@ export function explainOom(source, curve, entry) {
     entry,
     size: event.size,
     free: event.free,
-    place: event.place,
+    poolStream: event.poolStream,
     segment,
     isLimited,
     reserved,

@@ -4,7 +4,7 @@
 import { countOf, sizeText } from './format.js';
 import { layoutAt, layoutRows } from './layout.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
-import { lifeLines } from './blocks.js';
+import { lifetimeLines } from './blocks.js';
 
 const BAND = 22;
 const GAP = 6;
@@ -23,7 +23,7 @@ export function mapPlan(app, width) {
   const breaks = []; // where a page may end
   let y = 12;
   for (const row of rows) {
-    const own = segments.filter((s) => s.place === row.place && s.large === row.large);
+    const own = segments.filter((s) => s.poolStream === row.poolStream && s.large === row.large);
     own.sort((a, b) => b.end - b.address - (a.end - a.address) || a.address - b.address);
     const widest = own[0].end - own[0].address;
     const perRow = Math.max(widest, row.reserved / ROWS_MAX);
@@ -93,7 +93,7 @@ export function drawMap(app, canvas, width, height) {
 function drawHead(app, context, head, width) {
   const { theme, source } = app;
   const { row } = head;
-  const title = `${row.large ? 'Large' : 'Small'} pool, ${source.placeText(row.place)}`;
+  const title = `${row.large ? 'Large' : 'Small'} pool, ${source.poolStreamText(row.poolStream)}`;
   const free =
     row.free > 0
       ? `${sizeText(row.free)} free in ${countOf(row.freeRuns, 'piece')}, ` +
@@ -154,19 +154,21 @@ function drawSegment(app, context, place) {
       context.fillStyle = theme.slack;
       context.fillRect(from, y, wide, BAND);
     } else if (piece.kind === 'block') {
-      const colour = groupColour(theme, grouping.group(piece.life), grouping.count);
+      const colour = groupColour(theme, grouping.group(piece.lifetime), grouping.count);
       context.globalAlpha =
-        state.group !== '' && app.groupOfSelection !== grouping.group(piece.life) ? 0.25 : 1;
+        state.group !== '' && app.groupOfSelection !== grouping.group(piece.lifetime) ? 0.25 : 1;
       context.fillStyle = colour;
       context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, BAND);
       context.globalAlpha = 1;
-      if (source.isPending(piece.life, entry)) drawHatch(context, theme.pending, from, y, wide);
-      if (piece.life === state.life) {
+      if (source.isPending(piece.lifetime, entry))
+        drawHatch(context, theme.pending, from, y, wide);
+      if (piece.lifetime === state.lifetime) {
         context.strokeStyle = theme.text;
         context.lineWidth = 2;
         context.strokeRect(from, y - 1, Math.max(2, wide), BAND + 2);
       }
-      const text = wide > 60 ? fitText(context, sizeText(source.size(piece.life)), wide - 8) : '';
+      const text =
+        wide > 60 ? fitText(context, sizeText(source.size(piece.lifetime)), wide - 8) : '';
       if (text) {
         context.fillStyle = inkOn(colour);
         context.fillText(text, from + 5, y + BAND / 2 + 0.5);
@@ -192,8 +194,8 @@ export function hitMap(app, px, py) {
   const piece = segment.pieces.find((/** @type {any} */ p) => at >= p.from && at < p.to);
   const lines = [];
   if (piece && piece.kind === 'block') {
-    lines.push(...lifeLines(app, piece.life));
-    if (source.isPending(piece.life, app.entryAtCursor()))
+    lines.push(...lifetimeLines(app, piece.lifetime));
+    if (source.isPending(piece.lifetime, app.entryAtCursor()))
       lines.push(['its free waits for another stream', '']);
   } else if (piece) {
     lines.push([
@@ -203,8 +205,13 @@ export function hitMap(app, px, py) {
     lines.push(['address', source.hex(piece.from)]);
   }
   lines.push([
-    segment.growing ? 'expandable segment' : 'segment',
+    segment.expandable ? 'expandable segment' : 'segment',
     `${source.hex(segment.address)}, ${sizeText(segment.end - segment.address)}`,
   ]);
-  return { entry: -2, group: -1, life: piece && piece.kind === 'block' ? piece.life : -1, lines };
+  return {
+    entry: -2,
+    group: -1,
+    lifetime: piece && piece.kind === 'block' ? piece.lifetime : -1,
+    lines,
+  };
 }

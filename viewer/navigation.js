@@ -56,39 +56,41 @@ export function chooseGroup(app, key) {
   app.set({ group: app.state.group === key ? '' : key });
 }
 
-/** The entry that a block is first in use after. @param {any} app @param {number} life */
-function birthOf(app, life) {
-  const start = app.source.lifeStart[life];
+/** The entry that a block is first in use after. @param {any} app @param {number} lifetime */
+function birthOf(app, lifetime) {
+  const start = app.source.lifetimeStart[lifetime];
   return start === NEVER ? -1 : start;
 }
 
-/** @param {any} app @param {number} life */
-export function chooseLife(app, life) {
+/** @param {any} app @param {number} lifetime */
+export function chooseLifetime(app, lifetime) {
   /** @type {Changes} */
-  const changes = { life };
-  if (!app.source.isLive(life, app.entryAtCursor())) changes.cursor = birthOf(app, life);
+  const changes = { lifetime };
+  if (!app.source.isLive(lifetime, app.entryAtCursor())) changes.cursor = birthOf(app, lifetime);
   app.set(changes);
 }
 
-/** All blocks of the stack of one. @param {any} app @param {number} life */
-export function chooseLikeThis(app, life) {
-  const key = `s${app.source.lifeStack[life]}`;
+/** All blocks of the stack of one. @param {any} app @param {number} lifetime */
+export function chooseLikeThis(app, lifetime) {
+  const key = `s${app.source.lifetimeStack[lifetime]}`;
   app.set({ by: 'stack', group: '' });
   app.set({ group: key, view: app.state.view === 'map' ? 'map' : 'timeline' });
 }
 
 /** @param {any} app @param {number} step */
 export function nextMatch(app, step) {
-  const lives = app.matches?.lives || [];
-  if (lives.length === 0) return;
-  const at = app.state.life;
-  let i = lives.findIndex((/** @type {number} */ life) => (step > 0 ? life > at : life >= at));
-  if (step < 0) i = i < 0 ? lives.length - 1 : i - 1;
-  if (i < 0) i = step > 0 ? 0 : lives.length - 1;
-  const life = lives[(i + lives.length) % lives.length];
-  app.state.life = life;
-  moveCursor(app, birthOf(app, life));
-  app.say(`match ${(i % lives.length) + 1} of ${lives.length}`);
+  const lifetimes = app.matches?.lifetimes || [];
+  if (lifetimes.length === 0) return;
+  const at = app.state.lifetime;
+  let i = lifetimes.findIndex((/** @type {number} */ lifetime) =>
+    step > 0 ? lifetime > at : lifetime >= at,
+  );
+  if (step < 0) i = i < 0 ? lifetimes.length - 1 : i - 1;
+  if (i < 0) i = step > 0 ? 0 : lifetimes.length - 1;
+  const lifetime = lifetimes[(i + lifetimes.length) % lifetimes.length];
+  app.state.lifetime = lifetime;
+  moveCursor(app, birthOf(app, lifetime));
+  app.say(`match ${(i % lifetimes.length) + 1} of ${lifetimes.length}`);
 }
 
 /** @param {any} app @param {number} step */

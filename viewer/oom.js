@@ -64,7 +64,7 @@ function poolsTable(app, oom) {
       ...oom.rows.map((/** @type {any} */ pool) =>
         row(
           pool,
-          `${pool.large ? 'large' : 'small'}, ${app.source.placeText(pool.place)}`,
+          `${pool.large ? 'large' : 'small'}, ${app.source.poolStreamText(pool.poolStream)}`,
           pool === oom.own,
         ),
       ),
@@ -137,7 +137,7 @@ function oomPart(app, entry, number) {
       'p',
       {},
       `${countText(oom.size)} bytes (rounded), ` +
-        `${oom.large ? 'large' : 'small'} pool, ${source.placeText(oom.place)}; `,
+        `${oom.large ? 'large' : 'small'} pool, ${source.poolStreamText(oom.poolStream)}; `,
       `${sizeText(oom.reserved)} reserved, ` +
         `${sizeText(oom.requested)} of it allocated. ${device} ${emptying}`,
     ),
@@ -199,7 +199,7 @@ export function fillOom(app, into) {
       element(
         'p',
         { class: 'note' },
-        '\u201ctarn oom\u201d also says whether growing (expandable) ' +
+        '\u201ctarn oom\u201d also says whether expandable ' +
           'segments would have helped: it replays the run for that.',
       ),
     );

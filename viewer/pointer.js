@@ -164,7 +164,7 @@ export class Pointer {
     if (!hit) return;
     this.choose(hit, false);
     showTip(hit, point.x, point.y);
-    start.hasCard = hit.life >= 0;
+    start.hasCard = hit.lifetime >= 0;
   }
 
   /** @param {Point} point */
@@ -265,7 +265,7 @@ export class Pointer {
     const hit = app.picture ? this.view()?.hit(app, point.x, point.y) : null;
     showTip(null, 0, 0);
     if (hit) this.choose(hit, isShift);
-    else app.set({ life: -1 });
+    else app.set({ lifetime: -1 });
   }
 
   /** @param {any} hit @param {boolean} isShift */
@@ -281,7 +281,7 @@ export class Pointer {
     const changes = {};
     if (hit.entry >= -1) changes[isShift ? 'mark' : 'cursor'] = hit.entry;
     if (state.view === 'timeline') changes.group = this.groupAt(hit);
-    else changes.life = hit.life;
+    else changes.lifetime = hit.lifetime;
     app.set(changes);
   }
 

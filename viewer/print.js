@@ -14,7 +14,7 @@ const PAPER_WIDTH = 1040; // pixels of a picture
 const PAPER_HEIGHT = 560; // of what is not longer by itself
 const SHEET = 600; // of a piece of a longer one: it fits on a page
 const PAPER_ROWS = 40;
-const FLAME_LEAST = 0.01; // of all, of the boxes that are told as text
+const FLAME_LEAST = 0.01; // of all, of the boxes that appear as text
 const FLAME_DEEP = 60;
 
 /** What is chosen, in words; '' without. @param {any} app */
@@ -23,10 +23,10 @@ function chosenText(app) {
   const parts = [];
   const key = grouping.keys.find((/** @type {any} */ k) => k.key === state.group);
   if (key && state.group !== '') parts.push(key.text);
-  if (state.life >= 0)
+  if (state.lifetime >= 0)
     parts.push(
-      `block of ${sizeText(source.size(state.life))} at ` +
-        source.hex(source.lifeAddress[state.life]),
+      `block of ${sizeText(source.size(state.lifetime))} at ` +
+        source.hex(source.lifetimeAddress[state.lifetime]),
     );
   return parts.join('; ');
 }

@@ -43,23 +43,23 @@ export function findMatches(source, query) {
   let blocks = 0;
   let bytes = 0;
   /** @type {number[]} */
-  const lives = [];
-  const has = new Uint8Array(source.lives);
-  for (let life = 0; life < source.lives; life++) {
-    const size = source.size(life);
-    const start = source.lifeAddress[life];
+  const lifetimes = [];
+  const has = new Uint8Array(source.lifetimes);
+  for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+    const size = source.size(lifetime);
+    const start = source.lifetimeAddress[lifetime];
     const isAt = address >= start && address < start + Math.max(1, size);
     if (
-      stacks[source.lifeStack[life]] ||
+      stacks[source.lifetimeStack[lifetime]] ||
       isAt ||
-      (source.lifeExtra && extras[source.lifeExtra[life]]) ||
-      extras[source.said(life)]
+      (source.lifetimeExtra && extras[source.lifetimeExtra[lifetime]]) ||
+      extras[source.said(lifetime)]
     ) {
-      has[life] = 1;
+      has[lifetime] = 1;
       blocks++;
       bytes += size;
-      lives.push(life);
+      lifetimes.push(lifetime);
     }
   }
-  return { frames, has, blocks, bytes, lives };
+  return { frames, has, blocks, bytes, lifetimes };
 }

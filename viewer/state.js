@@ -8,7 +8,7 @@ import { GROUPINGS } from './group.js';
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
  *   by: string, axis: string, mode: string, flame: string, boxes: string,
  *   inverted: boolean, own: boolean, query: string, filter: boolean,
- *   life: number, group: string, segments: boolean, low: number, high: number,
+ *   lifetime: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean}} State
  */
 
@@ -30,7 +30,7 @@ const SHORT = /** @type {const} */ ({
   own: 'e',
   query: 'q',
   filter: 'o',
-  life: 'l',
+  lifetime: 'l',
   group: 'k',
   segments: 's',
   low: 'p',
@@ -57,7 +57,7 @@ export function initialState() {
     own: false,
     query: '',
     filter: false,
-    life: -1,
+    lifetime: -1,
     group: '',
     segments: false,
     low: 0,
@@ -120,8 +120,8 @@ export function clampState(state, source) {
   state.to = state.from + span;
   state.cursor = Math.max(-2, Math.min(count - 1, Math.floor(state.cursor)));
   state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
-  if (!(state.life >= 0 && state.life < source.lives)) state.life = -1;
-  state.life = Math.floor(state.life);
+  if (!(state.lifetime >= 0 && state.lifetime < source.lifetimes)) state.lifetime = -1;
+  state.lifetime = Math.floor(state.lifetime);
   state.high = Math.max(0.01, Math.min(1, state.high));
   state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
   if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';

@@ -57,8 +57,8 @@ const COLUMNS = [
     text: (row) => countText(row.count),
   },
   {
-    id: 'life',
-    head: 'Mean life',
+    id: 'lifetime',
+    head: 'Mean lifetime',
     hint: 'trace events from allocation to free',
     value: (row) => (row.freed ? row.entries / row.freed : -1),
     text: (row) => (row.freed ? countText(Math.floor(row.entries / row.freed)) : '\u2013'),
@@ -159,7 +159,7 @@ export function tableText(app, form) {
     'bytes at peak',
     'bytes requested',
     'times',
-    'mean life in events',
+    'mean lifetime in events',
   ];
   const cells = rows.map((row) => [
     row.text,

@@ -407,7 +407,7 @@ export function hitTimeline(app, px, py) {
       sizeText(Math.max(0, data.reserved[i] - data.most[i])),
     ]);
   }
-  return { entry: source.count > 0 ? entry : -1, group: found, lines, life: -1 };
+  return { entry: source.count > 0 ? entry : -1, group: found, lines, lifetime: -1 };
 }
 
 /** What is marked above a picture. @param {any} app @param {any} box @param {number} px
@@ -428,7 +428,7 @@ export function hitLanes(app, box, px, py) {
     ];
     if (isFinite(span.from) && isFinite(span.to))
       lines.push(['lasted', timeText(span.to - span.from)]);
-    return { entry: Math.floor(span.start), group: -1, lines, life: -1 };
+    return { entry: Math.floor(span.start), group: -1, lines, lifetime: -1 };
   }
   let near = null;
   let best = 6;
@@ -440,6 +440,6 @@ export function hitLanes(app, box, px, py) {
     }
   }
   return near
-    ? { entry: near.entry, group: -1, life: -1, lines: eventLines(source, near) }
+    ? { entry: near.entry, group: -1, lifetime: -1, lines: eventLines(source, near) }
     : null;
 }

@@ -3,7 +3,7 @@
 // entries, blocks and segments, in typed arrays.
 import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.js';
 import { baseName, shownText } from './format.js';
-import { LifeIndex } from './lifeindex.js';
+import { LifetimeIndex } from './lifetime_index.js';
 
 /** Kinds of entries; the numbers are those of src/page/record.h. */
 export const KIND = {
@@ -225,9 +225,9 @@ export function readSizes(bytes) {
 }
 
 /** What follows from the entries read so far.
- * @typedef {{entry: number, life: number, address: number, time: number, latest: number,
- *   row: Uint32Array, place: Uint32Array, rowCount: number, shelf: Uint32Array,
- *   shelfCount: number}} Progress */
+ * @typedef {{entry: number, lifetime: number, address: number, time: number, latest: number,
+ *   row: Uint32Array, rowIndex: Uint32Array, rowCount: number, ended: Uint32Array,
+ *   endedCount: number}} Progress */
 
 /** The numbers of a column, one after another. */
 class Column {
@@ -260,7 +260,7 @@ export class Source {
     this.head = head;
     this.number = number;
     this.count = info.entries;
-    this.lives = info.lives;
+    this.lifetimes = info.lifetimes;
     this.base = BigInt(info.base);
     this.hasTime = info.time !== null;
     this.name = info.host ? `pinned memory ${info.device}` : `device ${info.device}`;
@@ -268,39 +268,39 @@ export class Source {
     this.ref = new Uint32Array(this.count);
     this.stack = numbersBelow(this.count, names.stackNode.length);
     this.time = info.span < 2 ** 32 ? new Uint32Array(this.count) : new Float64Array(this.count);
-    this.lifeAddress = new Float64Array(this.lives);
+    this.lifetimeAddress = new Float64Array(this.lifetimes);
     /** Bytes asked for. @type {Uint32Array | Float64Array} */
-    this.lifeSize = new Uint32Array(this.lives);
-    this.lifeStart = new Uint32Array(this.lives);
-    this.lifeAsked = new Uint32Array(this.lives).fill(NEVER);
-    this.lifeEnd = new Uint32Array(this.lives).fill(NEVER);
+    this.lifetimeSize = new Uint32Array(this.lifetimes);
+    this.lifetimeStart = new Uint32Array(this.lifetimes);
+    this.lifetimeAsked = new Uint32Array(this.lifetimes).fill(NEVER);
+    this.lifetimeEnd = new Uint32Array(this.lifetimes).fill(NEVER);
     /** What the lifetime says of the category, by src/page/record.h; 0: nothing.
      * @type {Uint8Array} */
-    this.lifeHint = new Uint8Array(0);
-    this.lifePlace = numbersBelow(this.lives, head.places.length);
-    this.lifeStack = numbersBelow(this.lives, names.stackNode.length);
-    this.lifeExtra =
-      names.extras.length > 1 ? numbersBelow(this.lives, names.extras.length) : null;
+    this.lifetimeHint = new Uint8Array(0);
+    this.lifetimePoolStream = numbersBelow(this.lifetimes, head.pool_streams.length);
+    this.lifetimeStack = numbersBelow(this.lifetimes, names.stackNode.length);
+    this.lifetimeExtra =
+      names.extras.length > 1 ? numbersBelow(this.lifetimes, names.extras.length) : null;
     /**
-     * @type {{entry: number, kind: number, address: number, size: number, place: number, free:
-     * number, extra: number, life: number}[]}
+     * @type {{entry: number, kind: number, address: number, size: number, poolStream: number, free:
+     * number, extra: number, lifetime: number}[]}
      */
     this.events = [];
     /** Spans of reserved memory.
-     * @type {{address: number, size: number, start: number, end: number, place: number, stack:
-     * number, large: boolean, growing: boolean}[]} */
+     * @type {{address: number, size: number, start: number, end: number, poolStream: number, stack:
+     * number, large: boolean, expandable: boolean}[]} */
     this.spans = [];
     /** @type {number[]} */
     this.ooms = [];
     /** @type {Float64Array} */
     this.sizes = new Float64Array(0);
     this.pendingAtStart = new Set();
-    /** @type {LifeIndex | null} */
-    this.lifeIndex = null;
-    /** What the program said of a block after its allocation: number of the extra, by life.
+    /** @type {LifetimeIndex | null} */
+    this.lifetimeIndex = null;
+    /** What the program said of a block after its allocation: number of the extra, by lifetime.
      * @type {Map<number, number>} */
-    this.lifeSaid = new Map();
-    /** Lives that an allocation of their address ends, by its entry.
+    this.lifetimeSaid = new Map();
+    /** Lifetimes that an allocation of their address ends, by its entry.
      * @type {Map<number, number>} */
     this.ended = new Map();
   }
@@ -308,10 +308,11 @@ export class Source {
   /** @param {Float64Array} sizes @param {(share: number) => void} progress */
   async read(sizes, progress) {
     this.sizes = sizes;
-    if (sizes.some((size) => !(size < 2 ** 32))) this.lifeSize = new Float64Array(this.lives);
+    if (sizes.some((size) => !(size < 2 ** 32)))
+      this.lifetimeSize = new Float64Array(this.lifetimes);
     this.readBefore(await readSection(`d${this.number}.before`));
     this.readSpans(await readSection(`d${this.number}.spans`));
-    this.lifeHint = await readSection(`d${this.number}.hints`);
+    this.lifetimeHint = await readSection(`d${this.number}.hints`);
     const state = this.start();
     for (let i = 0; i < this.info.chunks; i++) {
       this.readChunk(await readSection(`d${this.number}.trace.${i}`), state);
@@ -320,8 +321,8 @@ export class Source {
     }
     if (
       state.entry !== this.count ||
-      state.life + this.info.survivors !== this.lives ||
-      this.lifeHint.length !== this.lives
+      state.lifetime + this.info.survivors !== this.lifetimes ||
+      this.lifetimeHint.length !== this.lifetimes
     ) {
       throw new BadPage('the trace has another length than it says');
     }
@@ -333,18 +334,18 @@ export class Source {
     const { carried, survivors } = this.info;
     let address = 0;
     for (let i = 0; i < carried + survivors; i++) {
-      const life = i < carried ? i : this.lives - survivors + i - carried;
+      const lifetime = i < carried ? i : this.lifetimes - survivors + i - carried;
       address += numbers.step();
-      this.lifeAddress[life] = address * this.info.unit;
-      this.lifeSize[life] = this.sizes[numbers.varint()];
-      this.lifePlace[life] = numbers.varint();
-      this.lifeStack[life] = numbers.varint();
-      this.lifeStart[life] = NEVER;
+      this.lifetimeAddress[lifetime] = address * this.info.unit;
+      this.lifetimeSize[lifetime] = this.sizes[numbers.varint()];
+      this.lifetimePoolStream[lifetime] = numbers.varint();
+      this.lifetimeStack[lifetime] = numbers.varint();
+      this.lifetimeStart[lifetime] = NEVER;
       const extra = numbers.varint();
       const said = numbers.varint();
-      if (this.lifeExtra) this.lifeExtra[life] = extra;
-      if (said > 0) this.lifeSaid.set(life, said - 1);
-      if (numbers.byte()) this.pendingAtStart.add(life);
+      if (this.lifetimeExtra) this.lifetimeExtra[lifetime] = extra;
+      if (said > 0) this.lifetimeSaid.set(lifetime, said - 1);
+      if (numbers.byte()) this.pendingAtStart.add(lifetime);
     }
     numbers.finish();
   }
@@ -359,18 +360,18 @@ export class Source {
       const size = numbers.varint();
       const start = numbers.varint();
       const end = numbers.varint();
-      const place = numbers.varint();
+      const poolStream = numbers.varint();
       const stack = numbers.varint();
       const flags = numbers.byte();
       this.spans.push({
         address: address * this.info.unit,
         size,
-        place,
+        poolStream,
         stack,
         start: start === 0 ? -1 : start - 1,
         end: end === 0 ? Infinity : end - 1,
         large: (flags & 1) > 0,
-        growing: (flags & 2) > 0,
+        expandable: (flags & 2) > 0,
       });
     }
     numbers.finish();
@@ -379,19 +380,19 @@ export class Source {
   /** @returns {Progress} */
   start() {
     const { carried } = this.info;
-    const row = new Uint32Array(this.lives + 1);
-    for (let life = 0; life < carried; life++) row[life] = life;
+    const row = new Uint32Array(this.lifetimes + 1);
+    for (let lifetime = 0; lifetime < carried; lifetime++) row[lifetime] = lifetime;
     return {
       entry: 0,
-      life: carried,
+      lifetime: carried,
       address: 0,
       time: 0,
       latest: 0,
       row,
-      place: row.slice(),
+      rowIndex: row.slice(),
       rowCount: carried,
-      shelf: new Uint32Array(this.lives + 1),
-      shelfCount: 0,
+      ended: new Uint32Array(this.lifetimes + 1),
+      endedCount: 0,
     };
   }
 
@@ -444,15 +445,23 @@ export class Source {
    * numbers is that of details_put in src/page/record.c.
    * @param {Column[]} columns @param {Progress} state */
   readRecords(columns, state) {
-    const { kind: kinds, ref, stack: stacks, lifeAddress, lifeSize, lifeStart, lifeAsked } = this;
-    const { lifeEnd, lifePlace, lifeStack, lifeExtra } = this;
-    const { row, place, shelf } = state;
+    const {
+      kind: kinds,
+      ref,
+      stack: stacks,
+      lifetimeAddress,
+      lifetimeSize,
+      lifetimeStart,
+      lifetimeAsked,
+    } = this;
+    const { lifetimeEnd, lifetimePoolStream, lifetimeStack, lifetimeExtra } = this;
+    const { row, rowIndex, ended } = state;
     const bytes = this.sizes;
     const { unit } = this.info;
     const [kindColumn, , stackColumn, freeStacks, reuses, addresses] = columns;
-    const [sizes, behinds, places, extras] = columns.slice(6);
+    const [sizes, behinds, poolStreams, extras] = columns.slice(6);
     const records = kindColumn.numbers;
-    let { entry, life, rowCount, shelfCount } = state;
+    let { entry, lifetime, rowCount, endedCount } = state;
     for (let i = 0; i < records.length; i++) {
       const kind = records[i];
       if (kind === KIND.ALLOC) {
@@ -460,145 +469,160 @@ export class Source {
         const reuse = reuses.next();
         let address = 0;
         if (reuse > 0) {
-          const spot = shelfCount - reuse;
-          address = lifeAddress[shelf[spot]];
-          shelf[spot] = shelf[--shelfCount];
+          const spot = endedCount - reuse;
+          address = lifetimeAddress[ended[spot]];
+          ended[spot] = ended[--endedCount];
         } else {
           state.address += addresses.step();
           address = state.address * unit;
         }
         kinds[entry] = kind;
-        ref[entry] = life;
+        ref[entry] = lifetime;
         stacks[entry] = stack;
-        lifeAddress[life] = address;
-        lifeSize[life] = bytes[sizes.next()];
-        lifePlace[life] = places.next();
-        lifeStart[life] = entry;
-        lifeStack[life] = stack;
+        lifetimeAddress[lifetime] = address;
+        lifetimeSize[lifetime] = bytes[sizes.next()];
+        lifetimePoolStream[lifetime] = poolStreams.next();
+        lifetimeStart[lifetime] = entry;
+        lifetimeStack[lifetime] = stack;
         const extra = extras.next();
-        if (extra > 0 && lifeExtra) lifeExtra[life] = extra;
-        place[life] = rowCount;
-        row[rowCount++] = life++;
+        if (extra > 0 && lifetimeExtra) lifetimeExtra[lifetime] = extra;
+        rowIndex[lifetime] = rowCount;
+        row[rowCount++] = lifetime++;
         entry++;
       } else if (kind === KIND.FREE) {
         const spot = rowCount - 1 - behinds.next();
         const freed = row[spot];
         const free = freeStacks.next();
-        const stack = free === 0 ? lifeStack[freed] : free - 1;
+        const stack = free === 0 ? lifetimeStack[freed] : free - 1;
         const last = row[--rowCount];
         row[spot] = last;
-        place[last] = spot;
-        shelf[shelfCount++] = freed;
-        lifeAsked[freed] = entry;
-        lifeEnd[freed] = entry + 1;
+        rowIndex[last] = spot;
+        ended[endedCount++] = freed;
+        lifetimeAsked[freed] = entry;
+        lifetimeEnd[freed] = entry + 1;
         kinds[entry] = KIND.FREE_REQUESTED;
         kinds[entry + 1] = KIND.FREE_COMPLETED;
         ref[entry] = ref[entry + 1] = freed;
         stacks[entry] = stacks[entry + 1] = stack;
         entry += 2;
       } else {
-        Object.assign(state, { entry, life, rowCount, shelfCount });
+        Object.assign(state, { entry, lifetime, rowCount, endedCount });
         this.readRare(kind, columns, state);
-        ({ entry, life, rowCount, shelfCount } = state);
+        ({ entry, lifetime, rowCount, endedCount } = state);
       }
     }
     kindColumn.at = records.length;
-    Object.assign(state, { entry, life, rowCount, shelfCount });
+    Object.assign(state, { entry, lifetime, rowCount, endedCount });
   }
 
   /** @param {number} kind @param {Column[]} columns @param {Progress} state */
   readRare(kind, columns, state) {
-    const [, , stacks, freeStacks, , addresses, sizes, behinds, places, extras, plains] = columns;
+    const [, , stacks, freeStacks, , addresses, sizes, behinds, poolStreams, extras, plains] =
+      columns;
     const entry = state.entry++;
     const isFree = kind === KIND.FREE_REQUESTED || kind === KIND.FREE_COMPLETED;
     const number = isFree ? freeStacks.next() : stacks.next();
     if (isFree) {
-      const life = state.row[state.rowCount - 1 - behinds.next()];
-      this.putFree(life, kind, entry, number === 0 ? this.lifeStack[life] : number - 1);
-      if (kind === KIND.FREE_COMPLETED) this.endLife(life, state, true);
+      const lifetime = state.row[state.rowCount - 1 - behinds.next()];
+      this.putFree(
+        lifetime,
+        kind,
+        entry,
+        number === 0 ? this.lifetimeStack[lifetime] : number - 1,
+      );
+      if (kind === KIND.FREE_COMPLETED) this.endLifetime(lifetime, state, true);
     } else if (kind <= KIND.OLD_FREE) {
-      const life = this.beginLife(state);
+      const lifetime = this.beginLifetime(state);
       state.address += addresses.step();
-      this.lifeAddress[life] = state.address * this.info.unit;
-      this.lifeSize[life] = this.sizes[sizes.next()];
-      this.lifePlace[life] = places.next();
-      this.lifeStart[life] = NEVER;
+      this.lifetimeAddress[lifetime] = state.address * this.info.unit;
+      this.lifetimeSize[lifetime] = this.sizes[sizes.next()];
+      this.lifetimePoolStream[lifetime] = poolStreams.next();
+      this.lifetimeStart[lifetime] = NEVER;
       const isDone = kind === KIND.OLD_FREE_COMPLETED;
-      this.putFree(life, isDone ? KIND.FREE_COMPLETED : KIND.FREE_REQUESTED, entry, number);
+      this.putFree(lifetime, isDone ? KIND.FREE_COMPLETED : KIND.FREE_REQUESTED, entry, number);
       if (kind === KIND.OLD_FREE) {
-        this.putFree(life, KIND.FREE_COMPLETED, state.entry++, number);
+        this.putFree(lifetime, KIND.FREE_COMPLETED, state.entry++, number);
       }
-      if (kind !== KIND.OLD_FREE_REQUESTED) this.endLife(life, state, true);
+      if (kind !== KIND.OLD_FREE_REQUESTED) this.endLifetime(lifetime, state, true);
     } else if (kind === KIND.ALLOC_AGAIN) {
       const old = state.row[state.rowCount - 1 - behinds.next()];
-      this.endLife(old, state, false);
-      this.lifeEnd[old] = entry;
+      this.endLifetime(old, state, false);
+      this.lifetimeEnd[old] = entry;
       this.ended.set(entry, old);
-      const life = this.beginLife(state);
-      this.lifeAddress[life] = this.lifeAddress[old];
-      this.lifeSize[life] = this.sizes[sizes.next()];
-      this.lifePlace[life] = places.next();
-      this.lifeStart[life] = entry;
-      this.lifeStack[life] = number;
+      const lifetime = this.beginLifetime(state);
+      this.lifetimeAddress[lifetime] = this.lifetimeAddress[old];
+      this.lifetimeSize[lifetime] = this.sizes[sizes.next()];
+      this.lifetimePoolStream[lifetime] = poolStreams.next();
+      this.lifetimeStart[lifetime] = entry;
+      this.lifetimeStack[lifetime] = number;
       const extra = extras.next();
-      if (extra > 0 && this.lifeExtra) this.lifeExtra[life] = extra;
+      if (extra > 0 && this.lifetimeExtra) this.lifetimeExtra[lifetime] = extra;
       this.kind[entry] = kind;
-      this.ref[entry] = life;
+      this.ref[entry] = lifetime;
       this.stack[entry] = number;
     } else {
       this.kind[entry] = kind;
       this.stack[entry] = number;
-      this.readEvent(kind, entry, state, addresses, sizes, places, extras, plains);
+      this.readEvent(kind, entry, state, addresses, sizes, poolStreams, extras, plains);
     }
   }
 
-  /** @param {number} life @param {number} kind @param {number} entry @param {number} stack */
-  putFree(life, kind, entry, stack) {
+  /** @param {number} lifetime @param {number} kind @param {number} entry @param {number} stack */
+  putFree(lifetime, kind, entry, stack) {
     this.kind[entry] = kind;
-    this.ref[entry] = life;
+    this.ref[entry] = lifetime;
     this.stack[entry] = stack;
-    if (kind === KIND.FREE_REQUESTED) this.lifeAsked[life] = entry;
-    else this.lifeEnd[life] = entry;
+    if (kind === KIND.FREE_REQUESTED) this.lifetimeAsked[lifetime] = entry;
+    else this.lifetimeEnd[lifetime] = entry;
   }
 
-  /** A life that is in use from now on. @param {Progress} state */
-  beginLife(state) {
-    state.place[state.life] = state.rowCount;
-    state.row[state.rowCount++] = state.life;
-    return state.life++;
+  /** A lifetime that is in use from now on. @param {Progress} state */
+  beginLifetime(state) {
+    state.rowIndex[state.lifetime] = state.rowCount;
+    state.row[state.rowCount++] = state.lifetime;
+    return state.lifetime++;
   }
 
-  /** @param {number} life @param {Progress} state @param {boolean} isFree its address */
-  endLife(life, state, isFree) {
-    const spot = state.place[life];
+  /** @param {number} lifetime @param {Progress} state @param {boolean} isFree its address */
+  endLifetime(lifetime, state, isFree) {
+    const spot = state.rowIndex[lifetime];
     const last = state.row[--state.rowCount];
     state.row[spot] = last;
-    state.place[last] = spot;
-    if (isFree) state.shelf[state.shelfCount++] = life;
+    state.rowIndex[last] = spot;
+    if (isFree) state.ended[state.endedCount++] = lifetime;
   }
 
   /** @param {number} kind @param {number} entry @param {Progress} state
-   * @param {Column} addresses @param {Column} sizes @param {Column} places
+   * @param {Column} addresses @param {Column} sizes @param {Column} poolStreams
    * @param {Column} extras @param {Column} plains */
-  readEvent(kind, entry, state, addresses, sizes, places, extras, plains) {
-    const event = { entry, kind, address: -1, size: 0, place: -1, free: 0, extra: 0, life: -1 };
+  readEvent(kind, entry, state, addresses, sizes, poolStreams, extras, plains) {
+    const event = {
+      entry,
+      kind,
+      address: -1,
+      size: 0,
+      poolStream: -1,
+      free: 0,
+      extra: 0,
+      lifetime: -1,
+    };
     if (kind <= KIND.SEGMENT_UNMAP) {
       state.address += addresses.step();
       event.address = state.address * this.info.unit;
       event.size = this.sizes[sizes.next()];
-      event.place = places.next();
+      event.poolStream = poolStreams.next();
     } else if (kind === KIND.OOM) {
       event.size = plains.next();
       event.free = plains.next();
-      event.place = places.next();
+      event.poolStream = poolStreams.next();
       this.ooms.push(entry);
     } else if (kind === KIND.SNAPSHOT) {
       event.size = plains.next();
     } else if (kind === KIND.ANNOTATE) {
       const back = plains.next();
-      event.life = back === 0 ? -1 : state.row[state.rowCount - back];
+      event.lifetime = back === 0 ? -1 : state.row[state.rowCount - back];
       event.extra = extras.next();
-      if (back > 0) this.lifeSaid.set(event.life, event.extra);
+      if (back > 0) this.lifetimeSaid.set(event.lifetime, event.extra);
     } else {
       event.extra = extras.next();
     }
@@ -606,72 +630,77 @@ export class Source {
     this.events.push(event);
   }
 
-  /** Bytes asked for. @param {number} life */
-  size(life) {
-    return this.lifeSize[life];
+  /** Bytes asked for. @param {number} lifetime */
+  size(lifetime) {
+    return this.lifetimeSize[lifetime];
   }
 
-  /** What the file says of the allocation. @param {number} life */
-  extra(life) {
-    return this.names.extras[this.lifeExtra ? this.lifeExtra[life] : 0];
+  /** What the file says of the allocation. @param {number} lifetime */
+  extra(lifetime) {
+    return this.names.extras[this.lifetimeExtra ? this.lifetimeExtra[lifetime] : 0];
   }
 
-  /** Number of the extra with what the program said of the block last. @param {number} life */
-  said(life) {
-    return this.lifeSaid.get(life) ?? (this.lifeExtra ? this.lifeExtra[life] : 0);
+  /** Number of the extra with what the program said of the block last. @param {number} lifetime */
+  said(lifetime) {
+    return (
+      this.lifetimeSaid.get(lifetime) ?? (this.lifetimeExtra ? this.lifetimeExtra[lifetime] : 0)
+    );
   }
 
   /** The category of a block: what the rules say of its stack or, where they say nothing, what its
-   * lifetime hints at. @param {number} life */
-  category(life) {
-    const hint = this.lifeHint[life];
+   * lifetime hints at. @param {number} lifetime */
+  category(lifetime) {
+    const hint = this.lifetimeHint[lifetime];
     if (hint > 0) return this.head.categories.length - CATEGORIES_BY_LIFETIME - 1 + hint;
-    return this.names.stackCategory[this.lifeStack[life]];
+    return this.names.stackCategory[this.lifetimeStack[lifetime]];
   }
 
   /** Whether the block is in use right after an entry; -1: before the first.
-   * @param {number} life @param {number} entry */
-  isLive(life, entry) {
-    const start = this.lifeStart[life];
-    const end = this.lifeEnd[life];
+   * @param {number} lifetime @param {number} entry */
+  isLive(lifetime, entry) {
+    const start = this.lifetimeStart[lifetime];
+    const end = this.lifetimeEnd[lifetime];
     return (start === NEVER || start <= entry) && (end === NEVER || end > entry);
   }
 
   /**
    * Whether its free was asked for and is not complete.
-   * @param {number} life
+   * @param {number} lifetime
    * @param {number} entry
    */
-  isPending(life, entry) {
-    const asked = this.lifeAsked[life];
+  isPending(lifetime, entry) {
+    const asked = this.lifetimeAsked[lifetime];
     if (asked !== NEVER && asked <= entry) return true;
-    return this.pendingAtStart.has(life) && (life < this.info.carried || entry >= this.count - 1);
+    return (
+      this.pendingAtStart.has(lifetime) &&
+      (lifetime < this.info.carried || entry >= this.count - 1)
+    );
   }
 
   /** What the entry adds to the bytes in use. @param {number} entry */
   delta(entry) {
     const kind = this.kind[entry];
-    if (kind === KIND.ALLOC) return this.lifeSize[this.ref[entry]];
-    if (kind === KIND.FREE_COMPLETED) return -this.lifeSize[this.ref[entry]];
+    if (kind === KIND.ALLOC) return this.lifetimeSize[this.ref[entry]];
+    if (kind === KIND.FREE_COMPLETED) return -this.lifetimeSize[this.ref[entry]];
     if (kind === KIND.ALLOC_AGAIN) return this.size(this.ref[entry]) - this.endedSize(entry);
     return 0;
   }
 
   /** Blocks by when they are in use. */
   index() {
-    this.lifeIndex ??= new LifeIndex(this);
-    return this.lifeIndex;
+    this.lifetimeIndex ??= new LifetimeIndex(this);
+    return this.lifetimeIndex;
   }
 
-  /** Lives that an allocation of their address ends, by its entry. */
+  /** Lifetimes that an allocation of their address ends, by its entry. */
   endedBy() {
     return this.ended;
   }
 
   /** @param {number} entry */
   endedSize(entry) {
-    const life = this.endedBy().get(entry);
-    return life === undefined ? 0 : this.size(life);
+    const lifetime = this.endedBy().get(entry);
+    return lifetime === undefined ? 0 : this.size(lifetime);
   }
 
   /** @param {number} address of this source */
@@ -705,10 +734,10 @@ export class Source {
 
   /**
    * "large pool" is of segments; this is "stream 0" or "pool (0, 2), stream 1".
-   * @param {number} place
+   * @param {number} poolStream
    */
-  placeText(place) {
-    const found = this.head.places[place];
+  poolStreamText(poolStream) {
+    const found = this.head.pool_streams[poolStream];
     if (!found) return 'unknown';
     const [stream, a, b] = found;
     const pool =

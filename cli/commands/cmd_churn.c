@@ -16,12 +16,13 @@ const struct cli_command cli_command_churn = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "list the stacks that free memory right after allocating it",
-    .details = "Counts blocks that are freed within --max-life events of their allocation. \"main\n"
-               "size\" is the most frequent size of a row and \"main %\" the share of blocks that\n"
-               "have it. Where that share is high, a buffer that is kept would do instead: out=,\n"
-               "an in-place operation, a cache.\n",
+    .details =
+        "Counts blocks that are freed within --max-lifetime events of their allocation.\n"
+        "\"main size\" is the most frequent size of a row and \"main %\" the share of blocks\n"
+        "that have it. Where that share is high, a buffer that is kept would do instead:\n"
+        "out=, an in-place operation, a cache.\n",
     .examples = "tarn churn dump.pickle\n"
-                "tarn churn --max-life 4 --by size dump.pickle",
+                "tarn churn --max-lifetime 4 --by size dump.pickle",
     .prints_sizes = true,
     .opts = cli_churn_opts,
     .values_size = sizeof(struct cli_trace_values),

@@ -21,7 +21,7 @@ const struct cli_command cli_command_live = {
                "first failed request, event:N the state right after an event. Tables add up.\n",
     .examples = "tarn live dump.pickle\n"
                 "tarn live --at event:100 --by function dump.pickle\n"
-                "tarn live --where 'size >= 1MiB && life > 2s' dump.pickle",
+                "tarn live --where 'size >= 1MiB && lifetime > 2s' dump.pickle",
     .prints_sizes = true,
     .opts = cli_tree_opts,
     .values_size = sizeof(struct cli_trace_values),

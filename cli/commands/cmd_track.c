@@ -116,13 +116,13 @@ static enum tarn_status write_display(struct tarn_tracker *tracker,
                                       const struct track_values *values,
                                       const struct tarn_writer *writer, struct tarn_error *error)
 {
-    static const enum tarn_track_point moments[] = {
+    static const enum tarn_track_point points[] = {
         [DISPLAY_CURRENT] = TARN_TRACK_AT_END,
         [DISPLAY_PEAK] = TARN_TRACK_PEAKS,
         [DISPLAY_MOMENT] = TARN_TRACK_TOTAL_PEAK,
     };
 
-    return tarn_tracker_write_rows(tracker, moments[values->display], units_of(values, UNITS_B),
+    return tarn_tracker_write_rows(tracker, points[values->display], units_of(values, UNITS_B),
                                    values->tabulate ? TARN_TRACK_TABLE : TARN_TRACK_TEXT, writer,
                                    error);
 }

@@ -220,7 +220,7 @@ TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator 
 typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
                                      tarn_stream stream);
 
-/* Adds one, for the allocator's life; TARN_ERR_LIMIT when there are too many. */
+/* Adds one, for the allocator's lifetime; TARN_ERR_LIMIT when there are too many. */
 TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
                                                              tarn_memory_callback callback,
                                                              void *context) TARN_MUST_CHECK;

@@ -175,7 +175,8 @@ struct tarn_report_options {
     bool tree;
     double min_share;
 
-    uint64_t life_max; /* of tarn_report_churn: the longest short life in events; 0 = 64 */
+    uint64_t
+        lifetime_max; /* of tarn_report_churn: longest lifetime that counts, in events; 0 = 64 */
 
     /* Of tarn_report_leaks. */
     uint64_t parts; /* equal parts to cut the trace into; 0: at steps, else where stacks repeat */
@@ -422,8 +423,8 @@ struct tarn_top_row {
     uint64_t at_end;       /* bytes held at the end */
     uint64_t allocated;    /* bytes requested in the trace */
     uint64_t allocations;
-    uint64_t freed;       /* how many of these were freed in the trace */
-    uint64_t life_events; /* from allocation to free, summed over those that were freed */
+    uint64_t freed;           /* how many of these were freed in the trace */
+    uint64_t lifetime_events; /* from allocation to free, summed over those that were freed */
 };
 
 /* One device. */
@@ -447,8 +448,8 @@ TARN_API enum tarn_status tarn_top_compute(const struct tarn_snapshot *snapshot,
                                            struct tarn_top_result **results_out, size_t *count_out,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Stacks by what they held and allocated over the whole trace, most first. The life of a block is
- * the number of events from its allocation to its free. */
+/* Stacks by what they held and allocated over the whole trace, most first. The lifetime of a
+ * block is the number of events from its allocation to its free. */
 TARN_API enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,
                                           const struct tarn_writer *writer,
@@ -476,18 +477,18 @@ TARN_API enum tarn_status tarn_report_live(const struct tarn_snapshot *snapshot,
 /* The short-lived allocations of a group. */
 struct tarn_churn_row {
     struct tarn_group group;
-    uint64_t allocations; /* what rows are sorted by */
-    uint64_t allocated;   /* bytes */
-    uint64_t life_events; /* summed over them */
-    uint64_t usual_size;  /* the most frequent one, the larger of equals; 0 in sums */
+    uint64_t allocations;     /* what rows are sorted by */
+    uint64_t allocated;       /* bytes */
+    uint64_t lifetime_events; /* summed over them */
+    uint64_t usual_size;      /* the most frequent one, the larger of equals; 0 in sums */
     uint64_t of_usual_size;
 };
 
 /* One device. */
 struct tarn_churn_result {
     struct tarn_report_head head;
-    uint64_t life_max;    /* events */
-    uint64_t allocations; /* of the trace */
+    uint64_t lifetime_max; /* events */
+    uint64_t allocations;  /* of the trace */
     uint64_t allocated;
     size_t row_count;
     const struct tarn_churn_row *rows;
@@ -503,7 +504,7 @@ TARN_API enum tarn_status tarn_churn_compute(const struct tarn_snapshot *snapsho
                                              size_t *count_out,
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Short-lived allocations, those freed within `life_max` events: groups by their number. */
+/* Short-lived allocations, those freed within `lifetime_max` events: groups by their number. */
 TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             const struct tarn_writer *writer,
@@ -565,15 +566,15 @@ TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Which time points are compared to find leaks. */
-enum tarn_moments {
-    TARN_MOMENTS_STEPS,  /* ends of steps, by annotations */
-    TARN_MOMENTS_STACK,  /* where a stack repeats */
-    TARN_MOMENTS_PARTS,  /* ends of equal parts, as the options say */
-    TARN_MOMENTS_GUESSED /* the same: nothing marks steps */
+enum tarn_leak_points {
+    TARN_LEAK_POINTS_STEPS,  /* ends of steps, by annotations */
+    TARN_LEAK_POINTS_STACK,  /* where a stack repeats */
+    TARN_LEAK_POINTS_PARTS,  /* ends of equal parts, as the options say */
+    TARN_LEAK_POINTS_GUESSED /* the same: nothing marks steps */
 };
 
 enum {
-    TARN_MOMENTS_MIN = 4 /* with fewer nothing leaks */
+    TARN_LEAK_POINTS_MIN = 4 /* with fewer nothing leaks */
 };
 
 /* What a group holds at each time point. */
@@ -588,18 +589,18 @@ struct tarn_leak_row {
     uint64_t steps;  /* between time points; 0 in sums, as what follows */
     uint64_t steps_grown;
     uint64_t first_growth_event;
-    size_t moment_count;
+    size_t point_count;
     const uint64_t *bytes; /* at each time point */
 };
 
 /* One device. `rows`, `more`, `others` and `suppressed` add up to `total`. */
 struct tarn_leaks_result {
     struct tarn_report_head head;
-    enum tarn_moments moments_by;
-    uint64_t moments_found;     /* before some were dropped, if too many */
-    struct tarn_group repeated; /* of TARN_MOMENTS_STACK */
-    size_t moment_count;
-    const uint64_t *moments; /* numbers of events */
+    enum tarn_leak_points points_by;
+    uint64_t points_found;      /* before some were dropped, if too many */
+    struct tarn_group repeated; /* of TARN_LEAK_POINTS_STACK */
+    size_t point_count;
+    const uint64_t *points; /* numbers of events */
     uint64_t left_out_at_end;
     size_t leak_count; /* groups that leak */
     size_t row_count;
@@ -811,8 +812,8 @@ struct tarn_info_device {
 };
 
 struct tarn_info_result {
-    const char *form; /* "a snapshot" */
-    bool is_partial;  /* the end of the file is missing */
+    const char *format; /* "a snapshot" */
+    bool is_partial;    /* the end of the file is missing */
     bool has_settings;
     const char *settings; /* of the allocator, as in the file; not safe to print */
     size_t settings_length;

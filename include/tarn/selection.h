@@ -101,11 +101,11 @@ struct tarn_selection {
     struct tarn_instant at;
 };
 
-/* Parses an expression such as `size >= 64MiB && (frame ~ "attention" || life > 2s)`: comparisons
- * combined with && (binds tighter), ||, ! and parentheses.
+/* Parses an expression such as `size >= 64MiB && (frame ~ "attention" || lifetime > 2s)`:
+ * comparisons combined with && (binds tighter), ||, ! and parentheses.
  *
  *   size                       requested bytes: 512, 64MiB, 1.5GB
- *   life (or age)              from the allocation to the free, both clipped to the trace: events,
+ *   lifetime (or age)          from the allocation to the free, both clipped to the trace: events,
  *                              or a time in us, ms, s, min or h
  *   start, end                 of the lifetime: events from 0, or a time since the first event
  *   address, segment, stream, device    numbers, also 0x...

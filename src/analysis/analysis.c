@@ -73,11 +73,12 @@ struct wanted {
     struct tn_narrowing narrowing;
 };
 
-static bool is_wanted_pool(const struct tn_analysis *analysis, uint32_t place)
+static bool is_wanted_pool(const struct tn_analysis *analysis, uint32_t pool_stream)
 {
     const struct tarn_selection *selection = &analysis->query->selection;
 
-    return tn_pool_stream_is_of(&analysis->places, place, selection->pools, selection->pool);
+    return tn_pool_stream_is_of(&analysis->pool_streams, pool_stream, selection->pools,
+                                selection->pool);
 }
 
 static bool is_annotated(const struct wanted *wanted, const struct tn_lifetime *lifetime)
@@ -90,7 +91,7 @@ static bool is_annotated(const struct wanted *wanted, const struct tn_lifetime *
                               query->selection.annotation));
 }
 
-static bool wants_life(void *context, const struct tn_lifetime *lifetime)
+static bool wants_lifetime(void *context, const struct tn_lifetime *lifetime)
 {
     const struct wanted *wanted = context;
     const struct tarn_selection *selection = &wanted->analysis->query->selection;
@@ -98,7 +99,7 @@ static bool wants_life(void *context, const struct tn_lifetime *lifetime)
     return (!selection->one_stream || lifetime->stream == selection->stream) &&
            lifetime->size >= selection->size_min &&
            (selection->size_max == 0 || lifetime->size <= selection->size_max) &&
-           is_wanted_pool(wanted->analysis, lifetime->place) &&
+           is_wanted_pool(wanted->analysis, lifetime->pool_stream) &&
            tn_frame_view_matches(&wanted->analysis->query->view, lifetime->stack) &&
            is_annotated(wanted, lifetime) &&
            (!selection->where ||
@@ -114,8 +115,9 @@ static bool wants_memory(void *context, uint64_t number)
         tn_trace_at(analysis->whole.model, analysis->whole.trace, number);
 
     return (!selection->one_stream || entry->stream == selection->stream) &&
-           (!analysis->has_places ||
-            is_wanted_pool(analysis, ((const uint32_t *)analysis->places.of_entry.items)[number]));
+           (!analysis->has_pool_streams ||
+            is_wanted_pool(analysis,
+                           ((const uint32_t *)analysis->pool_streams.of_entry.items)[number]));
 }
 
 /* Bytes of wanted segments before the first entry: those at the end, less what the trace added. */
@@ -315,7 +317,7 @@ static enum tarn_status where_make(struct tn_analysis *analysis, struct tarn_err
     const struct tarn_where *where = analysis->query->selection.where;
 
     analysis->where = (struct tn_where_scope){.whole = &analysis->whole,
-                                              .places = &analysis->places,
+                                              .pool_streams = &analysis->pool_streams,
                                               .categories = &analysis->query->categories,
                                               .zero = tn_timeline_first_time(&analysis->whole)};
     if (where && where->uses_time && analysis->where.zero == TN_TIME_NONE) {
@@ -340,7 +342,7 @@ static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_erro
     }
     if (status == TARN_OK) {
         wanted.narrowing.context = &wanted;
-        wanted.narrowing.wants = limits_blocks(selection) ? wants_life : NULL;
+        wanted.narrowing.wants = limits_blocks(selection) ? wants_lifetime : NULL;
         if (limits_memory(selection)) {
             wanted.narrowing.wants_memory = wants_memory;
             wanted.narrowing.reserved_before = reserved_before(&wanted);
@@ -355,8 +357,8 @@ static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_erro
 
 /* ---- one device ---- */
 
-/* Sets what keys and expressions need of each life. */
-static bool lives_mark(struct tn_analysis *analysis)
+/* Sets what keys and expressions need of each lifetime. */
+static bool lifetimes_mark(struct tn_analysis *analysis)
 {
     struct tn_lifetime *lifetimes = analysis->whole.lifetimes.items;
     const uint64_t first_step = tn_steps_first(&analysis->steps);
@@ -375,15 +377,16 @@ static bool lives_mark(struct tn_analysis *analysis)
     return true;
 }
 
-static bool places_make(struct tn_analysis *analysis)
+static bool pool_streams_make(struct tn_analysis *analysis)
 {
     const struct tn_query *query = analysis->query;
 
     if (query->by == TARN_BY_POOL || query->by == TARN_BY_SEGMENT ||
         query->selection.pools != TARN_POOLS_ALL || where_uses(query, TN_WHERE_POOL) ||
         where_uses(query, TN_WHERE_SEGMENT)) {
-        analysis->has_places = tn_pool_streams_init(&analysis->places, &analysis->whole);
-        return analysis->has_places;
+        analysis->has_pool_streams =
+            tn_pool_streams_init(&analysis->pool_streams, &analysis->whole);
+        return analysis->has_pool_streams;
     }
     return true;
 }
@@ -403,10 +406,10 @@ enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query 
                                             .model = query->model,
                                             .view = &query->view,
                                             .categories = &query->categories,
-                                            .places = &analysis->places};
+                                            .pool_streams = &analysis->pool_streams};
     status = tn_phases_init(&analysis->phases, &analysis->whole) &&
                      tn_phases_steps(&analysis->phases, &analysis->steps) &&
-                     places_make(analysis) && lives_mark(analysis) &&
+                     pool_streams_make(analysis) && lifetimes_mark(analysis) &&
                      tn_group_keys_init(&analysis->keys)
                  ? TARN_OK
                  : tn_fail_memory(error);
@@ -429,8 +432,8 @@ void tn_analysis_fini(struct tn_analysis *analysis)
         tn_timeline_fini(&analysis->part);
     }
     tn_group_keys_fini(&analysis->keys);
-    if (analysis->has_places) {
-        tn_pool_streams_fini(&analysis->places);
+    if (analysis->has_pool_streams) {
+        tn_pool_streams_fini(&analysis->pool_streams);
     }
     tn_vec_fini(&analysis->steps);
     tn_phases_fini(&analysis->phases);
@@ -469,8 +472,8 @@ static enum tarn_status oom_time_point(const struct tn_analysis *analysis, uint6
     return entry_time_point(analysis, ooms[number - 1], point_out, error);
 }
 
-static enum tarn_status time_time_point(const struct tn_analysis *analysis, uint64_t time_us,
-                                        struct tn_time_point *point_out, struct tarn_error *error)
+static enum tarn_status clock_time_point(const struct tn_analysis *analysis, uint64_t time_us,
+                                         struct tn_time_point *point_out, struct tarn_error *error)
 {
     const int64_t zero = tn_timeline_first_time(&analysis->whole);
 
@@ -529,7 +532,7 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
     case TARN_AT_EVENT:
         return entry_time_point(analysis, instant->number, point_out, error);
     case TARN_AT_TIME:
-        return time_time_point(analysis, instant->number, point_out, error);
+        return clock_time_point(analysis, instant->number, point_out, error);
     case TARN_AT_STEP:
         return step_time_point(analysis, instant->number, point_out, error);
     }

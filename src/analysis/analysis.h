@@ -42,8 +42,8 @@ struct tn_analysis {
     const struct tn_timeline *timeline; /* one of both */
     struct tn_phases phases;
     struct tn_vec steps; /* uint64_t: see tn_phases_steps */
-    struct tn_pool_streams places;
-    bool has_places;
+    struct tn_pool_streams pool_streams;
+    bool has_pool_streams;
     struct tn_where_scope where; /* its context */
     struct tn_group_keys keys;
 };

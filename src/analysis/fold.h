@@ -4,7 +4,7 @@
  * then bytes. They are those of `_memory_viz memory|segments|compare`, in the same order.
  *
  * A block gives a line with its requested bytes and its stack, and, when it is larger, one with
- * the rest and `<gaps>`. In files of the old form a line for each allocation in its
+ * the rest and `<gaps>`. In files of the old format a line for each allocation in its
  * history.
  */
 #ifndef TN_ANALYSIS_FOLD_H
@@ -16,7 +16,7 @@
 enum tn_fold_leaf {
     TN_FOLD_STACK,      /* the frames of `stack` */
     TN_FOLD_NON_PYTHON, /* the list of frames is empty */
-    TN_FOLD_NO_CONTEXT, /* an allocation of the old form without frames */
+    TN_FOLD_NO_CONTEXT, /* an allocation of the old format without frames */
     TN_FOLD_GAPS
 };
 

@@ -208,10 +208,10 @@ bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetim
         *key_out = lifetime->stream;
         break;
     case TARN_BY_POOL:
-        *key_out = tn_pool_stream_at(keys->places, lifetime->place)->pool;
+        *key_out = tn_pool_stream_at(keys->pool_streams, lifetime->pool_stream)->pool;
         break;
     case TARN_BY_SEGMENT:
-        *key_out = tn_pool_stream_at(keys->places, lifetime->place)->segment;
+        *key_out = tn_pool_stream_at(keys->pool_streams, lifetime->pool_stream)->segment;
         break;
     case TARN_BY_SIZE:
         *key_out = size_class(lifetime->size);
@@ -318,7 +318,7 @@ static void name_frame(struct name *name, const struct tn_group_keys *keys, uint
 
 static void name_pool(struct name *name, const struct tn_group_keys *keys, uint64_t key)
 {
-    const struct tn_pool_id pool = tn_pool_stream_pool(keys->places, (uint32_t)key);
+    const struct tn_pool_id pool = tn_pool_stream_pool(keys->pool_streams, (uint32_t)key);
 
     if (key == 0) {
         (void)snprintf(name->before, sizeof name->before, "(unknown pool)");

@@ -19,8 +19,8 @@ struct tn_group_keys {
     enum tarn_units units; /* of sizes in names */
     const struct tn_model *model;
     struct tn_frame_view *view;
-    const struct tn_categories *categories; /* for TARN_BY_CATEGORY */
-    const struct tn_pool_streams *places;   /* for pools */
+    const struct tn_categories *categories;     /* for TARN_BY_CATEGORY */
+    const struct tn_pool_streams *pool_streams; /* for pools */
     uint32_t *same_frame; /* a frame: the first that counts as the same; NULL: not needed */
 };
 

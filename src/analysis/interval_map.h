@@ -16,7 +16,7 @@ struct tn_interval_map {
     struct tn_budget budget; /* without a limit */
     struct tn_tree pieces;
     struct tn_tree runs; /* stretches: no two touch */
-    struct tn_chunked_vec store;
+    struct tn_chunked_vec items;
 };
 
 /* A range as it was added. */
@@ -25,15 +25,15 @@ struct tn_range {
     uint64_t label; /* the caller's */
 };
 
-void tn_interval_map_init(struct tn_interval_map *cover);
-void tn_interval_map_fini(struct tn_interval_map *cover);
+void tn_interval_map_init(struct tn_interval_map *map);
+void tn_interval_map_fini(struct tn_interval_map *map);
 
 /* Adds [start, start + size), cut at the end of the address space; false when host memory is
  * missing. */
-bool tn_interval_map_add(struct tn_interval_map *cover, uint64_t start, uint64_t size,
+bool tn_interval_map_add(struct tn_interval_map *map, uint64_t start, uint64_t size,
                          uint64_t label) TN_MUST_CHECK;
 
-/* NULL when no range holds it. Borrowed until the cover goes. */
-const struct tn_range *tn_interval_map_find(const struct tn_interval_map *cover, uint64_t address);
+/* NULL when no range holds it. Borrowed until the map goes. */
+const struct tn_range *tn_interval_map_find(const struct tn_interval_map *map, uint64_t address);
 
 #endif

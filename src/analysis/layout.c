@@ -35,8 +35,8 @@ static void walk_gap(struct walk *walk, uint64_t end)
     }
 }
 
-static void walk_life(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t range_end,
-                      uint64_t entry)
+static void walk_lifetime(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t range_end,
+                          uint64_t entry)
 {
     uint64_t end = tn_range_end(lifetime->address, tn_split_rounded(lifetime->size));
 
@@ -78,7 +78,7 @@ static const struct tn_segment_range *range_walk(const struct tn_segment_range *
     }
     row->reserved = last->end - range->start;
     for (; *next < sorted->count && lifetimes[*next]->address < last->end; (*next)++) {
-        walk_life(&walk, lifetimes[*next], last->end, entry);
+        walk_lifetime(&walk, lifetimes[*next], last->end, entry);
     }
     walk_gap(&walk, last->end);
     row->whole = row->free == row->reserved ? row->reserved : 0;
@@ -187,7 +187,7 @@ bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timel
         return false;
     }
     const bool good = tn_segment_walk_to(&segments, entry) &&
-                      tn_timeline_lives_at(timeline, entry, &layout->lifetimes) &&
+                      tn_timeline_lifetimes_at(timeline, entry, &layout->lifetimes) &&
                       rows_collect(layout, &segments, timeline, entry);
 
     tn_segment_walk_fini(&segments);

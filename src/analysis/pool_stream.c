@@ -5,82 +5,83 @@
 
 /* While the trace is read backwards. */
 struct reading {
-    struct tn_pool_streams *places;
+    struct tn_pool_streams *pool_streams;
     struct tn_timeline *timeline;
     struct tn_segment_walk walk;
-    uint32_t last; /* the place that was wanted last: runs of blocks are in the same */
+    uint32_t last; /* the one that was found last: runs of blocks have the same */
 };
 
 /* The number of a pool, made at first sight; 0 when host memory is missing. There are few. */
-static uint32_t pool_get(struct tn_pool_streams *places, struct tn_pool_id id)
+static uint32_t pool_get(struct tn_pool_streams *pool_streams, struct tn_pool_id id)
 {
-    const struct tn_pool_id *pools = places->pools.items;
+    const struct tn_pool_id *pools = pool_streams->pools.items;
 
-    for (size_t i = 1; i < places->pools.count; i++) {
+    for (size_t i = 1; i < pool_streams->pools.count; i++) {
         if (memcmp(&pools[i], &id, sizeof id) == 0) {
             return (uint32_t)i;
         }
     }
-    return tn_vec_append(&places->pools, &id, 1) ? (uint32_t)places->pools.count - 1 : 0;
+    return tn_vec_append(&pool_streams->pools, &id, 1) ? (uint32_t)pool_streams->pools.count - 1
+                                                       : 0;
 }
 
-static bool place_equal(const struct tn_pool_stream *a, const struct tn_pool_stream *b)
+static bool pool_stream_equal(const struct tn_pool_stream *a, const struct tn_pool_stream *b)
 {
     return a->segment == b->segment && a->stream == b->stream && a->pool == b->pool;
 }
 
-/* The place of an address; `stream` is for an address in no segment. */
-static bool place_find(struct reading *reading, uint64_t address, uint64_t stream,
-                       uint32_t *place_out)
+/* The pool and stream of an address; `stream` is for an address in no segment. */
+static bool pool_stream_find(struct reading *reading, uint64_t address, uint64_t stream,
+                             uint32_t *pool_stream_out)
 {
     const struct tn_segment_range *range = tn_segment_walk_find(&reading->walk, address);
-    struct tn_pool_streams *places = reading->places;
-    struct tn_pool_stream place = {.stream = stream};
+    struct tn_pool_streams *pool_streams = reading->pool_streams;
+    struct tn_pool_stream pool_stream = {.stream = stream};
 
     if (range) {
-        place = (struct tn_pool_stream){.segment = range->segment, .stream = range->stream};
+        pool_stream = (struct tn_pool_stream){.segment = range->segment, .stream = range->stream};
         if (range->has_pool) {
-            place.pool = pool_get(places, range->pool);
-            if (place.pool == 0) {
+            pool_stream.pool = pool_get(pool_streams, range->pool);
+            if (pool_stream.pool == 0) {
                 return false;
             }
         }
     }
-    if (!place_equal(tn_pool_stream_at(places, reading->last), &place)) {
-        if (!tn_vec_append(&places->places, &place, 1)) {
+    if (!pool_stream_equal(tn_pool_stream_at(pool_streams, reading->last), &pool_stream)) {
+        if (!tn_vec_append(&pool_streams->all, &pool_stream, 1)) {
             return false;
         }
-        reading->last = (uint32_t)places->places.count - 1;
+        reading->last = (uint32_t)pool_streams->all.count - 1;
     }
-    *place_out = reading->last;
+    *pool_stream_out = reading->last;
     return true;
 }
 
-static bool life_place(struct reading *reading, struct tn_lifetime *lifetime)
+static bool lifetime_assign(struct reading *reading, struct tn_lifetime *lifetime)
 {
-    return place_find(reading, lifetime->address, lifetime->stream, &lifetime->place);
+    return pool_stream_find(reading, lifetime->address, lifetime->stream, &lifetime->pool_stream);
 }
 
-/* The place of an entry that adds or removes memory: it is there after the one, before the other.
- */
+/* The pool and stream of an entry that adds or removes memory. The memory is there after the entry
+ * in the one case and before it in the other. */
 static bool entry_undo(struct reading *reading, uint64_t number)
 {
     const struct tn_timeline *timeline = reading->timeline;
     const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, number);
     const int64_t delta = tn_reserved_delta(entry);
-    uint32_t *place = (uint32_t *)reading->places->of_entry.items + number;
+    uint32_t *pool_stream = (uint32_t *)reading->pool_streams->of_entry.items + number;
 
-    if (delta > 0 && !place_find(reading, entry->address, entry->stream, place)) {
+    if (delta > 0 && !pool_stream_find(reading, entry->address, entry->stream, pool_stream)) {
         return false;
     }
     if (!tn_segment_walk_to(&reading->walk, number > 0 ? number - 1 : TN_NEVER)) {
         return false;
     }
-    return delta >= 0 || place_find(reading, entry->address, entry->stream, place);
+    return delta >= 0 || pool_stream_find(reading, entry->address, entry->stream, pool_stream);
 }
 
-/* Lives that began in the trace are in the order of their entries. */
-static bool lives_place(struct reading *reading)
+/* Lifetimes that began in the trace are in the order of their entries. */
+static bool lifetimes_assign(struct reading *reading)
 {
     struct tn_lifetime *lifetimes = reading->timeline->lifetimes.items;
     size_t next = reading->timeline->lifetimes.count;
@@ -89,7 +90,7 @@ static bool lives_place(struct reading *reading)
         while (next > 0 &&
                (lifetimes[next - 1].start == TN_NEVER || lifetimes[next - 1].start == i - 1)) {
             next--;
-            if (lifetimes[next].start != TN_NEVER && !life_place(reading, &lifetimes[next])) {
+            if (lifetimes[next].start != TN_NEVER && !lifetime_assign(reading, &lifetimes[next])) {
                 return false;
             }
         }
@@ -98,55 +99,55 @@ static bool lives_place(struct reading *reading)
         }
     }
     for (size_t i = 0; i < reading->timeline->lifetimes.count; i++) {
-        if (lifetimes[i].start == TN_NEVER && !life_place(reading, &lifetimes[i])) {
+        if (lifetimes[i].start == TN_NEVER && !lifetime_assign(reading, &lifetimes[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool vecs_begin(struct tn_pool_streams *places, uint64_t entries)
+static bool vecs_begin(struct tn_pool_streams *pool_streams, uint64_t entries)
 {
-    struct tn_pool_stream *unknown = tn_vec_push(&places->places);
-    struct tn_pool_id *unused = tn_vec_push(&places->pools);
+    struct tn_pool_stream *unknown = tn_vec_push(&pool_streams->all);
+    struct tn_pool_id *unused = tn_vec_push(&pool_streams->pools);
 
-    if (!unknown || !unused || !tn_vec_reserve(&places->of_entry, (size_t)entries)) {
+    if (!unknown || !unused || !tn_vec_reserve(&pool_streams->of_entry, (size_t)entries)) {
         return false;
     }
     if (entries > 0) {
-        memset(places->of_entry.items, 0, (size_t)entries * sizeof(uint32_t));
+        memset(pool_streams->of_entry.items, 0, (size_t)entries * sizeof(uint32_t));
     }
-    places->of_entry.count = (size_t)entries;
+    pool_streams->of_entry.count = (size_t)entries;
     return true;
 }
 
-bool tn_pool_streams_init(struct tn_pool_streams *places, struct tn_timeline *timeline)
+bool tn_pool_streams_init(struct tn_pool_streams *pool_streams, struct tn_timeline *timeline)
 {
     const struct tn_trace_source source = tn_timeline_source(timeline);
-    struct reading reading = {.places = places, .timeline = timeline};
+    struct reading reading = {.pool_streams = pool_streams, .timeline = timeline};
 
-    tn_vec_init(&places->places, sizeof(struct tn_pool_stream));
-    tn_vec_init(&places->pools, sizeof(struct tn_pool_id));
-    tn_vec_init(&places->of_entry, sizeof(uint32_t));
-    if (!vecs_begin(places, timeline->trace->count) ||
+    tn_vec_init(&pool_streams->all, sizeof(struct tn_pool_stream));
+    tn_vec_init(&pool_streams->pools, sizeof(struct tn_pool_id));
+    tn_vec_init(&pool_streams->of_entry, sizeof(uint32_t));
+    if (!vecs_begin(pool_streams, timeline->trace->count) ||
         !tn_segment_walk_init(&reading.walk, &source)) {
-        tn_pool_streams_fini(places);
+        tn_pool_streams_fini(pool_streams);
         return false;
     }
-    const bool good = lives_place(&reading);
+    const bool good = lifetimes_assign(&reading);
 
     tn_segment_walk_fini(&reading.walk);
     if (!good) {
-        tn_pool_streams_fini(places);
+        tn_pool_streams_fini(pool_streams);
     }
     return good;
 }
 
-void tn_pool_streams_fini(struct tn_pool_streams *places)
+void tn_pool_streams_fini(struct tn_pool_streams *pool_streams)
 {
-    tn_vec_fini(&places->of_entry);
-    tn_vec_fini(&places->pools);
-    tn_vec_fini(&places->places);
+    tn_vec_fini(&pool_streams->of_entry);
+    tn_vec_fini(&pool_streams->pools);
+    tn_vec_fini(&pool_streams->all);
 }
 
 bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t one[2])
@@ -159,15 +160,15 @@ bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t
     return pools == TARN_POOLS_ALL || is_default == (pools == TARN_POOLS_DEFAULT);
 }
 
-bool tn_pool_stream_is_of(const struct tn_pool_streams *places, uint32_t place,
+bool tn_pool_stream_is_of(const struct tn_pool_streams *pool_streams, uint32_t pool_stream,
                           enum tarn_pools pools, const uint64_t one[2])
 {
     if (pools == TARN_POOLS_ALL) {
         return true;
     }
-    const uint32_t number = tn_pool_stream_at(places, place)->pool;
+    const uint32_t number = tn_pool_stream_at(pool_streams, pool_stream)->pool;
 
-    return number != 0 && tn_pool_is_of(tn_pool_stream_pool(places, number), pools, one);
+    return number != 0 && tn_pool_is_of(tn_pool_stream_pool(pool_streams, number), pools, one);
 }
 
 /* ---- pools of entries ---- */

@@ -7,7 +7,7 @@
  * A block's pool is that of its segment. For the pool of an entry, the entry itself takes
  * precedence (tn_entry_pool).
  *
- * Owns: the places. Immutable once made. Cost: O(entries + lifetimes log segments).
+ * Owns: the table. Immutable once made. Cost: O(entries + lifetimes log segments).
  */
 #ifndef TN_ANALYSIS_POOL_STREAM_H
 #define TN_ANALYSIS_POOL_STREAM_H
@@ -23,16 +23,16 @@ struct tn_pool_stream {
 };
 
 struct tn_pool_streams {
-    struct tn_vec places;   /* struct tn_pool_stream; number 0 is the unknown one */
+    struct tn_vec all;      /* struct tn_pool_stream; number 0 is the unknown one */
     struct tn_vec pools;    /* struct tn_pool_id; number 0 is not used */
-    struct tn_vec of_entry; /* by entry, uint32_t: its place; 0 for those without memory */
+    struct tn_vec of_entry; /* by entry, uint32_t: its pool_stream; 0 for those without memory */
 };
 
-/* Sets `place` of every lifetime of a whole timeline. False when host memory is missing; then there
- * is nothing to release. */
-bool tn_pool_streams_init(struct tn_pool_streams *places,
+/* Sets `pool_stream` of every lifetime of a whole timeline. False when host memory is missing; then
+ * there is nothing to release. */
+bool tn_pool_streams_init(struct tn_pool_streams *pool_streams,
                           struct tn_timeline *timeline) TN_MUST_CHECK;
-void tn_pool_streams_fini(struct tn_pool_streams *places);
+void tn_pool_streams_fini(struct tn_pool_streams *pool_streams);
 
 /* The pools of a trace's entries, without going through the trace. Owns: the walk. */
 struct tn_entry_pools {
@@ -51,23 +51,23 @@ void tn_entry_pools_fini(struct tn_entry_pools *pools);
 bool tn_entry_pool(const struct tn_entry_pools *pools, const struct tn_trace_entry *entry,
                    struct tn_pool_id *pool_out, const struct tn_segment_range **by_out);
 
-static inline const struct tn_pool_stream *tn_pool_stream_at(const struct tn_pool_streams *places,
-                                                             uint32_t number)
+static inline const struct tn_pool_stream *
+tn_pool_stream_at(const struct tn_pool_streams *pool_streams, uint32_t number)
 {
-    return (const struct tn_pool_stream *)places->places.items + number;
+    return (const struct tn_pool_stream *)pool_streams->all.items + number;
 }
 
 /* Whether the pool is one of those. `one` is for TARN_POOLS_ONE. */
 bool tn_pool_is_of(struct tn_pool_id pool, enum tarn_pools pools, const uint64_t one[2]);
 
-/* The same of a place; false where the pool is unknown, unless all are wanted. */
-bool tn_pool_stream_is_of(const struct tn_pool_streams *places, uint32_t place,
+/* The same for a number; false where the pool is unknown, unless all are wanted. */
+bool tn_pool_stream_is_of(const struct tn_pool_streams *pool_streams, uint32_t pool_stream,
                           enum tarn_pools pools, const uint64_t one[2]);
 
-static inline struct tn_pool_id tn_pool_stream_pool(const struct tn_pool_streams *places,
+static inline struct tn_pool_id tn_pool_stream_pool(const struct tn_pool_streams *pool_streams,
                                                     uint32_t pool)
 {
-    return ((const struct tn_pool_id *)places->pools.items)[pool];
+    return ((const struct tn_pool_id *)pool_streams->pools.items)[pool];
 }
 
 #endif

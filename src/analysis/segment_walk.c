@@ -16,7 +16,7 @@ static int range_compare(const struct tn_tree_node *a, const struct tn_tree_node
 
 static bool range_insert(struct tn_segment_walk *walk, const struct tn_segment_range *range)
 {
-    struct tn_segment_range *added = tn_chunked_vec_push(&walk->store);
+    struct tn_segment_range *added = tn_chunked_vec_push(&walk->ranges);
 
     if (!added) {
         return false;
@@ -118,7 +118,7 @@ static struct tn_segment_range range_given_back(const struct tn_segment_walk *wa
 bool tn_segment_walk_init(struct tn_segment_walk *walk, const struct tn_trace_source *source)
 {
     *walk = (struct tn_segment_walk){.source = *source, .next = source->trace->count};
-    tn_chunked_vec_init(&walk->store, &walk->budget, sizeof(struct tn_segment_range));
+    tn_chunked_vec_init(&walk->ranges, &walk->budget, sizeof(struct tn_segment_range));
     tn_tree_init(&walk->tree, range_compare, NULL);
     if (!finals_add(walk)) {
         tn_segment_walk_fini(walk);
@@ -129,7 +129,7 @@ bool tn_segment_walk_init(struct tn_segment_walk *walk, const struct tn_trace_so
 
 void tn_segment_walk_fini(struct tn_segment_walk *walk)
 {
-    tn_chunked_vec_fini(&walk->store);
+    tn_chunked_vec_fini(&walk->ranges);
 }
 
 /* Goes from right after entry `next` to right before it. */

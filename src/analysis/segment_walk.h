@@ -4,7 +4,7 @@
  * snapshot with later entries undone, from the end backwards.
  *
  * Ranges do not overlap. What overlaps is a contradiction of the file: what the walk meets later
- * wins. Owns: the ranges; removed ones stay in the store until the end. Cost: O(log n) per entry
+ * wins. Owns: the ranges; removed ones stay in memory until the end. Cost: O(log n) per entry
  * that adds or removes memory, O(1) for others.
  */
 #ifndef TN_ANALYSIS_SEGMENT_WALK_H
@@ -33,7 +33,7 @@ struct tn_segment_walk {
     struct tn_trace_source source;
     uint64_t next;           /* entries from this one on are undone */
     struct tn_budget budget; /* without a limit */
-    struct tn_chunked_vec store;
+    struct tn_chunked_vec ranges;
     struct tn_tree tree;
 
     /* Called with [start, end) of a range that entry `next` reserved; false stops the walk. May be

@@ -15,7 +15,7 @@ static struct tn_lifetime *lifetime_at(const struct tn_timeline *timeline, uint6
     return (struct tn_lifetime *)timeline->lifetimes.items + number;
 }
 
-static bool life_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
+static bool lifetime_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
 {
     timeline->before_count += lifetime.start == TN_NEVER;
     return tn_vec_append(&timeline->lifetimes, &lifetime, 1);
@@ -28,8 +28,8 @@ static uint32_t metadata_of(const struct reading *reading, const struct tn_trace
 
 /* A lifetime that begins with the entry. If a free first mentions a block from before, the
  * entry's stack is that of the free. */
-static struct tn_lifetime life_told(const struct reading *reading,
-                                    const struct tn_trace_entry *entry)
+static struct tn_lifetime lifetime_of(const struct reading *reading,
+                                      const struct tn_trace_entry *entry)
 {
     const bool is_alloc = entry->action == TN_TRACE_ALLOC;
 
@@ -46,8 +46,8 @@ static struct tn_lifetime life_told(const struct reading *reading,
 }
 
 /* Updates the lifetime from the entry. */
-static void life_read(const struct reading *reading, const struct tn_trace_entry *entry,
-                      struct tn_lifetime *lifetime)
+static void lifetime_read(const struct reading *reading, const struct tn_trace_entry *entry,
+                          struct tn_lifetime *lifetime)
 {
     if (entry->action == TN_TRACE_FREE_REQUESTED) {
         lifetime->requested = reading->entry;
@@ -64,7 +64,7 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
     struct tn_lifetime_step step;
 
     if (!tn_lifetime_walk_step(&reading->walk, entry, &step) ||
-        (step.is_new && !life_add(timeline, life_told(reading, entry)))) {
+        (step.is_new && !lifetime_add(timeline, lifetime_of(reading, entry)))) {
         return false;
     }
     if (step.ended != TN_LIFETIME_NONE) {
@@ -72,7 +72,7 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
         timeline->doubled_allocs++;
     }
     if (step.lifetime != TN_LIFETIME_NONE) {
-        life_read(reading, entry, lifetime_at(timeline, step.lifetime));
+        lifetime_read(reading, entry, lifetime_at(timeline, step.lifetime));
     } else if (entry->action == TN_TRACE_FREE_REQUESTED ||
                entry->action == TN_TRACE_FREE_COMPLETED) {
         timeline->unknown_frees++;
@@ -85,13 +85,13 @@ static bool survivor_read(void *context, const struct tn_model_segment *segment,
 {
     struct tn_timeline *timeline = context;
 
-    return life_add(timeline, (struct tn_lifetime){.address = block->address,
-                                                   .size = block->requested_size,
-                                                   .stream = segment->stream,
-                                                   .start = TN_NEVER,
-                                                   .requested = TN_NEVER,
-                                                   .end = TN_NEVER,
-                                                   .stack = block->stack});
+    return lifetime_add(timeline, (struct tn_lifetime){.address = block->address,
+                                                       .size = block->requested_size,
+                                                       .stream = segment->stream,
+                                                       .start = TN_NEVER,
+                                                       .requested = TN_NEVER,
+                                                       .end = TN_NEVER,
+                                                       .stack = block->stack});
 }
 
 /* Bytes before the first entry. Readers keep all sizes of a file below 2^62 together. */
@@ -197,21 +197,21 @@ static int address_compare(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-bool tn_timeline_lives_at(const struct tn_timeline *timeline, uint64_t entry,
-                          struct tn_vec *lives_out)
+bool tn_timeline_lifetimes_at(const struct tn_timeline *timeline, uint64_t entry,
+                              struct tn_vec *lifetimes_out)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
 
-    tn_vec_init(lives_out, sizeof(const struct tn_lifetime *));
+    tn_vec_init(lifetimes_out, sizeof(const struct tn_lifetime *));
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
         const struct tn_lifetime *lifetime = &lifetimes[i];
 
-        if (tn_lifetime_is_at(lifetime, entry) && !tn_vec_append(lives_out, &lifetime, 1)) {
-            tn_vec_fini(lives_out);
+        if (tn_lifetime_is_at(lifetime, entry) && !tn_vec_append(lifetimes_out, &lifetime, 1)) {
+            tn_vec_fini(lifetimes_out);
             return false;
         }
     }
-    tn_vec_sort(lives_out, address_compare);
+    tn_vec_sort(lifetimes_out, address_compare);
     return true;
 }
 
@@ -279,8 +279,8 @@ void tn_timeline_fini(struct tn_timeline *timeline)
 
 /* ---- a part of it ---- */
 
-/* Cuts a life off at both ends of the part; false when nothing of it is left. */
-static bool life_cut(struct tn_lifetime *lifetime, const struct tn_narrowing *narrowing)
+/* Clips a lifetime at both ends of the part; false when nothing of it is left. */
+static bool lifetime_cut(struct tn_lifetime *lifetime, const struct tn_narrowing *narrowing)
 {
     if (lifetime->start != TN_NEVER && lifetime->start >= narrowing->limit) {
         return false;
@@ -300,16 +300,16 @@ static bool life_cut(struct tn_lifetime *lifetime, const struct tn_narrowing *na
     return true;
 }
 
-static bool lives_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+static bool lifetimes_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline->whole);
 
     for (size_t i = 0; i < timeline->whole->lifetimes.count; i++) {
         struct tn_lifetime lifetime = lifetimes[i];
 
-        if (life_cut(&lifetime, narrowing) &&
+        if (lifetime_cut(&lifetime, narrowing) &&
             (!narrowing->wants || narrowing->wants(narrowing->context, &lifetimes[i])) &&
-            !life_add(timeline, lifetime)) {
+            !lifetime_add(timeline, lifetime)) {
             return false;
         }
     }
@@ -382,8 +382,8 @@ bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *
                                      .unknown_frees = whole->unknown_frees,
                                      .whole = whole};
     vecs_init(timeline);
-    if (!lives_narrow(timeline, narrowing) || !ooms_narrow(timeline) || !deltas_fill(timeline) ||
-        !reserved_narrow(timeline, narrowing)) {
+    if (!lifetimes_narrow(timeline, narrowing) || !ooms_narrow(timeline) ||
+        !deltas_fill(timeline) || !reserved_narrow(timeline, narrowing)) {
         tn_timeline_fini(timeline);
         return false;
     }

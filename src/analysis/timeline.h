@@ -30,7 +30,7 @@ struct tn_lifetime {
     uint32_t metadata;  /* string: the program's last metadata of the block, or TN_STRING_NONE */
 
     /* Filled in when needed, 0 until then (pool_stream.h, annotation.h, rules.h). */
-    uint32_t place;
+    uint32_t pool_stream;
     uint32_t annotation;
     uint32_t category;
 };
@@ -118,8 +118,8 @@ struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t
 
 /* Blocks allocated right after an entry, by address: const struct tn_lifetime *. False without
  * host memory; then there is nothing to release. */
-bool tn_timeline_lives_at(const struct tn_timeline *timeline, uint64_t entry,
-                          struct tn_vec *lives_out) TN_MUST_CHECK;
+bool tn_timeline_lifetimes_at(const struct tn_timeline *timeline, uint64_t entry,
+                              struct tn_vec *lifetimes_out) TN_MUST_CHECK;
 
 /* The peak of reserved bytes up to an entry. Cost: O(entries). */
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);

@@ -26,7 +26,7 @@ static const struct field {
     enum tn_where_field field;
     enum kind kind;
 } fields[] = {
-    {"size", TN_WHERE_SIZE, KIND_BYTES},        {"life", TN_WHERE_LIFETIME, KIND_SPAN},
+    {"size", TN_WHERE_SIZE, KIND_BYTES},        {"lifetime", TN_WHERE_LIFETIME, KIND_SPAN},
     {"age", TN_WHERE_LIFETIME, KIND_SPAN},      {"start", TN_WHERE_START, KIND_SPAN},
     {"end", TN_WHERE_END, KIND_SPAN},           {"address", TN_WHERE_ADDRESS, KIND_NUMBER},
     {"segment", TN_WHERE_SEGMENT, KIND_NUMBER}, {"stream", TN_WHERE_STREAM, KIND_NUMBER},

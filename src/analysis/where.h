@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expressions that select blocks: `size >= 64MiB && (frame ~ "attention" || life > 2s)`.
+ * Expressions that select blocks: `size >= 64MiB && (frame ~ "attention" || lifetime > 2s)`.
  *
  *     expression = both { "||" both }
  *     both       = one { "&&" one }

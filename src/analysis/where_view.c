@@ -15,7 +15,7 @@ enum {
 /* One question: the parts of a block that terms look at. */
 struct question {
     struct tn_where_view *view;
-    const struct tn_where_scope *place;
+    const struct tn_where_scope *scope;
     const struct tn_lifetime *lifetime;
 };
 
@@ -166,7 +166,7 @@ static bool category_fits(const struct question *question, const struct tn_where
     const uint32_t category = question->lifetime->category;
     uint8_t *known = &question->view->answers[term->answers].of_text[category];
     const char *hint;
-    const char *name = tn_category_name(question->place->categories, category, &hint);
+    const char *name = tn_category_name(question->scope->categories, category, &hint);
     char full[TN_PATTERN_TEXT_MAX];
 
     if (*known == 0) {
@@ -204,23 +204,23 @@ static bool compares(enum tn_where_comparison comparison, uint64_t value, uint64
 
 /* Microseconds from the trace's first time to that entry; false when it has no time, or one from
  * before (of a damaged file). */
-static bool time_of(const struct tn_where_scope *place, uint64_t entry, uint64_t *us_out)
+static bool time_of(const struct tn_where_scope *scope, uint64_t entry, uint64_t *us_out)
 {
-    const int64_t time = tn_trace_at(place->whole->model, place->whole->trace, entry)->time_us;
+    const int64_t time = tn_trace_at(scope->whole->model, scope->whole->trace, entry)->time_us;
 
-    if (time == TN_TIME_NONE || place->zero == TN_TIME_NONE || time < place->zero) {
+    if (time == TN_TIME_NONE || scope->zero == TN_TIME_NONE || time < scope->zero) {
         return false;
     }
-    *us_out = (uint64_t)time - (uint64_t)place->zero;
+    *us_out = (uint64_t)time - (uint64_t)scope->zero;
     return true;
 }
 
 /* From the entry where the block came into use, or the first, to that where it went, or the last.
  */
-static bool life_of(const struct question *question, bool is_time, uint64_t *length_out)
+static bool lifetime_of(const struct question *question, bool is_time, uint64_t *length_out)
 {
     const struct tn_lifetime *lifetime = question->lifetime;
-    const uint64_t count = question->place->whole->trace->count;
+    const uint64_t count = question->scope->whole->trace->count;
     const uint64_t start = lifetime->start == TN_NEVER ? 0 : lifetime->start;
     const uint64_t end = lifetime->end == TN_NEVER ? count : lifetime->end;
     uint64_t from;
@@ -230,8 +230,8 @@ static bool life_of(const struct question *question, bool is_time, uint64_t *len
         *length_out = end - start;
         return true;
     }
-    if (!time_of(question->place, start, &from) ||
-        !time_of(question->place, end < count ? end : count - 1, &to) || to < from) {
+    if (!time_of(question->scope, start, &from) ||
+        !time_of(question->scope, end < count ? end : count - 1, &to) || to < from) {
         return false;
     }
     *length_out = to - from;
@@ -242,12 +242,12 @@ static bool entry_of(const struct question *question, uint64_t entry, bool is_ti
                      uint64_t *value_out)
 {
     *value_out = entry;
-    return entry != TN_NEVER && (!is_time || time_of(question->place, entry, value_out));
+    return entry != TN_NEVER && (!is_time || time_of(question->scope, entry, value_out));
 }
 
-static const struct tn_pool_stream *place_of(const struct question *question)
+static const struct tn_pool_stream *pool_stream_of(const struct question *question)
 {
-    return tn_pool_stream_at(question->place->places, question->lifetime->place);
+    return tn_pool_stream_at(question->scope->pool_streams, question->lifetime->pool_stream);
 }
 
 /* What the term compares; false when it is not known. */
@@ -261,7 +261,7 @@ static bool number_of(const struct question *question, const struct tn_where_ter
         *value_out = lifetime->size;
         return true;
     case TN_WHERE_LIFETIME:
-        return life_of(question, term->is_time, value_out);
+        return lifetime_of(question, term->is_time, value_out);
     case TN_WHERE_START:
         return entry_of(question, lifetime->start, term->is_time, value_out);
     case TN_WHERE_END:
@@ -270,13 +270,13 @@ static bool number_of(const struct question *question, const struct tn_where_ter
         *value_out = lifetime->address;
         return true;
     case TN_WHERE_SEGMENT:
-        *value_out = place_of(question)->segment;
+        *value_out = pool_stream_of(question)->segment;
         return *value_out != 0;
     case TN_WHERE_STREAM:
         *value_out = lifetime->stream;
         return true;
     case TN_WHERE_DEVICE:
-        *value_out = (uint64_t)question->place->whole->device;
+        *value_out = (uint64_t)question->scope->whole->device;
         return true;
     case TN_WHERE_POOL:
     case TN_WHERE_CATEGORY:
@@ -302,8 +302,8 @@ static bool term_holds(const struct question *question, const struct tn_where_te
 
     switch (term->field) {
     case TN_WHERE_POOL:
-        return tn_pool_stream_is_of(question->place->places, lifetime->place, term->pools,
-                                    term->pool.id);
+        return tn_pool_stream_is_of(question->scope->pool_streams, lifetime->pool_stream,
+                                    term->pools, term->pool.id);
     case TN_WHERE_CATEGORY:
         return category_fits(question, term);
     case TN_WHERE_ANNOTATION:
@@ -334,10 +334,10 @@ static bool term_holds(const struct question *question, const struct tn_where_te
     return number_of(question, term, &value) && compares(term->comparison, value, term->number);
 }
 
-bool tn_where_takes(struct tn_where_view *view, const struct tn_where_scope *place,
+bool tn_where_takes(struct tn_where_view *view, const struct tn_where_scope *scope,
                     const struct tn_lifetime *lifetime)
 {
-    const struct question question = {view, place, lifetime};
+    const struct question question = {view, scope, lifetime};
     const struct tn_where_step *steps = view->where->steps.items;
     const struct tn_where_term *terms = view->where->terms.items;
     bool holds = true;

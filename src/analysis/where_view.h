@@ -23,8 +23,9 @@ struct tn_where_answers {
 
 /* The device that blocks are evaluated in. */
 struct tn_where_scope {
-    const struct tn_timeline *whole;      /* lives have what terms need: place, annotation, ... */
-    const struct tn_pool_streams *places; /* for pools and segments */
+    const struct tn_timeline
+        *whole; /* lifetimes have what terms need: pool and stream, annotation, ... */
+    const struct tn_pool_streams *pool_streams; /* for pools and segments */
     const struct tn_categories *categories;
     int64_t zero; /* time of the first entry that has one, or TN_TIME_NONE */
 };
@@ -43,7 +44,7 @@ bool tn_where_view_init(struct tn_where_view *view, const struct tarn_where *whe
 void tn_where_view_fini(struct tn_where_view *view);
 
 /* Whether the expression holds for a block. */
-bool tn_where_takes(struct tn_where_view *view, const struct tn_where_scope *place,
+bool tn_where_takes(struct tn_where_view *view, const struct tn_where_scope *scope,
                     const struct tn_lifetime *lifetime);
 
 #endif

@@ -10,8 +10,8 @@
 #include "base/budget.h"
 
 enum {
-    TN_STORE_SHIFT = 10,
-    TN_STORE_CHUNK = 1 << TN_STORE_SHIFT
+    TN_CHUNKED_VEC_SHIFT = 10,
+    TN_CHUNKED_VEC_CHUNK = 1 << TN_CHUNKED_VEC_SHIFT
 };
 
 struct tn_chunked_vec {
@@ -23,29 +23,29 @@ struct tn_chunked_vec {
     size_t item_size;
 };
 
-void tn_chunked_vec_init(struct tn_chunked_vec *store, struct tn_budget *budget, size_t item_size);
-void tn_chunked_vec_fini(struct tn_chunked_vec *store);
+void tn_chunked_vec_init(struct tn_chunked_vec *vec, struct tn_budget *budget, size_t item_size);
+void tn_chunked_vec_fini(struct tn_chunked_vec *vec);
 
 /* Allocates the chunk for item `count`. Called by tn_chunked_vec_push. */
-bool tn_chunked_vec_grow(struct tn_chunked_vec *store) TN_MUST_CHECK;
+bool tn_chunked_vec_grow(struct tn_chunked_vec *vec) TN_MUST_CHECK;
 
 /* Item `index` < count. Borrowed until the vector is freed. */
-static inline void *tn_chunked_vec_at(const struct tn_chunked_vec *store, uint64_t index)
+static inline void *tn_chunked_vec_at(const struct tn_chunked_vec *vec, uint64_t index)
 {
-    tn_assert(index < store->count);
-    return store->chunks[index >> TN_STORE_SHIFT] +
-           (size_t)(index & (TN_STORE_CHUNK - 1)) * store->item_size;
+    tn_assert(index < vec->count);
+    return vec->chunks[index >> TN_CHUNKED_VEC_SHIFT] +
+           (size_t)(index & (TN_CHUNKED_VEC_CHUNK - 1)) * vec->item_size;
 }
 
 /* Appends an uninitialised item; NULL: see tn_budget_status. */
-static inline void *tn_chunked_vec_push(struct tn_chunked_vec *store)
+static inline void *tn_chunked_vec_push(struct tn_chunked_vec *vec)
 {
-    if (tn_unlikely(store->count >> TN_STORE_SHIFT == store->chunk_count) &&
-        !tn_chunked_vec_grow(store)) {
+    if (tn_unlikely(vec->count >> TN_CHUNKED_VEC_SHIFT == vec->chunk_count) &&
+        !tn_chunked_vec_grow(vec)) {
         return NULL;
     }
-    store->count++;
-    return tn_chunked_vec_at(store, store->count - 1);
+    vec->count++;
+    return tn_chunked_vec_at(vec, vec->count - 1);
 }
 
 #endif

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void shown_set(struct tn_escaped *shown, const char *text, size_t length)
+static void escaped_set(struct tn_escaped *escaped, const char *text, size_t length)
 {
-    memcpy(shown->text, text, length);
-    shown->text[length] = '\0';
-    shown->length = length;
+    memcpy(escaped->text, text, length);
+    escaped->text[length] = '\0';
+    escaped->length = length;
 }
 
 /* Characters with a special escape in this format. */
@@ -46,62 +46,62 @@ static const char *spelling_find(char c, enum tn_escape_format format)
 }
 
 /* Backslash, `kind`, and `digits` hexadecimal digits. */
-static void escape_print(struct tn_escaped *shown, char kind, int digits, uint32_t code)
+static void escape_print(struct tn_escaped *escaped, char kind, int digits, uint32_t code)
 {
-    shown->length =
-        (size_t)snprintf(shown->text, sizeof shown->text, "\\%c%0*x", kind, digits, (unsigned)code);
+    escaped->length = (size_t)snprintf(escaped->text, sizeof escaped->text, "\\%c%0*x", kind,
+                                       digits, (unsigned)code);
 }
 
 /* JSON has only 16-bit escapes. A lone surrogate is not a character: many readers reject it. */
-static void escape_json(struct tn_escaped *shown, uint32_t code)
+static void escape_json(struct tn_escaped *escaped, uint32_t code)
 {
     if (code < 0x10000) {
-        escape_print(shown, 'u', 4, code >= 0xd800 && code <= 0xdfff ? 0xfffd : code);
+        escape_print(escaped, 'u', 4, code >= 0xd800 && code <= 0xdfff ? 0xfffd : code);
         return;
     }
     code -= 0x10000;
-    shown->length =
-        (size_t)snprintf(shown->text, sizeof shown->text, "\\u%04x\\u%04x",
+    escaped->length =
+        (size_t)snprintf(escaped->text, sizeof escaped->text, "\\u%04x\\u%04x",
                          (unsigned)(0xd800 | code >> 10), (unsigned)(0xdc00 | (code & 0x3ff)));
 }
 
-static void escape_set(struct tn_escaped *shown, uint32_t code, enum tn_escape_format format)
+static void escape_set(struct tn_escaped *escaped, uint32_t code, enum tn_escape_format format)
 {
     if (format == TN_ESCAPED_JSON) {
-        escape_json(shown, code);
+        escape_json(escaped, code);
     } else if (code < 0x100) {
-        escape_print(shown, 'x', 2, code);
+        escape_print(escaped, 'x', 2, code);
     } else {
-        escape_print(shown, code < 0x10000 ? 'u' : 'U', code < 0x10000 ? 4 : 8, code);
+        escape_print(escaped, code < 0x10000 ? 'u' : 'U', code < 0x10000 ? 4 : 8, code);
     }
 }
 
 /* A byte of invalid UTF-8. JSON has no escape for bytes. */
-static size_t byte_set(struct tn_escaped *shown, unsigned char byte, enum tn_escape_format format)
+static size_t byte_set(struct tn_escaped *escaped, unsigned char byte, enum tn_escape_format format)
 {
-    escape_set(shown, format == TN_ESCAPED_JSON ? 0xfffd : byte, format);
+    escape_set(escaped, format == TN_ESCAPED_JSON ? 0xfffd : byte, format);
     return 1;
 }
 
 size_t tn_escaped_next(const char *text, size_t length, enum tn_escape_format format,
-                       struct tn_escaped *shown_out)
+                       struct tn_escaped *escaped_out)
 {
     const char *spelling = spelling_find(*text, format);
     uint32_t code;
 
     if (spelling) {
-        shown_set(shown_out, spelling, strlen(spelling));
+        escaped_set(escaped_out, spelling, strlen(spelling));
         return 1;
     }
     const size_t count = tn_utf8_decode(text, length, &code);
 
     if (count == 0) {
-        return byte_set(shown_out, (unsigned char)*text, format);
+        return byte_set(escaped_out, (unsigned char)*text, format);
     }
     if (tn_utf8_is_printable(code)) {
-        shown_set(shown_out, text, count);
+        escaped_set(escaped_out, text, count);
     } else {
-        escape_set(shown_out, code, format);
+        escape_set(escaped_out, code, format);
     }
     return count;
 }
@@ -156,17 +156,17 @@ void tn_text_put_escaped(struct tn_text_out *out, const char *text, size_t lengt
         if (count > 0) {
             tn_text_put(out, text, count);
         } else {
-            struct tn_escaped shown;
+            struct tn_escaped escaped;
 
-            count = tn_escaped_next(text, length, format, &shown);
-            tn_text_put(out, shown.text, shown.length);
+            count = tn_escaped_next(text, length, format, &escaped);
+            tn_text_put(out, escaped.text, escaped.length);
         }
         text += count;
         length -= count;
     }
 }
 
-size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format format, char *shown,
+size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format format, char *escaped,
                        size_t size)
 {
     size_t taken = 0;
@@ -180,11 +180,11 @@ size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format fo
         if (one.length >= size - used) {
             break;
         }
-        memcpy(shown + used, one.text, one.length);
+        memcpy(escaped + used, one.text, one.length);
         used += one.length;
         taken += count;
     }
-    shown[used] = '\0';
+    escaped[used] = '\0';
     return taken;
 }
 
@@ -203,19 +203,19 @@ void tn_text_put_python(struct tn_text_out *out, const char *text, size_t length
 
 static_assert((int)TARN_TEXT_ESCAPED_MIN == (int)TN_ESCAPED_MAX, "one number");
 
-size_t tarn_text_escape(const char *text, size_t length, enum tarn_text_format format, char *shown,
-                        size_t size)
+size_t tarn_text_escape(const char *text, size_t length, enum tarn_text_format format,
+                        char *escaped, size_t size)
 {
     const enum tn_escape_format inside =
         format == TARN_TEXT_JSON ? TN_ESCAPED_JSON : TN_ESCAPED_PLAIN;
 
     if (size < TN_ESCAPED_MAX) {
         if (size > 0) {
-            *shown = '\0';
+            *escaped = '\0';
         }
         return 0;
     }
-    return tn_escaped_copy(text, length, inside, shown, size);
+    return tn_escaped_copy(text, length, inside, escaped, size);
 }
 
 size_t tarn_text_fit(const char *text, size_t most)

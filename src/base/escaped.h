@@ -31,7 +31,7 @@ struct tn_escaped {
 /* Escapes the first character of `text`, `length` > 0; returns its length in `text`.
  */
 size_t tn_escaped_next(const char *text, size_t length, enum tn_escape_format format,
-                       struct tn_escaped *shown_out);
+                       struct tn_escaped *escaped_out);
 
 /* Number of leading bytes of `text` that are ASCII and need no escape. */
 size_t tn_escaped_plain(const char *text, size_t length, enum tn_escape_format format);
@@ -42,7 +42,7 @@ void tn_text_put_escaped(struct tn_text_out *out, const char *text, size_t lengt
 
 /* Writes as much as fits into `size` bytes (at least TN_ESCAPED_MAX), followed by a NUL; no
  * character or escape is split. Returns how many bytes of `text` were consumed. */
-size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format format, char *shown,
+size_t tn_escaped_copy(const char *text, size_t length, enum tn_escape_format format, char *escaped,
                        size_t size);
 
 /* As Python's repr of a string: in single quotes, or in double quotes if the text has only single

@@ -101,19 +101,19 @@ static int object_again(int descriptor, int flags)
 }
 
 /* Opened as O_PATH until the name is checked, read-only until the seals are, then read-write. */
-static int object_check_and_open(int place)
+static int object_check_and_open(int path_fd)
 {
     uint64_t cookie;
     uint64_t size;
     int object = -1;
 
-    if (!object_read_name(place, &cookie)) {
+    if (!object_read_name(path_fd, &cookie)) {
         return -1;
     }
-    const int readable = object_again(place, O_RDONLY);
+    const int readable = object_again(path_fd, O_RDONLY);
 
     if (readable >= 0 && tn_os_object_identity(readable, &cookie, &size)) {
-        object = object_again(place, O_RDWR);
+        object = object_again(path_fd, O_RDWR);
     }
     tn_os_object_close(readable);
     return object;
@@ -124,10 +124,10 @@ int tn_os_object_reopen(int64_t process, int object)
     char path[OBJECT_PATH_MAX];
 
     (void)snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)process, object);
-    const int place = open(path, O_PATH | O_CLOEXEC);
-    const int found = place >= 0 ? object_check_and_open(place) : -1;
+    const int path_fd = open(path, O_PATH | O_CLOEXEC);
+    const int found = path_fd >= 0 ? object_check_and_open(path_fd) : -1;
 
-    tn_os_object_close(place);
+    tn_os_object_close(path_fd);
     return found;
 }
 

@@ -186,7 +186,7 @@ static void stream_end_hold(struct tn_sim_streams *streams, struct tn_sim_stream
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
-    tn_assert(hold->told && point_is_known(&hold->until));
+    tn_assert(hold->may_end && point_is_known(&hold->until));
     hold->ended = true;
     hold->end_ns = later_of(stream->ready_ns, point_time(&hold->until));
     stream->ready_ns = add_capped(hold->end_ns, hold->behind_ns);
@@ -205,7 +205,7 @@ static bool stream_settle(struct tn_sim_streams *streams, struct tn_sim_stream *
 {
     bool progress = false;
 
-    while (stream->first_hold && stream->first_hold->told &&
+    while (stream->first_hold && stream->first_hold->may_end &&
            point_is_known(&stream->first_hold->until)) {
         stream_end_hold(streams, stream);
         progress = true;
@@ -230,7 +230,7 @@ static void streams_settle(struct tn_sim_streams *streams)
 static void hold_tell(struct tn_sim_streams *streams, struct tn_sim_hold *hold,
                       struct tn_sim_point until)
 {
-    hold->told = true;
+    hold->may_end = true;
     hold->until = until;
     streams->open_waits++;
 }
@@ -239,7 +239,7 @@ enum tarn_status tn_sim_stream_unblock(struct tn_sim_streams *streams, struct tn
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
-    while (hold && hold->told) {
+    while (hold && hold->may_end) {
         hold = hold->next;
     }
     if (!hold) {
@@ -255,7 +255,7 @@ static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_s
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
-    while (hold && hold->told) {
+    while (hold && hold->may_end) {
         const struct tn_sim_hold *cause = hold->until.hold;
 
         tn_assert(cause);

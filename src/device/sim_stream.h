@@ -50,10 +50,10 @@ struct tn_sim_hold {
     struct tn_sim_hold *next;     /* later one of the same stream */
     struct tn_sim_stream *stream; /* its stream */
     uint64_t refs;
-    struct tn_sim_point until; /* earliest end, once `told` is set */
+    struct tn_sim_point until; /* earliest end, once `may_end` is set */
     uint64_t behind_ns;        /* work queued between this hold and the next one */
     uint64_t end_ns;           /* when it ended; valid once `ended` */
-    bool told;                 /* it may end: set for waiting, and by unblocking */
+    bool may_end;              /* set for waiting, and by unblocking */
     bool ended;
 };
 
@@ -92,7 +92,7 @@ struct tn_sim_streams {
     uint64_t forced_unblocks;
     uint64_t streams_made; /* by tn_sim_stream_create */
     uint64_t live_streams; /* of these */
-    uint64_t open_waits;   /* holds with `told` set that have not ended */
+    uint64_t open_waits;   /* holds with `may_end` set that have not ended */
     bool manual;
     bool (*oracle)(void *context, uint64_t event, tarn_stream stream);
     void *oracle_context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The forms of tarn/export.h that are written here; each fills `error` when it fails. */
+/* The formats of tarn/export.h that are written here; each fills `error` when it fails. */
 #ifndef TN_EXPORT_EXPORT_FORMATS_H
 #define TN_EXPORT_EXPORT_FORMATS_H
 

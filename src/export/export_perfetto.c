@@ -118,7 +118,7 @@ static void slice_head(struct chrome *chrome, const char *phase, int64_t time, c
                    chrome->slices);
 }
 
-static void life_name_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
+static void lifetime_name_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
 {
     const struct tn_model *model = chrome->job->model;
     const struct tn_stack stack = tn_model_stack(model, lifetime->stack);
@@ -131,7 +131,7 @@ static void life_name_put(struct chrome *chrome, const struct tn_lifetime *lifet
 }
 
 /* The frames nearest to the allocation. */
-static void life_stack_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
+static void lifetime_stack_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
 {
     const struct tn_model *model = chrome->job->model;
     const struct tn_stack stack = tn_model_stack(model, lifetime->stack);
@@ -146,7 +146,7 @@ static void life_stack_put(struct chrome *chrome, const struct tn_lifetime *life
     tn_text_puts(chrome->out, stack.count > FRAMES_SHOWN ? " < ..." : "");
 }
 
-static void life_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
+static void lifetime_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
 {
     const uint64_t count = chrome->timeline->trace->count;
     const bool is_left = lifetime->end == TN_NEVER;
@@ -154,16 +154,16 @@ static void life_put(struct chrome *chrome, const struct tn_lifetime *lifetime)
     chrome->slices++;
     slice_head(chrome, "b", time_of(chrome, lifetime->start == TN_NEVER ? 0 : lifetime->start),
                "block");
-    life_name_put(chrome, lifetime);
+    lifetime_name_put(chrome, lifetime);
     tn_text_printf(chrome->out,
                    "\",\"args\":{\"bytes\":%" PRIu64 ",\"address\":\"0x%" PRIx64
                    "\",\"stream\":\"0x%" PRIx64 "\",\"from_before\":%s,\"is_left\":%s,\"stack\":\"",
                    lifetime->size, lifetime->address, lifetime->stream,
                    lifetime->start == TN_NEVER ? "true" : "false", is_left ? "true" : "false");
-    life_stack_put(chrome, lifetime);
+    lifetime_stack_put(chrome, lifetime);
     tn_text_puts(chrome->out, "\"}}");
     slice_head(chrome, "e", time_of(chrome, is_left ? count - 1 : lifetime->end), "block");
-    life_name_put(chrome, lifetime);
+    lifetime_name_put(chrome, lifetime);
     tn_text_puts(chrome->out, "\"}");
 }
 
@@ -196,7 +196,7 @@ static bool device_put(struct chrome *chrome, size_t device)
     name_put(chrome);
     counters_put(chrome);
     for (size_t i = 0; i < timeline.lifetimes.count; i++) {
-        life_put(chrome, &tn_timeline_lifetimes(&timeline)[i]);
+        lifetime_put(chrome, &tn_timeline_lifetimes(&timeline)[i]);
     }
     for (size_t i = 0; chrome->has_times && i < model->annotation_count; i++) {
         if (model->annotations[i].device == (int64_t)device &&

@@ -43,7 +43,8 @@ static const char sql_end[] =
     "CREATE VIEW live_by_stack AS SELECT device, stack, name, filename, line, count(*) AS blocks,"
     " sum(size) AS bytes FROM live GROUP BY device, stack ORDER BY bytes DESC;"
     "CREATE VIEW asked_by_stack AS SELECT a.device, a.stack, f.name, f.filename, f.line,"
-    " count(*) AS allocations, sum(a.size) AS bytes, avg(a.end_event - a.first_event) AS mean_life"
+    " count(*) AS allocations, sum(a.size) AS bytes, avg(a.end_event - a.first_event) AS "
+    "mean_lifetime"
     " FROM allocations a LEFT JOIN frames f USING (stack) WHERE a.first_event IS NOT NULL"
     " GROUP BY a.device, a.stack ORDER BY bytes DESC;"
     "CREATE VIEW segment_use AS SELECT s.segment, s.device, printf('0x%x', s.address) AS address,"
@@ -128,41 +129,42 @@ static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
     return true;
 }
 
-static bool string_bind(struct sqlite_sink *sink, int place, uint32_t string)
+static bool string_bind(struct sqlite_sink *sink, int parameter, uint32_t string)
 {
     return text_collect(sink, tn_model_string(sink->sink.model, string)) &&
-           check(sink, sqlite3_bind_text64(sink->insert, place,
+           check(sink, sqlite3_bind_text64(sink->insert, parameter,
                                            sink->text.count > 0 ? sink->text.items : "",
                                            sink->text.count, SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
-static bool cell_bind(struct sqlite_sink *sink, int place, const struct tn_cell *cell)
+static bool cell_bind(struct sqlite_sink *sink, int parameter, const struct tn_cell *cell)
 {
     switch (cell->kind) {
     case TN_CELL_SIGNED:
-        return check(sink, sqlite3_bind_int64(sink->insert, place, cell->value.signed_number));
+        return check(sink, sqlite3_bind_int64(sink->insert, parameter, cell->value.signed_number));
     case TN_CELL_UNSIGNED:
-        return check(sink, sqlite3_bind_int64(sink->insert, place, (int64_t)cell->value.number));
+        return check(sink,
+                     sqlite3_bind_int64(sink->insert, parameter, (int64_t)cell->value.number));
     case TN_CELL_WORD:
-        return check(
-            sink, sqlite3_bind_text(sink->insert, place, cell->value.word, -1, SQLITE_TRANSIENT));
+        return check(sink, sqlite3_bind_text(sink->insert, parameter, cell->value.word, -1,
+                                             SQLITE_TRANSIENT));
     case TN_CELL_STRING:
-        return string_bind(sink, place, (uint32_t)cell->value.number);
+        return string_bind(sink, parameter, (uint32_t)cell->value.number);
     case TN_CELL_NONE:
     case TN_CELL_FRAME:
         break;
     }
-    return check(sink, sqlite3_bind_null(sink->insert, place));
+    return check(sink, sqlite3_bind_null(sink->insert, parameter));
 }
 
 static bool sqlite_row(struct tn_table_sink *base, const struct tn_table *table,
                        const struct tn_cell *cells)
 {
     struct sqlite_sink *sink = sink_of(base);
-    int place = 0;
+    int parameter = 0;
 
     for (unsigned i = 0; i < table->column_count; i++) {
-        if (is_stored(&table->columns[i]) && !cell_bind(sink, ++place, &cells[i])) {
+        if (is_stored(&table->columns[i]) && !cell_bind(sink, ++parameter, &cells[i])) {
             return false;
         }
     }

@@ -230,7 +230,7 @@ static bool events_send(struct walk *walk)
     return true;
 }
 
-static bool life_send(struct walk *walk, size_t device, const struct tn_lifetime *lifetime)
+static bool lifetime_send(struct walk *walk, size_t device, const struct tn_lifetime *lifetime)
 {
     struct row row = row_begin(walk, &allocations);
 
@@ -246,7 +246,7 @@ static bool life_send(struct walk *walk, size_t device, const struct tn_lifetime
     return row_send(walk, &row);
 }
 
-static bool lives_send(struct walk *walk, size_t device)
+static bool lifetimes_send(struct walk *walk, size_t device)
 {
     struct tn_timeline timeline;
     bool good = true;
@@ -256,7 +256,7 @@ static bool lives_send(struct walk *walk, size_t device)
         return false;
     }
     for (size_t i = 0; good && i < timeline.lifetimes.count; i++) {
-        good = life_send(walk, device, &tn_timeline_lifetimes(&timeline)[i]);
+        good = lifetime_send(walk, device, &tn_timeline_lifetimes(&timeline)[i]);
     }
     tn_timeline_fini(&timeline);
     return good;
@@ -266,7 +266,7 @@ static bool allocations_send(struct walk *walk)
 {
     for (size_t device = 0; device < walk->model->trace_count; device++) {
         if (device_is_wanted(walk, (int64_t)device) && walk->model->traces[device].count > 0 &&
-            !lives_send(walk, device)) {
+            !lifetimes_send(walk, device)) {
             return false;
         }
     }
@@ -305,7 +305,7 @@ static bool segments_send(struct walk *walk)
     return true;
 }
 
-/* The stack of a block; in the old form that of its newest allocation. */
+/* The stack of a block; in the old format that of its newest allocation. */
 static uint32_t block_stack(const struct tn_model_block *block)
 {
     return block->stack == TN_STACK_NONE && block->history_count > 0 ? block->history[0].stack

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A snapshot as tables: rows of cells, sent to whoever writes them down. One description of the
- * tables serves every form.
+ * tables serves every format.
  *
  * Numbers of stacks are those of the model, 0 is none. Events are numbered within their device,
  * segments and allocations over the file.

@@ -11,14 +11,14 @@ enum {
     NAME_MAX_BYTES = 64
 };
 
-static uint32_t *numbers_alloc(const struct tn_chunked_vec *store)
+static uint32_t *numbers_alloc(const struct tn_chunked_vec *vec)
 {
-    return tn_host_alloc_zero((size_t)store->count * sizeof(uint32_t));
+    return tn_host_alloc_zero((size_t)vec->count * sizeof(uint32_t));
 }
 
-static void numbers_free(uint32_t *numbers, const struct tn_chunked_vec *store)
+static void numbers_free(uint32_t *numbers, const struct tn_chunked_vec *vec)
 {
-    tn_host_free(numbers, (size_t)store->count * sizeof(uint32_t));
+    tn_host_free(numbers, (size_t)vec->count * sizeof(uint32_t));
 }
 
 bool tn_model_copy_init(struct tn_model_copy *copy, const struct tn_model *from,

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-struct past {
+struct state {
     struct tn_model_copy *copy;
     const struct tn_timeline *timeline;
     uint64_t entry;
@@ -18,12 +18,12 @@ struct past {
 
 /* ---- blocks ---- */
 
-static struct tn_model_block *block_add(struct past *past, uint64_t address, uint64_t size)
+static struct tn_model_block *block_add(struct state *state, uint64_t address, uint64_t size)
 {
-    struct tn_model_block *block = tn_vec_push(&past->blocks);
+    struct tn_model_block *block = tn_vec_push(&state->blocks);
 
     if (!block) {
-        (void)tn_copy_note(past->copy, TARN_ERR_HOST_MEMORY);
+        (void)tn_copy_note(state->copy, TARN_ERR_HOST_MEMORY);
         return NULL;
     }
     *block = (struct tn_model_block){.address = address,
@@ -36,12 +36,12 @@ static struct tn_model_block *block_add(struct past *past, uint64_t address, uin
 }
 
 /* The bytes up to `end` that no block has: free, or the rest of the block before them. */
-static void gap_add(struct past *past, const struct tn_segment_range *range, uint64_t at,
+static void gap_add(struct state *state, const struct tn_segment_range *range, uint64_t at,
                     uint64_t end)
 {
     struct tn_model_block *last =
-        past->blocks.count > 0
-            ? (struct tn_model_block *)past->blocks.items + past->blocks.count - 1
+        state->blocks.count > 0
+            ? (struct tn_model_block *)state->blocks.items + state->blocks.count - 1
             : NULL;
 
     if (at >= end) {
@@ -50,82 +50,82 @@ static void gap_add(struct past *past, const struct tn_segment_range *range, uin
     if (last && !tn_splits_off(end - at, last->size, range->is_large, TN_SPLIT_UNLIMITED)) {
         last->size += end - at;
     } else {
-        (void)block_add(past, at, end - at);
+        (void)block_add(state, at, end - at);
     }
 }
 
-static uint64_t life_end(const struct tn_lifetime *lifetime, uint64_t limit)
+static uint64_t lifetime_end(const struct tn_lifetime *lifetime, uint64_t limit)
 {
     const uint64_t end = tn_range_end(lifetime->address, tn_split_rounded(lifetime->size));
 
     return end < limit ? end : limit;
 }
 
-static void life_add(struct past *past, const struct tn_lifetime *lifetime, uint64_t end)
+static void lifetime_add(struct state *state, const struct tn_lifetime *lifetime, uint64_t end)
 {
-    struct tn_model_block *block = block_add(past, lifetime->address, end - lifetime->address);
-    const bool is_pending = lifetime->requested != TN_NEVER && past->entry != TN_NEVER &&
-                            lifetime->requested <= past->entry;
+    struct tn_model_block *block = block_add(state, lifetime->address, end - lifetime->address);
+    const bool is_pending = lifetime->requested != TN_NEVER && state->entry != TN_NEVER &&
+                            lifetime->requested <= state->entry;
 
     if (block) {
         block->requested_size = lifetime->size;
         block->state = is_pending ? TN_BLOCK_ACTIVE_PENDING_FREE : TN_BLOCK_ACTIVE_ALLOCATED;
         if (lifetime->stack != TN_STACK_NONE) {
-            block->stack = tn_copy_stack(past->copy, lifetime->stack);
+            block->stack = tn_copy_stack(state->copy, lifetime->stack);
         }
     }
 }
 
 /* The blocks of [start, end). A file that contradicts itself may have overlapping ones: those that
  * begin inside of another are left out. */
-static void blocks_collect(struct past *past, const struct tn_segment_range *range, uint64_t end)
+static void blocks_collect(struct state *state, const struct tn_segment_range *range, uint64_t end)
 {
-    const struct tn_lifetime *const *lifetimes = past->lifetimes.items;
+    const struct tn_lifetime *const *lifetimes = state->lifetimes.items;
     uint64_t at = range->start;
 
-    past->blocks.count = 0;
-    for (; past->next < past->lifetimes.count && lifetimes[past->next]->address < end;
-         past->next++) {
-        const struct tn_lifetime *lifetime = lifetimes[past->next];
+    state->blocks.count = 0;
+    for (; state->next < state->lifetimes.count && lifetimes[state->next]->address < end;
+         state->next++) {
+        const struct tn_lifetime *lifetime = lifetimes[state->next];
 
         if (lifetime->address >= at) {
-            const uint64_t limit = past->next + 1 < past->lifetimes.count &&
-                                           lifetimes[past->next + 1]->address < end &&
-                                           lifetimes[past->next + 1]->address > lifetime->address
-                                       ? lifetimes[past->next + 1]->address
+            const uint64_t limit = state->next + 1 < state->lifetimes.count &&
+                                           lifetimes[state->next + 1]->address < end &&
+                                           lifetimes[state->next + 1]->address > lifetime->address
+                                       ? lifetimes[state->next + 1]->address
                                        : end;
 
-            gap_add(past, range, at, lifetime->address);
-            at = life_end(lifetime, limit);
-            life_add(past, lifetime, at);
+            gap_add(state, range, at, lifetime->address);
+            at = lifetime_end(lifetime, limit);
+            lifetime_add(state, lifetime, at);
         }
     }
-    gap_add(past, range, at, end);
+    gap_add(state, range, at, end);
 }
 
 /* ---- segments ---- */
 
-static struct tn_model_block *blocks_keep(struct past *past)
+static struct tn_model_block *blocks_keep(struct state *state)
 {
-    const struct tn_model_block *from = past->blocks.items;
+    const struct tn_model_block *from = state->blocks.items;
     struct tn_model_block *kept =
-        tn_copy_array(past->copy, past->blocks.count, sizeof(struct tn_model_block));
+        tn_copy_array(state->copy, state->blocks.count, sizeof(struct tn_model_block));
 
-    for (size_t i = 0; kept && i < past->blocks.count; i++) {
+    for (size_t i = 0; kept && i < state->blocks.count; i++) {
         kept[i] = from[i];
     }
     return kept;
 }
 
 /* The segment of the snapshot that still begins there has its stack. */
-static uint32_t segment_stack(const struct past *past, uint64_t address)
+static uint32_t segment_stack(const struct state *state, uint64_t address)
 {
-    const struct tn_model *model = past->timeline->model;
+    const struct tn_model *model = state->timeline->model;
 
     for (size_t i = 0; i < model->segment_count; i++) {
-        if (model->segments[i].device == past->timeline->device &&
+        if (model->segments[i].device == state->timeline->device &&
             model->segments[i].address == address && model->segments[i].stack != TN_STACK_NONE) {
-            return tn_copy_stack(past->copy, model->segments[i].stack);
+            return tn_copy_stack(state->copy, model->segments[i].stack);
         }
     }
     return TN_STACK_EMPTY;
@@ -146,14 +146,14 @@ static void sums_fill(struct tn_model_segment *segment)
     }
 }
 
-static void segment_add(struct past *past, const struct tn_segment_range *range, uint64_t end,
+static void segment_add(struct state *state, const struct tn_segment_range *range, uint64_t end,
                         struct tn_vec *segments)
 {
     struct tn_model_segment *segment = tn_vec_push(segments);
 
-    blocks_collect(past, range, end);
+    blocks_collect(state, range, end);
     if (!segment) {
-        (void)tn_copy_note(past->copy, TARN_ERR_HOST_MEMORY);
+        (void)tn_copy_note(state->copy, TARN_ERR_HOST_MEMORY);
         return;
     }
     *segment = (struct tn_model_segment){
@@ -161,12 +161,12 @@ static void segment_add(struct past *past, const struct tn_segment_range *range,
         .total_size = end - range->start,
         .stream = range->stream,
         .pool = range->pool,
-        .device = (int32_t)past->timeline->device,
-        .stack = segment_stack(past, range->start),
+        .device = (int32_t)state->timeline->device,
+        .stack = segment_stack(state, range->start),
         .is_large = range->is_large,
         .is_expandable = range->is_expandable,
-        .blocks = blocks_keep(past),
-        .block_count = past->blocks.count,
+        .blocks = blocks_keep(state),
+        .block_count = state->blocks.count,
     };
     if (segment->blocks) {
         sums_fill(segment);
@@ -180,23 +180,23 @@ static bool continues(const struct tn_segment_range *a, const struct tn_segment_
            a->is_large == b->is_large;
 }
 
-static void segments_collect(struct past *past, struct tn_vec *segments)
+static void segments_collect(struct state *state, struct tn_vec *segments)
 {
-    const struct tn_lifetime *const *lifetimes = past->lifetimes.items;
+    const struct tn_lifetime *const *lifetimes = state->lifetimes.items;
 
-    for (const struct tn_segment_range *range = tn_segment_walk_first(&past->walk);
-         range && past->copy->status == TARN_OK;) {
+    for (const struct tn_segment_range *range = tn_segment_walk_first(&state->walk);
+         range && state->copy->status == TARN_OK;) {
         const struct tn_segment_range *last = range;
         const struct tn_segment_range *next = tn_segment_walk_next(range);
 
         for (; next && continues(last, next); next = tn_segment_walk_next(next)) {
             last = next;
         }
-        while (past->next < past->lifetimes.count &&
-               lifetimes[past->next]->address < range->start) {
-            past->next++;
+        while (state->next < state->lifetimes.count &&
+               lifetimes[state->next]->address < range->start) {
+            state->next++;
         }
-        segment_add(past, range, last->end, segments);
+        segment_add(state, range, last->end, segments);
         range = next;
     }
 }
@@ -205,20 +205,20 @@ void tn_state_segments(struct tn_model_copy *copy, const struct tn_timeline *tim
                        uint64_t entry, struct tn_vec *segments)
 {
     const struct tn_trace_source source = tn_timeline_source(timeline);
-    struct past past = {.copy = copy, .timeline = timeline, .entry = entry};
+    struct state state = {.copy = copy, .timeline = timeline, .entry = entry};
 
-    tn_vec_init(&past.blocks, sizeof(struct tn_model_block));
-    if (!tn_segment_walk_init(&past.walk, &source)) {
-        (void)tn_copy_note(past.copy, TARN_ERR_HOST_MEMORY);
+    tn_vec_init(&state.blocks, sizeof(struct tn_model_block));
+    if (!tn_segment_walk_init(&state.walk, &source)) {
+        (void)tn_copy_note(state.copy, TARN_ERR_HOST_MEMORY);
         return;
     }
-    if (tn_segment_walk_to(&past.walk, entry) &&
-        tn_timeline_lives_at(timeline, entry, &past.lifetimes)) {
-        segments_collect(&past, segments);
+    if (tn_segment_walk_to(&state.walk, entry) &&
+        tn_timeline_lifetimes_at(timeline, entry, &state.lifetimes)) {
+        segments_collect(&state, segments);
     } else {
-        (void)tn_copy_note(past.copy, TARN_ERR_HOST_MEMORY);
+        (void)tn_copy_note(state.copy, TARN_ERR_HOST_MEMORY);
     }
-    tn_segment_walk_fini(&past.walk);
-    tn_vec_fini(&past.lifetimes);
-    tn_vec_fini(&past.blocks);
+    tn_segment_walk_fini(&state.walk);
+    tn_vec_fini(&state.lifetimes);
+    tn_vec_fini(&state.blocks);
 }

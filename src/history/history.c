@@ -286,15 +286,15 @@ static void annotation_push(struct tarn_history *history,
                             const struct tn_annotation_entry *annotation)
 {
     const uint32_t max = history->options.max_annotations;
-    struct tn_annotation_entry *place = &history->annotations[history->annotation_next];
+    struct tn_annotation_entry *slot = &history->annotations[history->annotation_next];
 
     if (history->annotation_count == max) {
-        annotation_release(history, place);
+        annotation_release(history, slot);
         history->annotations_overwritten++;
     } else {
         history->annotation_count++;
     }
-    *place = *annotation;
+    *slot = *annotation;
     history->annotation_next =
         history->annotation_next + 1 == max ? 0 : history->annotation_next + 1;
 }

@@ -252,8 +252,8 @@ static bool look_up(struct tn_symbols *symbols, uint64_t address)
     }
     Dwarf_Addr bias = 0;
     int line = 0;
-    Dwfl_Line *place = dwfl_module_getsrc(module, at);
-    const char *file = place ? dwfl_lineinfo(place, NULL, &line, NULL, NULL, NULL) : NULL;
+    Dwfl_Line *line_info = dwfl_module_getsrc(module, at);
+    const char *file = line_info ? dwfl_lineinfo(line_info, NULL, &line, NULL, NULL, NULL) : NULL;
     Dwarf_Die *unit = dwfl_module_addrdie(module, at, &bias);
 
     if (unit && !add_functions(symbols, unit, at - bias, file, (uint64_t)line)) {

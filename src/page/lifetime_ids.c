@@ -8,64 +8,64 @@ void tn_lifetime_ids_init(struct tn_lifetime_ids *lifetimes)
 {
     *lifetimes = (struct tn_lifetime_ids){.walk = {.count = 0}};
     tn_vec_init(&lifetimes->row, sizeof(uint64_t));
-    tn_vec_init(&lifetimes->place, sizeof(uint64_t));
-    tn_vec_init(&lifetimes->shelf, sizeof(uint64_t));
+    tn_vec_init(&lifetimes->index, sizeof(uint64_t));
+    tn_vec_init(&lifetimes->freed, sizeof(uint64_t));
 }
 
 void tn_lifetime_ids_fini(struct tn_lifetime_ids *lifetimes)
 {
     tn_lifetime_walk_fini(&lifetimes->walk);
     tn_vec_fini(&lifetimes->row);
-    tn_vec_fini(&lifetimes->place);
-    tn_vec_fini(&lifetimes->shelf);
+    tn_vec_fini(&lifetimes->index);
+    tn_vec_fini(&lifetimes->freed);
 }
 
 /* Lifetimes after one in the row. */
 static uint64_t behind_of(const struct tn_lifetime_ids *lifetimes, uint64_t lifetime)
 {
-    return lifetimes->row.count - 1 - ((const uint64_t *)lifetimes->place.items)[lifetime];
+    return lifetimes->row.count - 1 - ((const uint64_t *)lifetimes->index.items)[lifetime];
 }
 
 /* There is room: tn_lifetime_ids_step has seen to it. */
 static void row_push(struct tn_lifetime_ids *lifetimes, uint64_t lifetime)
 {
-    ((uint64_t *)lifetimes->place.items)[lifetime] = lifetimes->row.count;
+    ((uint64_t *)lifetimes->index.items)[lifetime] = lifetimes->row.count;
     ((uint64_t *)lifetimes->row.items)[lifetimes->row.count++] = lifetime;
 }
 
 static void row_take(struct tn_lifetime_ids *lifetimes, uint64_t lifetime)
 {
     uint64_t *row = lifetimes->row.items;
-    uint64_t *place = lifetimes->place.items;
+    uint64_t *index = lifetimes->index.items;
     const uint64_t last = row[--lifetimes->row.count];
 
-    row[place[lifetime]] = last;
-    place[last] = place[lifetime];
+    row[index[lifetime]] = last;
+    index[last] = index[lifetime];
 }
 
 /* An address that was freed just now. */
-static void shelf_push(struct tn_lifetime_ids *lifetimes, uint64_t address)
+static void freed_push(struct tn_lifetime_ids *lifetimes, uint64_t address)
 {
-    *tn_address_find(&lifetimes->walk.freed, address) = lifetimes->shelf.count;
-    ((uint64_t *)lifetimes->shelf.items)[lifetimes->shelf.count++] = address;
+    *tn_address_find(&lifetimes->walk.freed, address) = lifetimes->freed.count;
+    ((uint64_t *)lifetimes->freed.items)[lifetimes->freed.count++] = address;
 }
 
 /* Takes the address out; 1 more than the addresses after it, or 0 when it is not there. */
-static uint64_t shelf_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
+static uint64_t freed_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
 {
     const uint64_t *freed = tn_address_find(&lifetimes->walk.freed, address);
-    uint64_t *shelf = lifetimes->shelf.items;
+    uint64_t *addresses = lifetimes->freed.items;
 
     if (!freed || *freed == TN_LIFETIME_NONE) {
         return 0;
     }
-    const uint64_t place = *freed;
-    const uint64_t behind = lifetimes->shelf.count - place;
-    const uint64_t last = shelf[--lifetimes->shelf.count];
+    const uint64_t index = *freed;
+    const uint64_t behind = lifetimes->freed.count - index;
+    const uint64_t last = addresses[--lifetimes->freed.count];
 
     if (behind > 1) {
-        shelf[place] = last;
-        *tn_address_find(&lifetimes->walk.freed, last) = place;
+        addresses[index] = last;
+        *tn_address_find(&lifetimes->walk.freed, last) = index;
     }
     return behind;
 }
@@ -73,8 +73,8 @@ static uint64_t shelf_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
 /* For one more lifetime, allocated or freed. */
 static bool room_make(struct tn_lifetime_ids *lifetimes)
 {
-    return tn_vec_reserve(&lifetimes->row, 1) && tn_vec_reserve(&lifetimes->place, 1) &&
-           tn_vec_reserve(&lifetimes->shelf, 1);
+    return tn_vec_reserve(&lifetimes->row, 1) && tn_vec_reserve(&lifetimes->index, 1) &&
+           tn_vec_reserve(&lifetimes->freed, 1);
 }
 
 bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_trace_entry *entry,
@@ -87,7 +87,7 @@ bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_tra
         return false;
     }
     if (entry->action == TN_TRACE_ALLOC) {
-        id_out->reuse = shelf_take(lifetimes, entry->address);
+        id_out->reuse = freed_take(lifetimes, entry->address);
     }
     if (!tn_lifetime_walk_step(&lifetimes->walk, entry, step)) {
         return false;
@@ -99,12 +99,12 @@ bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_tra
         id_out->behind = behind_of(lifetimes, step->lifetime);
     }
     if (step->is_new) {
-        lifetimes->place.count++;
+        lifetimes->index.count++;
         row_push(lifetimes, step->lifetime);
     }
     if (entry->action == TN_TRACE_FREE_COMPLETED && step->lifetime != TN_LIFETIME_NONE) {
         row_take(lifetimes, step->lifetime);
-        shelf_push(lifetimes, entry->address);
+        freed_push(lifetimes, entry->address);
     }
     return true;
 }
@@ -132,9 +132,9 @@ bool tn_lifetime_ids_carry(struct tn_lifetime_ids *lifetimes, struct tn_vec *car
         freed->slots[i].value = TN_LIFETIME_NONE;
     }
     lifetimes->walk.count = carried_out->count;
-    lifetimes->shelf.count = 0;
+    lifetimes->freed.count = 0;
     lifetimes->row.count = 0;
-    lifetimes->place.count = carried_out->count;
+    lifetimes->index.count = carried_out->count;
     for (uint64_t lifetime = 0; lifetime < lifetimes->walk.count; lifetime++) {
         row_push(lifetimes, lifetime);
     }

@@ -17,18 +17,19 @@
 #include "base/vec.h"
 
 struct tn_lifetime_ids {
-    struct tn_lifetime_walk walk; /* values of `freed`: places in `shelf`, TN_LIFETIME_NONE: it is
+    struct tn_lifetime_walk
+        walk;          /* values of `freed`: indices in the vector `freed`, TN_LIFETIME_NONE: it is
                                      not in it */
-    struct tn_vec row;            /* uint64_t: allocated lifetimes */
-    struct tn_vec place;          /* uint64_t a life: where it is in the row */
-    struct tn_vec shelf;          /* uint64_t: addresses */
+    struct tn_vec row; /* uint64_t: allocated lifetimes */
+    struct tn_vec index; /* uint64_t per lifetime: its index in the row */
+    struct tn_vec freed; /* uint64_t: addresses */
 };
 
 /* What an entry is about. */
 struct tn_lifetime_id {
     struct tn_lifetime_step step;
-    uint64_t behind; /* lives in the row behind the one ended, or else the one told of before */
-    uint64_t reuse;  /* of an allocation: 1 more than addresses on the shelf behind its own; 0: it
+    uint64_t behind; /* lifetimes in the row behind the one ended, or else the one named before */
+    uint64_t reuse;  /* of an allocation: 1 more than addresses in `freed` behind its own; 0: it
                         is not there */
 };
 
@@ -39,9 +40,9 @@ void tn_lifetime_ids_fini(struct tn_lifetime_ids *lifetimes);
 bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_trace_entry *entry,
                           struct tn_lifetime_id *id_out) TN_MUST_CHECK;
 
-/* Numbers anew the lives that last now, from 0 on and in this order in the row, and forgets the
- * others' numbers and the shelf. `carried_out` is an empty vector of uint64_t and gets their old
- * numbers, in order. False when host memory is missing. */
+/* Renumbers the lifetimes that last now, from 0 on and in this order in the row, and forgets the
+ * others' numbers and the freed addresses. `carried_out` is an empty vector of uint64_t and gets
+ * their old numbers, in order. False when host memory is missing. */
 bool tn_lifetime_ids_carry(struct tn_lifetime_ids *lifetimes,
                            struct tn_vec *carried_out) TN_MUST_CHECK;
 

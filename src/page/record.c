@@ -67,18 +67,18 @@ static void addresses_look_at(struct tn_record *record)
 }
 
 bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
-                    struct tn_names *names, struct tn_pool_stream_table *places,
+                    struct tn_names *names, struct tn_pool_stream_table *pool_streams,
                     struct tn_size_table *sizes, uint64_t first, uint64_t first_step)
 {
     *record = (struct tn_record){.source = source,
                                  .names = names,
-                                 .places = places,
+                                 .pool_streams = pool_streams,
                                  .sizes = sizes,
                                  .first = first,
                                  .first_step = first_step,
                                  .time_first = TN_TIME_NONE};
     tn_lifetime_ids_init(&record->lifetimes);
-    tn_vec_init(&record->told, sizeof(uint64_t));
+    tn_vec_init(&record->origin, sizeof(uint64_t));
     tn_column_init(&record->hints);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
         tn_vec_init(&record->columns[i], sizeof(uint64_t));
@@ -104,7 +104,7 @@ void tn_record_fini(struct tn_record *record)
     tn_vec_fini(&record->spans);
     tn_entry_pools_fini(&record->pools);
     tn_lifetime_ids_fini(&record->lifetimes);
-    tn_vec_fini(&record->told);
+    tn_vec_fini(&record->origin);
     tn_column_fini(&record->hints);
     for (int i = 0; i < TN_COLUMN_COUNT; i++) {
         tn_vec_fini(&record->columns[i]);
@@ -115,17 +115,17 @@ void tn_record_fini(struct tn_record *record)
 
 static uint64_t size_of(const struct tn_record *record, uint64_t lifetime)
 {
-    const uint64_t told = ((const uint64_t *)record->told.items)[lifetime];
+    const uint64_t origin = ((const uint64_t *)record->origin.items)[lifetime];
 
-    return entry_at(record, told & ENTRY)->size;
+    return entry_at(record, origin & ENTRY)->size;
 }
 
 /* Of the allocation; TN_STACK_NONE when it is not in the page. */
 static uint32_t stack_of(const struct tn_record *record, uint64_t lifetime)
 {
-    const uint64_t told = ((const uint64_t *)record->told.items)[lifetime];
+    const uint64_t origin = ((const uint64_t *)record->origin.items)[lifetime];
 
-    return told & BEFORE ? TN_STACK_NONE : entry_at(record, told & ENTRY)->stack;
+    return origin & BEFORE ? TN_STACK_NONE : entry_at(record, origin & ENTRY)->stack;
 }
 
 /* ---- categories by lifetime ---- */
@@ -142,11 +142,11 @@ static uint8_t hint_of(struct tn_record *record, const struct tn_lifetime *lifet
     return (uint8_t)(category - (tn_category_count(categories) - TN_CATEGORIES_BY_LIFETIME) + 1);
 }
 
-/* The life ends at an entry, or never. */
+/* The lifetime ends at an entry, or never. */
 static void hint_set(struct tn_record *record, uint64_t number, uint64_t end)
 {
-    const uint64_t told = ((const uint64_t *)record->told.items)[number];
-    const struct tn_lifetime lifetime = {.start = told & BEFORE ? TN_NEVER : told & ENTRY,
+    const uint64_t origin = ((const uint64_t *)record->origin.items)[number];
+    const struct tn_lifetime lifetime = {.start = origin & BEFORE ? TN_NEVER : origin & ENTRY,
                                          .end = end,
                                          .stack = stack_of(record, number)};
 
@@ -198,7 +198,7 @@ static void extra_put(struct tn_record *record, const struct tn_trace_entry *ent
     number_put(record, TN_COLUMN_EXTRA, tn_names_extra(record->names, entry->extra));
 }
 
-static uint32_t place_of(struct tn_record *record, const struct tn_trace_entry *entry)
+static uint32_t pool_stream_of(struct tn_record *record, const struct tn_trace_entry *entry)
 {
     const struct tn_segment_range *by;
     struct tn_pool_id pool;
@@ -206,13 +206,13 @@ static uint32_t place_of(struct tn_record *record, const struct tn_trace_entry *
     if (!tn_entry_pool(&record->pools, entry, &pool, &by)) {
         pool = (struct tn_pool_id){{POOL_UNKNOWN, POOL_UNKNOWN}};
     }
-    return tn_pool_stream_table_get(record->places, entry->stream, pool);
+    return tn_pool_stream_table_get(record->pool_streams, entry->stream, pool);
 }
 
 static void what_put(struct tn_record *record, const struct tn_trace_entry *entry)
 {
     number_put(record, TN_COLUMN_SIZE, tn_size_table_get(record->sizes, entry->size));
-    number_put(record, TN_COLUMN_PLACE, place_of(record, entry));
+    number_put(record, TN_COLUMN_POOL_STREAM, pool_stream_of(record, entry));
 }
 
 static void where_put(struct tn_record *record, const struct tn_trace_entry *entry)
@@ -279,7 +279,7 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
                         const struct tn_trace_entry *entry, const struct tn_lifetime_id *id)
 {
     switch (kind) {
-    case TN_RECORD_ALLOC_AGAIN: /* its address is that of the life that ends */
+    case TN_RECORD_ALLOC_AGAIN: /* its address is that of the lifetime that ends */
         number_put(record, TN_COLUMN_BEHIND, id->behind);
         what_put(record, entry);
         extra_put(record, entry);
@@ -313,8 +313,8 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
         plain_put(record, entry->size);
         plain_put(record, entry->address); /* free bytes of the device */
         number_put(
-            record, TN_COLUMN_PLACE,
-            tn_pool_stream_table_get(record->places, entry->stream,
+            record, TN_COLUMN_POOL_STREAM,
+            tn_pool_stream_table_get(record->pool_streams, entry->stream,
                                      tn_model_extra(record->source->model, entry->extra)->pool));
         return;
     case TN_RECORD_SNAPSHOT:
@@ -359,7 +359,7 @@ static void totals_step(struct tn_record *record, uint64_t number,
 }
 
 /* Updates the entry's block. False without host memory. */
-static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifetime_id *id_out)
+static bool lifetime_step(struct tn_record *record, uint64_t number, struct tn_lifetime_id *id_out)
 {
     const struct tn_trace_entry *entry = entry_at(record, number);
     const struct tn_lifetime_step *step = &id_out->step;
@@ -368,9 +368,9 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifet
         return false;
     }
     if (step->is_new) {
-        const uint64_t told = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
+        const uint64_t origin = number | (entry->action == TN_TRACE_ALLOC ? 0 : BEFORE);
 
-        if (!tn_vec_append(&record->told, &told, 1)) {
+        if (!tn_vec_append(&record->origin, &origin, 1)) {
             return false;
         }
         tn_column_put_byte(&record->hints, 0);
@@ -385,7 +385,7 @@ static bool life_step(struct tn_record *record, uint64_t number, struct tn_lifet
         hint_set(record, step->lifetime, number);
     }
     if (entry->action == TN_TRACE_FREE_REQUESTED && step->lifetime != TN_LIFETIME_NONE) {
-        ((uint64_t *)record->told.items)[step->lifetime] |= ASKED;
+        ((uint64_t *)record->origin.items)[step->lifetime] |= ASKED;
     }
     return true;
 }
@@ -410,7 +410,7 @@ static bool entry_put(struct tn_record *record, uint64_t *number)
     const struct tn_trace_entry *entry = entry_at(record, *number);
     struct tn_lifetime_id id;
 
-    if (!life_step(record, *number, &id)) {
+    if (!lifetime_step(record, *number, &id)) {
         return false;
     }
     enum tn_record_kind kind = kind_of(entry, &id.step);
@@ -427,7 +427,7 @@ static bool entry_put(struct tn_record *record, uint64_t *number)
     ++*number;
     if (is_two) {
         entry = entry_at(record, *number);
-        if (!life_step(record, *number, &id)) {
+        if (!lifetime_step(record, *number, &id)) {
             return false;
         }
         totals_step(record, *number, entry, &id.step);
@@ -519,7 +519,7 @@ static bool entries_put(struct tn_record *record, struct tn_text_out *out)
 struct old_block {
     uint64_t address;
     uint64_t size;
-    uint32_t place;
+    uint32_t pool_stream;
     uint32_t stack;
     uint32_t extra;       /* of the allocation */
     const uint64_t *said; /* extra of the program's later metadata; NULL: none */
@@ -533,7 +533,7 @@ static void old_put(struct tn_record *record, const struct old_block *block)
 
     tn_column_put_varint(column, address_step(record, block->address));
     tn_column_put_varint(column, tn_size_table_get(record->sizes, block->size));
-    tn_column_put_varint(column, block->place);
+    tn_column_put_varint(column, block->pool_stream);
     tn_column_put_varint(column, tn_names_stack(record->names, block->stack));
     tn_column_put_varint(column, tn_names_extra(record->names, block->extra));
     tn_column_put_varint(
@@ -547,12 +547,12 @@ static bool survivor_put(void *context, const struct tn_model_segment *segment,
                          const struct tn_model_block *block)
 {
     struct tn_record *record = context;
-    const struct old_block old = {
-        .address = block->address,
-        .size = block->requested_size,
-        .place = tn_pool_stream_table_get(record->places, segment->stream, segment->pool),
-        .stack = block->stack,
-        .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
+    const struct old_block old = {.address = block->address,
+                                  .size = block->requested_size,
+                                  .pool_stream = tn_pool_stream_table_get(
+                                      record->pool_streams, segment->stream, segment->pool),
+                                  .stack = block->stack,
+                                  .is_asked = block->state == TN_BLOCK_ACTIVE_PENDING_FREE};
     const struct tn_lifetime lifetime = {.start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
 
     old_put(record, &old);
@@ -581,22 +581,23 @@ static bool said_step(struct tn_map *said, const struct tn_trace_entry *entry,
     return true;
 }
 
-/* A block of the entries that the page does not have, from `told` and `said`. */
-static struct old_block carried_block(struct tn_record *record, uint64_t told, const uint64_t *said)
+/* A block of the entries that the page does not have, from `origin` and `said`. */
+static struct old_block carried_block(struct tn_record *record, uint64_t origin,
+                                      const uint64_t *said)
 {
-    const struct tn_trace_entry *entry = entry_at(record, told & ENTRY);
-    const bool is_known = (told & BEFORE) == 0;
+    const struct tn_trace_entry *entry = entry_at(record, origin & ENTRY);
+    const bool is_known = (origin & BEFORE) == 0;
 
     return (struct old_block){.address = entry->address,
                               .size = entry->size,
-                              .place = place_of(record, entry),
+                              .pool_stream = pool_stream_of(record, entry),
                               .stack = is_known ? entry->stack : TN_STACK_NONE,
                               .extra = is_known ? entry->extra : TN_EXTRA_NONE,
                               .said = said,
-                              .is_asked = (told & ASKED) != 0};
+                              .is_asked = (origin & ASKED) != 0};
 }
 
-/* The lives that last, which get new numbers, from 0 on. */
+/* The lifetimes that last, which get new numbers, from 0 on. */
 static bool carried_put(struct tn_record *record, const struct tn_map *said)
 {
     struct tn_vec carried;
@@ -606,18 +607,18 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
 
     for (size_t i = 0; good && i < carried.count; i++) {
         const uint64_t lifetime = ((const uint64_t *)carried.items)[i];
-        uint64_t *told = record->told.items;
+        uint64_t *origin = record->origin.items;
 
-        told[i] = told[lifetime];
+        origin[i] = origin[lifetime];
         ((uint8_t *)record->hints.bytes.items)[i] = 0;
         const struct old_block old =
-            carried_block(record, told[i], tn_map_find(said, lifetime + 1));
+            carried_block(record, origin[i], tn_map_find(said, lifetime + 1));
 
         old_put(record, &old);
     }
     record->carried = carried.count;
-    record->told.count = good ? carried.count : record->told.count;
-    record->hints.bytes.count = record->told.count;
+    record->origin.count = good ? carried.count : record->origin.count;
+    record->hints.bytes.count = record->origin.count;
     tn_vec_fini(&carried);
     return good;
 }
@@ -630,7 +631,7 @@ static bool skipped_read(struct tn_record *record)
     bool good = true;
 
     for (uint64_t i = 0; i < record->first && good; i++) {
-        good = life_step(record, i, &id) && said_step(&said, entry_at(record, i), &id.step);
+        good = lifetime_step(record, i, &id) && said_step(&said, entry_at(record, i), &id.step);
     }
     good = good && carried_put(record, &said);
     tn_map_fini(&said);
@@ -659,7 +660,7 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
         entry_number_put(record, column, spans[i].start);
         entry_number_put(record, column, spans[i].end);
         tn_column_put_varint(
-            column, tn_pool_stream_table_get(record->places, spans[i].stream, spans[i].pool));
+            column, tn_pool_stream_table_get(record->pool_streams, spans[i].stream, spans[i].pool));
         tn_column_put_varint(column, tn_names_stack(record->names, spans[i].stack));
         tn_column_put_byte(column, (uint8_t)(spans[i].is_large | spans[i].is_expandable << 1));
     }

@@ -53,28 +53,28 @@ enum tn_record_kind {
 
 enum tn_record_column {
     TN_COLUMN_KIND,
-    TN_COLUMN_TIME,       /* step from the entry before, microseconds */
-    TN_COLUMN_STACK,      /* number of names.h */
-    TN_COLUMN_FREE_STACK, /* of a free: 0: that of the allocation, otherwise one more */
-    TN_COLUMN_REUSE,      /* of an allocation, lifetime_ids.h: an address that was freed */
-    TN_COLUMN_ADDRESS,    /* step from the last one in this column, in units */
-    TN_COLUMN_SIZE,       /* number of size_table.h */
-    TN_COLUMN_BEHIND,     /* lifetime_ids.h: the lifetime it refers to */
-    TN_COLUMN_PLACE,      /* number of pool_stream_table.h */
-    TN_COLUMN_EXTRA,      /* number of names.h */
-    TN_COLUMN_PLAIN,      /* numbers as they are */
+    TN_COLUMN_TIME,        /* step from the entry before, microseconds */
+    TN_COLUMN_STACK,       /* number of names.h */
+    TN_COLUMN_FREE_STACK,  /* of a free: 0: that of the allocation, otherwise one more */
+    TN_COLUMN_REUSE,       /* of an allocation, lifetime_ids.h: an address that was freed */
+    TN_COLUMN_ADDRESS,     /* step from the last one in this column, in units */
+    TN_COLUMN_SIZE,        /* number of size_table.h */
+    TN_COLUMN_BEHIND,      /* lifetime_ids.h: the lifetime it refers to */
+    TN_COLUMN_POOL_STREAM, /* number of pool_stream_table.h */
+    TN_COLUMN_EXTRA,       /* number of names.h */
+    TN_COLUMN_PLAIN,       /* numbers as they are */
     TN_COLUMN_COUNT
 };
 
 struct tn_record {
     const struct tn_trace_source *source;
     struct tn_names *names;
-    struct tn_pool_stream_table *places;
+    struct tn_pool_stream_table *pool_streams;
     struct tn_size_table *sizes;
     struct tn_entry_pools pools;
     struct tn_lifetime_ids lifetimes;
     struct tn_vec spans;    /* struct tn_view_span */
-    struct tn_vec told;     /* by lifetime, uint64_t: first entry; bit 63: its free is requested,
+    struct tn_vec origin;   /* by lifetime, uint64_t: first entry; bit 63: its free is requested,
                            bit 62: it was there before */
     struct tn_column hints; /* by lifetime, a byte; 0: the category is that of the stack, otherwise
                                that number of those by lifetime, from 1 on */
@@ -105,7 +105,7 @@ struct tn_record {
 /* False when host memory is missing; then there is nothing to release. The page will have the
  * entries from `first` on; the first step of the run ends at entry `first_step`. */
 bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
-                    struct tn_names *names, struct tn_pool_stream_table *places,
+                    struct tn_names *names, struct tn_pool_stream_table *pool_streams,
                     struct tn_size_table *sizes, uint64_t first, uint64_t first_step) TN_MUST_CHECK;
 void tn_record_fini(struct tn_record *record);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A section of the page: bytes, deflated (zlib's form, whose check sum the browser verifies) and in
- * base 128 (base128.h), inside of a script element that no browser runs.
+ * A section of the page: bytes, deflated (zlib's format, whose check sum the browser verifies) and
+ * in base 128 (base128.h), inside of a script element that no browser runs.
  *
  * A large section is written part by part, each of bytes of one kind. Repetitions are searched in a
  * part only where that makes it smaller: in numbers that follow no order it costs time, and bytes

@@ -137,7 +137,7 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
     head->writer = tn_column_writer(&head->column);
     head->is_first = true;
     tn_text_init(out, &head->writer);
-    tn_text_printf(out, "{\"form\":3,\"tool\":\"%s\",\"title\":", tarn_version());
+    tn_text_printf(out, "{\"format\":3,\"tool\":\"%s\",\"title\":", tarn_version());
     text_put(out, title, strlen(title));
     tn_text_printf(out, ",\"view\":\"%s\",\"redacted\":\"%s\",", view_word(options->view),
                    redactions[options->redact]);
@@ -189,9 +189,9 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     head->is_first = false;
     tn_text_printf(out, "\"entries\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"chunks\":%zu,",
                    record->source->trace->count - record->first, record->first, record->chunks);
-    tn_text_printf(out, "\"lives\":%" PRIu64 ",\"carried\":%" PRIu64 ",\"survivors\":%" PRIu64 ",",
-                   record->lifetimes.walk.count + record->survivors, record->carried,
-                   record->survivors);
+    tn_text_printf(
+        out, "\"lifetimes\":%" PRIu64 ",\"carried\":%" PRIu64 ",\"survivors\":%" PRIu64 ",",
+        record->lifetimes.walk.count + record->survivors, record->carried, record->survivors);
     tn_text_printf(out, "\"base\":\"%" PRIu64 "\",\"unit\":%" PRIu64 ",", record->base,
                    record->unit);
     if (record->time_first == TN_TIME_NONE) {
@@ -205,15 +205,16 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     overview_put(out, record);
 }
 
-bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *places,
+bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *pool_streams,
                       struct tn_text_out *out)
 {
-    const struct tn_pool_stream_row *place = places->rows.items;
+    const struct tn_pool_stream_row *pool_stream = pool_streams->rows.items;
 
-    tn_text_puts(&head->out, "],\"places\":[");
-    for (size_t i = 0; i < places->rows.count; i++) {
+    tn_text_puts(&head->out, "],\"pool_streams\":[");
+    for (size_t i = 0; i < pool_streams->rows.count; i++) {
         tn_text_printf(&head->out, "%s[\"%" PRIu64 "\",\"%" PRIu64 "\",\"%" PRIu64 "\"]",
-                       i > 0 ? "," : "", place[i].stream, place[i].pool.id[0], place[i].pool.id[1]);
+                       i > 0 ? "," : "", pool_stream[i].stream, pool_stream[i].pool.id[0],
+                       pool_stream[i].pool.id[1]);
     }
     tn_text_puts(&head->out, "]}");
     return tn_text_finish(&head->out) == TARN_OK && tn_section_put(out, "head", &head->column);

@@ -23,7 +23,7 @@ void tn_view_head_fini(struct tn_view_head *head);
 void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record);
 
 /* Ends it and writes the section; false when host memory is, or was, missing. */
-bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *places,
+bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *pool_streams,
                       struct tn_text_out *out) TN_MUST_CHECK;
 
 #endif

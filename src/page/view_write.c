@@ -200,7 +200,7 @@ static bool annotations_put(const struct page *page, struct tn_names *names,
 /* What all sections number the same way. */
 struct tables {
     struct tn_names names;
-    struct tn_pool_stream_table places;
+    struct tn_pool_stream_table pool_streams;
     struct tn_size_table sizes;
 };
 
@@ -217,8 +217,8 @@ static bool source_put(const struct page *page, size_t number, struct tables *ta
         tn_host_free(record, sizeof *record);
         return false;
     }
-    if (!record || !tn_record_init(record, source, &tables->names, &tables->places, &tables->sizes,
-                                   first_of(page, source), first_step)) {
+    if (!record || !tn_record_init(record, source, &tables->names, &tables->pool_streams,
+                                   &tables->sizes, first_of(page, source), first_step)) {
         tn_host_free(record, sizeof *record);
         return false;
     }
@@ -247,9 +247,9 @@ static bool sections_put(const struct page *page, struct tables *tables, struct 
         }
     }
     return annotations_put(page, &tables->names, out) && tn_names_put(&tables->names, out) &&
-           !tables->places.failed && !tables->sizes.failed &&
+           !tables->pool_streams.failed && !tables->sizes.failed &&
            tn_section_put(out, "sizes", &tables->sizes.column) &&
-           tn_view_head_put(head, &tables->places, out);
+           tn_view_head_put(head, &tables->pool_streams, out);
 }
 
 static bool data_put(struct page *page, struct tn_text_out *out)
@@ -262,14 +262,14 @@ static bool data_put(struct page *page, struct tn_text_out *out)
         tn_host_free(head, sizeof *head);
         return false;
     }
-    tn_pool_stream_table_init(&tables.places);
+    tn_pool_stream_table_init(&tables.pool_streams);
     tn_size_table_init(&tables.sizes);
     tn_view_head_init(head, page->model, &page->categories, page->options);
     const bool good = sections_put(page, &tables, head, out);
 
     tn_view_head_fini(head);
     tn_size_table_fini(&tables.sizes);
-    tn_pool_stream_table_fini(&tables.places);
+    tn_pool_stream_table_fini(&tables.pool_streams);
     tn_names_fini(&tables.names);
     tn_host_free(head, sizeof *head);
     return good;

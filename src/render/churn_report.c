@@ -11,8 +11,8 @@ static const struct tn_row_column columns[] = {
     {"blocks", "blocks", TN_ROW_COUNT, 8, AT(allocations)},
     {NULL, "share", TN_ROW_SHARE, 6, AT(allocations)},
     {"bytes", "bytes", TN_ROW_SIZE, 0, AT(allocated)},
-    {"events_from_allocation_to_free", "life", TN_ROW_MEAN, 6, AT(life_events), OF(allocations),
-     .decimals = 1},
+    {"events_from_allocation_to_free", "lifetime", TN_ROW_MEAN, 8, AT(lifetime_events),
+     OF(allocations), .decimals = 1},
     {"most_frequent_size_bytes", "main size", TN_ROW_SIZE, 0, AT(usual_size), .in = TN_IN_ROWS},
     {"blocks_of_that_size", "main %", TN_ROW_PERCENT, 7, AT(of_usual_size), OF(allocations),
      .in = TN_IN_ROWS},
@@ -30,7 +30,7 @@ static void sentence_put(struct tn_text_out *out, const struct tarn_churn_result
                    "%" PRIu64 " of %" PRIu64 " allocations (%.1f%%) were freed within %" PRIu64
                    " events, ",
                    churn->total.allocations, churn->allocations,
-                   tn_percent(churn->total.allocations, churn->allocations), churn->life_max);
+                   tn_percent(churn->total.allocations, churn->allocations), churn->lifetime_max);
     tn_text_printf(out, "%s of ", tn_text_size(out, (double)churn->total.allocated).text);
     tn_text_printf(out, "%s requested\n\n", tn_text_size(out, (double)churn->allocated).text);
 }
@@ -49,7 +49,7 @@ static void churn_put(struct tn_document *document, const struct tarn_report_opt
     if (document->text) {
         sentence_put(document->text, churn);
     } else if (document->json) {
-        tn_json_number(document->json, "life_max_events", churn->life_max);
+        tn_json_number(document->json, "lifetime_max_events", churn->lifetime_max);
         tn_json_number(document->json, "allocations", churn->allocations);
         tn_json_number(document->json, "allocated_bytes", churn->allocated);
     }

@@ -307,7 +307,7 @@ bool tn_flame_layout(struct tn_flame *flame)
     return true;
 }
 
-/* ---- life ---- */
+/* ---- init and fini ---- */
 
 static bool root_add(struct tn_flame *flame, const char *name)
 {

@@ -12,7 +12,7 @@
 #define AT(member) .at = offsetof(struct tarn_info_result, member)
 
 static const struct tn_row_column file_columns[] = {
-    {"form", NULL, TN_ROW_WORD, 0, AT(form)},
+    {"format", NULL, TN_ROW_WORD, 0, AT(format)},
     {"is_partial", NULL, TN_ROW_BOOL, 0, AT(is_partial)},
     {"segments", NULL, TN_ROW_COUNT, 0, AT(segments)},
     {"stacks", NULL, TN_ROW_COUNT, 0, AT(stacks)},
@@ -48,7 +48,7 @@ static void file_json(struct tn_json_text *json, const struct tarn_info_result *
 
 static void file_text(struct tn_text_out *out, const struct tarn_info_result *info)
 {
-    tn_text_printf(out, "%s%s\n", info->form, info->is_partial ? ", truncated" : "");
+    tn_text_printf(out, "%s%s\n", info->format, info->is_partial ? ", truncated" : "");
     tn_text_printf(out, "devices: %zu, segments: %" PRIu64 ", stacks: %" PRIu64 "\nsettings: ",
                    info->devices_in_file, info->segments, info->stacks);
     tn_text_put_escaped(out, info->settings, info->settings_length, TN_ESCAPED_PLAIN);

@@ -10,10 +10,10 @@ enum {
     LABEL_MAX = 64
 };
 
-static const char *const moment_words[] = {[TARN_MOMENTS_STEPS] = "steps",
-                                           [TARN_MOMENTS_STACK] = "repeating stack",
-                                           [TARN_MOMENTS_PARTS] = "parts",
-                                           [TARN_MOMENTS_GUESSED] = "guessed parts"};
+static const char *const point_words[] = {[TARN_LEAK_POINTS_STEPS] = "steps",
+                                          [TARN_LEAK_POINTS_STACK] = "repeating stack",
+                                          [TARN_LEAK_POINTS_PARTS] = "parts",
+                                          [TARN_LEAK_POINTS_GUESSED] = "guessed parts"};
 
 #define AT(member) .at = offsetof(struct tarn_leak_row, member)
 #define OF(member) .of = offsetof(struct tarn_leak_row, member)
@@ -22,7 +22,7 @@ static const struct tn_row_column columns[] = {
     {"bytes_per_step", NULL, TN_ROW_CHANGE, 0, AT(growth), .in = TN_IN_ROWS},
     {"steps_that_grew", NULL, TN_ROW_COUNT, 0, AT(steps_grown), .in = TN_IN_ROWS},
     {"first_growth_event", NULL, TN_ROW_EVENT, 0, AT(first_growth_event), .in = TN_IN_ROWS},
-    {"bytes", NULL, TN_ROW_NUMBERS, 0, AT(bytes), OF(moment_count)},
+    {"bytes", NULL, TN_ROW_NUMBERS, 0, AT(bytes), OF(point_count)},
     {NULL, "per step", TN_ROW_CHANGE, 0, AT(growth)},
     {NULL, "change", TN_ROW_CHANGE, 0, AT(change)},
     {NULL, "first", TN_ROW_SIZE, 0, AT(first)},
@@ -40,24 +40,24 @@ static const struct tn_row_table table = {.columns = columns,
 
 /* ---- text ---- */
 
-static void moments_put(struct tn_text_out *out, const struct tarn_leaks_result *leaks)
+static void points_put(struct tn_text_out *out, const struct tarn_leaks_result *leaks)
 {
-    tn_text_printf(out, "compared at %zu points", leaks->moment_count);
-    if (leaks->moment_count < leaks->moments_found) {
-        tn_text_printf(out, " of %" PRIu64, leaks->moments_found);
+    tn_text_printf(out, "compared at %zu points in time", leaks->point_count);
+    if (leaks->point_count < leaks->points_found) {
+        tn_text_printf(out, " of %" PRIu64, leaks->points_found);
     }
-    switch (leaks->moments_by) {
-    case TARN_MOMENTS_STEPS:
+    switch (leaks->points_by) {
+    case TARN_LEAK_POINTS_STEPS:
         tn_text_puts(out, ", the ends of steps");
         break;
-    case TARN_MOMENTS_STACK:
+    case TARN_LEAK_POINTS_STACK:
         tn_text_puts(out, ", where this repeats: ");
         tn_text_puts(out, leaks->repeated.text);
         break;
-    case TARN_MOMENTS_PARTS:
+    case TARN_LEAK_POINTS_PARTS:
         tn_text_puts(out, ", the ends of equal parts");
         break;
-    case TARN_MOMENTS_GUESSED:
+    case TARN_LEAK_POINTS_GUESSED:
         tn_text_puts(out, ", the ends of equal parts, for lack of steps (--steps N sets "
                           "their number)");
         break;
@@ -90,10 +90,10 @@ static void text_put(struct tn_document *document, const struct tarn_leaks_resul
 {
     struct tn_text_out *out = document->text;
 
-    moments_put(out, leaks);
-    if (leaks->moment_count < TARN_MOMENTS_MIN) {
+    points_put(out, leaks);
+    if (leaks->point_count < TARN_LEAK_POINTS_MIN) {
         tn_text_printf(out, "too few to tell what grows: at least %d are needed\n",
-                       TARN_MOMENTS_MIN);
+                       TARN_LEAK_POINTS_MIN);
         return;
     }
     table_put(document, leaks);
@@ -105,12 +105,12 @@ static void text_put(struct tn_document *document, const struct tarn_leaks_resul
 
 /* ---- devices ---- */
 
-static void moments_put_json(struct tn_json_text *json, const struct tarn_leaks_result *leaks)
+static void points_put_json(struct tn_json_text *json, const struct tarn_leaks_result *leaks)
 {
-    tn_json_word(json, "moments_by", moment_words[leaks->moments_by]);
-    tn_json_open_array(json, "moments");
-    for (size_t i = 0; i < leaks->moment_count; i++) {
-        tn_json_number(json, NULL, leaks->moments[i]);
+    tn_json_word(json, "points_by", point_words[leaks->points_by]);
+    tn_json_open_array(json, "points");
+    for (size_t i = 0; i < leaks->point_count; i++) {
+        tn_json_number(json, NULL, leaks->points[i]);
     }
     tn_json_close(json);
     tn_json_number(json, "leaks", leaks->leak_count);
@@ -132,7 +132,7 @@ static void leaks_put(struct tn_document *document, const struct tarn_report_opt
         return;
     }
     if (document->json) {
-        moments_put_json(document->json, leaks);
+        points_put_json(document->json, leaks);
     }
     tn_table_put(document, &table, "groups", &rows);
     if (document->json) {

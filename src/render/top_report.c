@@ -14,7 +14,8 @@
         {"allocations", "blocks", TN_ROW_COUNT, 8, AT(allocations)},                               \
         {"freed", NULL, TN_ROW_COUNT, 0, AT(freed)},                                               \
     {                                                                                              \
-        "events_from_allocation_to_free", "life", TN_ROW_MEAN, 8, AT(life_events), OF(freed)       \
+        "events_from_allocation_to_free", "lifetime", TN_ROW_MEAN, 8, AT(lifetime_events),         \
+            OF(freed)                                                                              \
     }
 
 static const struct tn_row_column columns[] = {

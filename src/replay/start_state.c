@@ -154,10 +154,10 @@ static void add_freed_block(struct rebuild *r, const struct tn_trace_entry *entr
 static void note_lifetime(struct rebuild *r, const struct tn_trace_entry *entry)
 {
     const bool is_alloc = entry->action == TN_TRACE_ALLOC;
-    const struct known_lifetime told = {
+    const struct known_lifetime known = {
         .size = entry->size, .block = is_alloc ? TN_NEVER : r->blocks.count, .is_left = is_alloc};
 
-    r->no_memory = !tn_vec_add(&r->lifetimes, &told) || r->no_memory;
+    r->no_memory = !tn_vec_add(&r->lifetimes, &known) || r->no_memory;
     if (!is_alloc) {
         add_freed_block(r, entry);
     }
@@ -244,10 +244,10 @@ static void read_blocks(struct rebuild *r, const struct tn_trace_source *source)
         }
     }
     for (size_t i = 0; i < r->lifetimes.count; i++) {
-        const struct known_lifetime *told = (const struct known_lifetime *)r->lifetimes.items + i;
+        const struct known_lifetime *known = (const struct known_lifetime *)r->lifetimes.items + i;
 
-        r->unknown_allocs += told->is_left;
-        r->unknown_bytes += told->is_left ? told->size : 0;
+        r->unknown_allocs += known->is_left;
+        r->unknown_bytes += known->is_left ? known->size : 0;
     }
 }
 

@@ -47,7 +47,7 @@ static const struct dimension dimensions[DIMENSIONS] = {
 };
 
 struct pick {
-    uint8_t place[DIMENSIONS];
+    uint8_t value[DIMENSIONS];
 };
 
 struct tried {
@@ -81,10 +81,10 @@ static bool pick_conf(const struct pick *pick, char *conf)
 
     conf[0] = '\0';
     for (size_t d = 0; d < DIMENSIONS; d++) {
-        if (pick->place[d] > 0) {
+        if (pick->value[d] > 0) {
             used +=
                 (size_t)snprintf(conf + used, TARN_TUNE_CONF_MAX - used, "%s%s:%s", used ? "," : "",
-                                 dimensions[d].option, dimensions[d].values[pick->place[d] - 1]);
+                                 dimensions[d].option, dimensions[d].values[pick->value[d] - 1]);
         }
     }
     return tarn_config_parse(conf, &config, NULL) == TARN_OK;
@@ -164,7 +164,7 @@ static unsigned options_set(const struct pick *pick)
     unsigned count = 0;
 
     for (size_t d = 0; d < DIMENSIONS; d++) {
-        count += pick->place[d] > 0;
+        count += pick->value[d] > 0;
     }
     return count;
 }
@@ -234,10 +234,10 @@ static void add_neighbours(struct tune *tune, struct pick from)
         const bool has_effect = d != COLLECTION || tune->is_limited;
         struct pick pick = from;
 
-        pick.place[d] = 0;
+        pick.value[d] = 0;
         add(tune, &pick);
         for (uint8_t v = 0; has_effect && dimensions[d].values[v]; v++) {
-            pick.place[d] = (uint8_t)(v + 1);
+            pick.value[d] = (uint8_t)(v + 1);
             add(tune, &pick);
         }
     }

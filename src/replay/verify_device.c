@@ -207,10 +207,10 @@ static int completion_compare(const void *a, const void *b)
     const struct tn_completion *y = b;
 
     return x->address != y->address ? tn_order(x->address, y->address)
-                                    : tn_order(x->place, y->place);
+                                    : tn_order(x->position, y->position);
 }
 
-static uint64_t place_of(uint64_t line, size_t index)
+static uint64_t position_of(uint64_t line, size_t index)
 {
     return line << 20 | (index < 0xfffff ? index : 0xfffff);
 }
@@ -222,7 +222,7 @@ static enum tarn_status completions_add_line(struct tn_verify_run *run,
     for (size_t i = 0; i < tn_json_length(call->events); i++) {
         const struct tn_json_value *event = tn_json_at(call->events, i);
         const struct tn_completion completion = {.address = event_number(event, 1),
-                                                 .place = place_of(call->line, i)};
+                                                 .position = position_of(call->line, i)};
 
         if (event_is(event, "free_completed") && !tn_vec_add(&run->completions, &completion)) {
             return tn_fail_memory(error);
@@ -264,11 +264,11 @@ enum tarn_status tn_verify_read_ahead(struct tn_verify_run *run, const char *pat
 }
 
 /* Where the log completes the pending free of a block; UINT64_MAX if never. */
-static uint64_t completion_place(void *context, const struct tn_block *block)
+static uint64_t completion_position(void *context, const struct tn_block *block)
 {
     const struct tn_verify_run *run = context;
     const struct tn_completion key = {.address = block->address,
-                                      .place = place_of(run->call.line, 0)};
+                                      .position = position_of(run->call.line, 0)};
     const struct tn_completion *completions = run->completions.items;
     size_t low = 0;
     size_t high = run->completions.count;
@@ -283,7 +283,7 @@ static uint64_t completion_place(void *context, const struct tn_block *block)
         }
     }
     return low < run->completions.count && completions[low].address == block->address
-               ? completions[low].place
+               ? completions[low].position
                : UINT64_MAX;
 }
 
@@ -373,9 +373,9 @@ static void queue_mark_done(struct trial *trial, const struct trial_queue *queue
 
     for (uint32_t i = queue->count; i > 0; i--) {
         struct trial_entry *entry = &trial->entries[queue->first + i - 1];
-        const int64_t place = trial->blocks[entry->block].completed;
+        const int64_t position = trial->blocks[entry->block].completed;
 
-        done = done || (place != NOT_EXPECTED && (uint64_t)place < trial->polled);
+        done = done || (position != NOT_EXPECTED && (uint64_t)position < trial->polled);
         entry->done = done;
     }
 }
@@ -594,8 +594,8 @@ void tn_verify_prepare(struct tn_verify_run *run)
         return;
     }
     if (run->completions.count > 0) {
-        tn_stream_waits_sort_deferred(&tn_allocator_engine(run->allocator)->waits, completion_place,
-                                      run);
+        tn_stream_waits_sort_deferred(&tn_allocator_engine(run->allocator)->waits,
+                                      completion_position, run);
     }
     order_streams(run);
     order_pools(run);

@@ -76,7 +76,7 @@ void tn_verify_close(struct tn_verify_run *run)
     tarn_allocator_destroy(run->allocator);
     tarn_device_close(run->device);
     tn_verify_contents_close(run);
-    tn_map_fini(&run->id_places);
+    tn_map_fini(&run->id_indices);
     tn_vec_fini(&run->ids);
     tn_vec_fini(&run->events);
     tn_vec_fini(&run->completions);
@@ -85,9 +85,9 @@ void tn_verify_close(struct tn_verify_run *run)
 
 struct tn_verify_block *tn_verify_block(const struct tn_verify_run *run, uint64_t id)
 {
-    const uint64_t *place = tn_map_find(&run->id_places, id + 1);
+    const uint64_t *index = tn_map_find(&run->id_indices, id + 1);
 
-    return place ? (struct tn_verify_block *)run->ids.items + *place : NULL;
+    return index ? (struct tn_verify_block *)run->ids.items + *index : NULL;
 }
 
 tarn_ptr tn_verify_ptr(const struct tn_verify_run *run, uint64_t id)
@@ -111,11 +111,11 @@ enum tarn_status tn_verify_set_ptr(struct tn_verify_run *run, uint64_t id, tarn_
                           "line %llu of the decision log: id %lld is not a number from 0 on",
                           (unsigned long long)run->call.line, (long long)id);
     }
-    if (!tn_map_reserve(&run->id_places, 1) ||
+    if (!tn_map_reserve(&run->id_indices, 1) ||
         !tn_vec_add(&run->ids, &(struct tn_verify_block){.ptr = ptr})) {
         return tn_fail_memory(error);
     }
-    tn_map_insert(&run->id_places, id + 1, run->ids.count - 1);
+    tn_map_insert(&run->id_indices, id + 1, run->ids.count - 1);
     return TARN_OK;
 }
 

@@ -31,10 +31,10 @@ struct tn_verify_pool {
     struct tarn_checkpoint *checkpoint;
 };
 
-/* A completed free in the log: `place` is line << 20 | event. */
+/* A completed free in the log: `position` is line << 20 | event. */
 struct tn_completion {
     uint64_t address;
-    uint64_t place;
+    uint64_t position;
 };
 
 /* The block of an id of the log. */
@@ -51,15 +51,15 @@ struct tn_verify_run {
     struct tarn_allocator *allocator;
     struct tn_decision call; /* the current one */
 
-    struct tn_map id_places; /* id + 1 to its index in `ids`, so that large ids cost no memory */
-    struct tn_vec ids;       /* struct tn_verify_block, in the order in which their ids came */
+    struct tn_map id_indices; /* id + 1 to its index in `ids`, so that large ids cost no memory */
+    struct tn_vec ids;        /* struct tn_verify_block, in the order in which their ids came */
 
     struct tn_vec events; /* struct tarn_trace_event: sent during the current call */
     bool no_host_memory;  /* during the current call */
 
     bool blocked[TN_LOG_STREAMS_MAX]; /* streams of the log, by index */
 
-    struct tn_vec completions; /* struct tn_completion: of the whole log, by (address, place) */
+    struct tn_vec completions; /* struct tn_completion: of the whole log, by (address, position) */
 
     struct tn_verify_pool pools[TN_VERIFY_POOLS_MAX];
     uint32_t pool_count;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 enum {
-    LIFE_MAX_DEFAULT = 64,
-    SUM_COUNT = 3 /* of a row: allocations, allocated, life_events */
+    LIFETIME_MAX_DEFAULT = 64,
+    SUM_COUNT = 3 /* of a row: allocations, allocated, lifetime_events */
 };
 
 /* One short-lived allocation. */
@@ -31,7 +31,7 @@ static void row_count(struct tarn_churn_row *row, const struct tn_lifetime *life
 {
     row->allocations++;
     row->allocated += lifetime->size;
-    row->life_events += lifetime->end - lifetime->start;
+    row->lifetime_events += lifetime->end - lifetime->start;
 }
 
 static bool brief_add(struct churn *churn, uint64_t key, const struct tn_lifetime *lifetime)
@@ -105,7 +105,7 @@ static bool churn_fill(struct churn *churn, const struct tn_analysis *analysis)
         }
         result->allocations++;
         result->allocated += lifetime->size;
-        if (lifetime->end != TN_NEVER && lifetime->end - lifetime->start <= result->life_max &&
+        if (lifetime->end != TN_NEVER && lifetime->end - lifetime->start <= result->lifetime_max &&
             !(tn_group_key_find(&analysis->keys, lifetime, &key) &&
               brief_add(churn, key, lifetime))) {
             return false;
@@ -123,12 +123,12 @@ enum tarn_status tn_churn_compute(const struct tn_report *report,
                                   const struct tn_analysis *analysis, void *result_out,
                                   struct tarn_error *error)
 {
-    const uint64_t wanted = report->options->life_max;
+    const uint64_t wanted = report->options->lifetime_max;
     struct tarn_churn_result *result = result_out;
     struct churn churn = {.result = result};
 
     (void)error;
-    result->life_max = wanted > 0 ? wanted : LIFE_MAX_DEFAULT;
+    result->lifetime_max = wanted > 0 ? wanted : LIFETIME_MAX_DEFAULT;
     tn_vec_init(&churn.briefs, sizeof(struct brief));
     tn_row_set_init(&churn.set, sizeof(struct tarn_churn_row),
                     offsetof(struct tarn_churn_row, allocations), SUM_COUNT);

@@ -5,12 +5,12 @@
 #include "report/result.h"
 #include "snapshot/snapshot.h"
 
-static const char *form_of(const struct tn_model *model)
+static const char *format_of(const struct tn_model *model)
 {
     if (model->is_list_only) {
         return "a list of segments";
     }
-    return model->is_legacy ? "a snapshot of the old form (blocks with a history)" : "a snapshot";
+    return model->is_legacy ? "a snapshot of the old format (blocks with a history)" : "a snapshot";
 }
 
 static bool warnings_make(const struct tn_model *model, struct tarn_info_result *info)
@@ -143,7 +143,7 @@ static enum tarn_status info_make(struct tn_query *query, const struct tarn_repo
     const struct tn_string conf = tn_model_string(model, model->settings.conf);
     struct tn_vec totals;
 
-    info->form = form_of(model);
+    info->format = format_of(model);
     info->is_partial = model->is_partial;
     info->segments = model->segment_count;
     info->stacks = model->stacks.count - (TN_STACK_EMPTY + 1); /* but none and the empty one */

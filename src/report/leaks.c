@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups whose memory keeps growing. Memory is compared at moments: time points at which a run
+ * Groups whose memory keeps growing. Memory is compared at points: time points at which a run
  * should look alike (repeat.h). The growth of a group is the median of the slopes between all
- * pairs of moments (Theil-Sen), so that one large step, as at the first use of something, is not
+ * pairs of points (Theil-Sen), so that one large step, as at the first use of something, is not
  * taken for a leak. A group leaks when that growth is above zero, it holds more at the last moment
  * than at the first, and it grew in at least two, and at least a third, of the steps between.
  *
@@ -39,13 +39,13 @@ struct leaks {
     uint8_t *is_suppressed; /* a stack: 0 not asked, 1 no, 2 yes; NULL: there are none */
 };
 
-static uint64_t moment_at(const struct leaks *leaks, size_t number)
+static uint64_t point_at(const struct leaks *leaks, size_t number)
 {
     return ((const uint64_t *)leaks->repeats.at.items)[number];
 }
 
 /* The first time point at or after an entry. */
-static size_t moment_find(const struct leaks *leaks, uint64_t entry)
+static size_t point_find(const struct leaks *leaks, uint64_t entry)
 {
     size_t low = 0;
     size_t high = leaks->repeats.at.count;
@@ -53,7 +53,7 @@ static size_t moment_find(const struct leaks *leaks, uint64_t entry)
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
 
-        if (moment_at(leaks, middle) < entry) {
+        if (point_at(leaks, middle) < entry) {
             low = middle + 1;
         } else {
             high = middle;
@@ -78,9 +78,9 @@ static bool is_suppressed(struct leaks *leaks, const struct tn_report *report,
 static void lifetime_count(const struct leaks *leaks, struct row *row,
                            const struct tn_lifetime *lifetime)
 {
-    const size_t from = lifetime->start == TN_NEVER ? 0 : moment_find(leaks, lifetime->start);
+    const size_t from = lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start);
     const size_t to =
-        lifetime->end == TN_NEVER ? leaks->repeats.at.count : moment_find(leaks, lifetime->end);
+        lifetime->end == TN_NEVER ? leaks->repeats.at.count : point_find(leaks, lifetime->end);
 
     if (from < to) {
         row->bytes[from] += lifetime->size;
@@ -145,10 +145,10 @@ static double slope_of(const struct leaks *leaks, const struct row *row)
 
 static bool has_grown(const struct leaks *leaks, const struct row *row)
 {
-    const size_t moments = leaks->repeats.at.count;
+    const size_t points = leaks->repeats.at.count;
 
-    return moments >= TN_REPEATS_MIN && row->bytes[moments - 1] > row->bytes[0] && row->grew >= 2 &&
-           row->grew >= (moments - 1) / 3;
+    return points >= TN_REPEATS_MIN && row->bytes[points - 1] > row->bytes[0] && row->grew >= 2 &&
+           row->grew >= (points - 1) / 3;
 }
 
 static int row_compare(const void *left, const void *right)
@@ -213,12 +213,12 @@ static bool row_make(const struct tn_report *report, const struct leaks *leaks,
         .first = row->bytes[0],
         .last = row->bytes[last],
         .blocks = row->blocks,
-        .moment_count = count,
+        .point_count = count,
         .bytes = tn_result_copy(report->result, row->bytes, count, sizeof row->bytes[0])};
     if (!is_sum) {
         row_out->steps = last;
         row_out->steps_grown = row->grew;
-        row_out->first_growth_event = moment_at(leaks, row->first_growth);
+        row_out->first_growth_event = point_at(leaks, row->first_growth);
     }
     return row_out->bytes != NULL;
 }
@@ -260,23 +260,23 @@ static bool sums_make(const struct tn_report *report, const struct leaks *leaks,
            row_make(report, leaks, &total, true, &result->total);
 }
 
-static bool moments_make(const struct tn_report *report, const struct tn_analysis *analysis,
-                         const struct leaks *leaks, struct tarn_leaks_result *result)
+static bool points_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                        const struct leaks *leaks, struct tarn_leaks_result *result)
 {
-    static const enum tarn_moments kinds[] = {[TN_REPEAT_STEPS] = TARN_MOMENTS_STEPS,
-                                              [TN_REPEAT_STACK] = TARN_MOMENTS_STACK,
-                                              [TN_REPEAT_PARTS] = TARN_MOMENTS_PARTS,
-                                              [TN_REPEAT_GUESSED] = TARN_MOMENTS_GUESSED};
+    static const enum tarn_leak_points kinds[] = {[TN_REPEAT_STEPS] = TARN_LEAK_POINTS_STEPS,
+                                                  [TN_REPEAT_STACK] = TARN_LEAK_POINTS_STACK,
+                                                  [TN_REPEAT_PARTS] = TARN_LEAK_POINTS_PARTS,
+                                                  [TN_REPEAT_GUESSED] = TARN_LEAK_POINTS_GUESSED};
     const struct tn_repeats *repeats = &leaks->repeats;
 
-    result->moments_by = kinds[repeats->kind];
-    result->moments_found = repeats->found;
-    result->moment_count = repeats->at.count;
-    result->moments =
+    result->points_by = kinds[repeats->kind];
+    result->points_found = repeats->found;
+    result->point_count = repeats->at.count;
+    result->points =
         tn_result_copy(report->result, repeats->at.items, repeats->at.count, sizeof(uint64_t));
-    return result->moments && (repeats->kind != TN_REPEAT_STACK ||
-                               tn_result_stack(report->result, analysis->whole.model,
-                                               repeats->stack, &result->repeated));
+    return result->points && (repeats->kind != TN_REPEAT_STACK ||
+                              tn_result_stack(report->result, analysis->whole.model, repeats->stack,
+                                              &result->repeated));
 }
 
 static bool leaks_init(struct leaks *leaks, const struct tn_report *report,
@@ -316,7 +316,7 @@ enum tarn_status tn_leaks_compute(const struct tn_report *report,
             *report->options->leaks_out += leaks.count;
         }
         result->left_out_at_end = analysis->timeline->end.left_out;
-        good = moments_make(report, analysis, &leaks, result) &&
+        good = points_make(report, analysis, &leaks, result) &&
                rows_make(report, analysis, &leaks, result) && sums_make(report, &leaks, result);
     }
     leaks_fini(&leaks, analysis);

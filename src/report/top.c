@@ -20,7 +20,7 @@ static void row_add(struct tarn_top_row *into, const struct tarn_top_row *from)
     into->allocated += from->allocated;
     into->allocations += from->allocations;
     into->freed += from->freed;
-    into->life_events += from->life_events;
+    into->lifetime_events += from->lifetime_events;
 }
 
 static struct tarn_top_row row_of(const struct tn_time_point *at,
@@ -34,7 +34,7 @@ static struct tarn_top_row row_of(const struct tn_time_point *at,
         row.allocated = lifetime->size;
         row.allocations = 1;
         row.freed = lifetime->end != TN_NEVER;
-        row.life_events = row.freed ? lifetime->end - lifetime->start : 0;
+        row.lifetime_events = row.freed ? lifetime->end - lifetime->start : 0;
     }
     return row;
 }

@@ -369,7 +369,7 @@ static enum tarn_status list_mixed(struct tn_decoder *decoder, struct tn_value i
                       (unsigned long long)tn_value_offset(item));
 }
 
-/* Copies entries to the end of the store. */
+/* Copies entries to the end of the vector. */
 static enum tarn_status entries_copy(struct tn_decoder *decoder, uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -383,7 +383,7 @@ static enum tarn_status entries_copy(struct tn_decoder *decoder, uint64_t first,
     return TARN_OK;
 }
 
-/* Appends entry `number` to the run. Entries of a list usually follow each other in the store;
+/* Appends entry `number` to the run. Entries of a list usually follow each other in the vector;
  * otherwise (a shared one, for example) the entry is copied, and so is the run if it is not the
  * newest. */
 static enum tarn_status run_extend(struct tn_decoder *decoder, struct tn_trace *run,

@@ -412,18 +412,18 @@ static size_t field_list_find(const struct field_list *list, uint32_t key)
 static void field_list_add(struct tn_decoder *decoder, struct field_list *list, uint32_t key,
                            struct tn_value value)
 {
-    const size_t place = field_list_find(list, key);
+    const size_t index = field_list_find(list, key);
     struct tn_field field;
 
-    if (place < list->count) {
+    if (index < list->count) {
         tn_warning_add(decoder->model, TN_WARNING_DUPLICATE_KEY, key, tn_value_offset(value));
     }
     if (!field_decode(key, value, &field)) {
         tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
         return;
     }
-    list->fields[place] = field;
-    list->count += place == list->count;
+    list->fields[index] = field;
+    list->count += index == list->count;
 }
 
 static enum tarn_status field_list_init(struct tn_decoder *decoder, struct field_list *list,

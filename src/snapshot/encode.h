@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes a model in any format: the opposite of decode.h, with the same keys. Keys of an entry keep
- * the order of the file; old files keep their form. Unknown keys, which the reader warned about,
+ * the order of the file; old files keep their format. Unknown keys, which the reader warned about,
  * are not in the model and not written.
  */
 #ifndef TN_SNAPSHOT_ENCODE_H

@@ -117,20 +117,20 @@ void tn_model_fini(struct tn_model *model)
     tn_arena_fini(&model->arena);
 }
 
-/* Appends a copy of the item to `store` and its number to `ids`. */
-static enum tarn_status model_enter(struct tn_model *model, struct tn_chunked_vec *store,
+/* Appends a copy of the item to `vec` and its number to `ids`. */
+static enum tarn_status model_enter(struct tn_model *model, struct tn_chunked_vec *vec,
                                     struct tn_id_table *ids, uint32_t hash, const void *item,
                                     uint32_t *number_out)
 {
-    const uint64_t number = store->count;
-    void *added = tn_chunked_vec_push(store);
+    const uint64_t number = vec->count;
+    void *added = tn_chunked_vec_push(vec);
 
     if (!added) {
         return tn_model_memory_status(model);
     }
-    memcpy(added, item, store->item_size);
+    memcpy(added, item, vec->item_size);
     if (number >= UINT32_MAX || !tn_id_table_add(ids, hash, (uint32_t)number)) {
-        store->count--;
+        vec->count--;
         return number >= UINT32_MAX ? TARN_ERR_LIMIT : tn_model_memory_status(model);
     }
     *number_out = (uint32_t)number;

@@ -8,7 +8,7 @@
  *   frame   name, file and line of one call;            0 = none
  *   stack   a list of frames, innermost first;          0 = the key was absent, 1 = the empty list
  *   extra   what rarely differs between trace entries;  0 = only the plain keys
- * Trace entries of all devices are in one chunked store in file order, 40 bytes each; a trace is a
+ * Trace entries of all devices are in one chunked vector in file order, 40 bytes each; a trace is a
  * range of them. Nothing moves after it is stored.
  *
  * After loading, a model is read-only, and any number of threads may read it.
@@ -300,7 +300,7 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
 enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys, size_t count,
                                     uint32_t *shape_out) TN_MUST_CHECK;
 
-/* Appends an entry to the store; its trace is set later. */
+/* Appends an entry to the vector; its trace is set later. */
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
                                     uint64_t *number_out) TN_MUST_CHECK;
 

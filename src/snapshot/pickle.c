@@ -90,7 +90,7 @@ TN_COLD static enum tarn_status pickle_refuse(struct tn_pickle *pickle, uint8_t 
                       offset);
 }
 
-/* Life. */
+/* Init and fini. */
 
 enum tarn_status tn_pickle_init(struct tn_pickle *pickle, struct tn_input *input,
                                 struct tn_decoder *decoder, const struct tn_pickle_limits *limits,
@@ -533,12 +533,12 @@ static enum tarn_status memo_put(struct tn_pickle *pickle, uint64_t index)
         status = memo_extend(pickle, index);
     }
     if (status == TARN_OK) {
-        uint64_t *place = tn_chunked_vec_at(&pickle->memo, index);
+        uint64_t *slot = tn_chunked_vec_at(&pickle->memo, index);
 
-        if (*place != 0) {
+        if (*slot != 0) {
             tn_row_cache_drop(&pickle->rows);
         }
-        *place = word;
+        *slot = word;
     }
     return status;
 }

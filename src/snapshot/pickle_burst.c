@@ -36,7 +36,8 @@ static inline bool burst_get(const struct tn_pickle *pickle, struct burst *burst
     }
     uint64_t word;
     memcpy(&word,
-           pickle->memo.chunks[index >> TN_STORE_SHIFT] + (index % TN_STORE_CHUNK) * sizeof word,
+           pickle->memo.chunks[index >> TN_CHUNKED_VEC_SHIFT] +
+               (index % TN_CHUNKED_VEC_CHUNK) * sizeof word,
            sizeof word);
     if (tn_unlikely(word == 0 || (word & 0xff) == TN_MEMO_BOXED)) {
         return false;

@@ -316,9 +316,9 @@ static const struct tn_format_ops pickle_ops = {
     .remember = pickle_remember,
 };
 
-static size_t memo_bytes(const struct tn_chunked_vec *store)
+static size_t memo_bytes(const struct tn_chunked_vec *vec)
 {
-    return (store->count + 1) * sizeof(uint32_t);
+    return (vec->count + 1) * sizeof(uint32_t);
 }
 
 bool tn_pickle_format_init(struct tn_pickle_format *pickle, const struct tn_model *model,

@@ -292,7 +292,7 @@ static enum tarn_status input_load(struct tn_input *input, const struct tarn_rea
 
     tn_read_limits_follow(limits, input, model);
     status = profile_read(input, snapshot, limits->max_frames, info, error);
-    tn_read_limits_settle(&model->budget);
+    tn_read_limits_finish(&model->budget);
     if (status) {
         tarn_snapshot_destroy(snapshot);
     } else {
@@ -303,7 +303,7 @@ out:
     return status;
 }
 
-static enum tarn_status place_load(const struct tn_read_place *place,
+static enum tarn_status place_load(const struct tn_read_source *source,
                                    const struct tarn_read_limits *wanted,
                                    struct tarn_snapshot **snapshot_out,
                                    struct tarn_profile_info *info, struct tarn_error *error)
@@ -312,7 +312,7 @@ static enum tarn_status place_load(const struct tn_read_place *place,
     struct tn_input input;
 
     *snapshot_out = NULL;
-    const enum tarn_status status = tn_read_limits_open(wanted, place, &limits, &input, error);
+    const enum tarn_status status = tn_read_limits_open(wanted, source, &limits, &input, error);
 
     return status ? status : input_load(&input, &limits, snapshot_out, info, error);
 }
@@ -321,7 +321,7 @@ enum tarn_status tarn_profile_load(const char *path, const struct tarn_read_limi
                                    struct tarn_snapshot **snapshot_out,
                                    struct tarn_profile_info *info, struct tarn_error *error)
 {
-    return place_load(&(struct tn_read_place){.path = path}, wanted, snapshot_out, info, error);
+    return place_load(&(struct tn_read_source){.path = path}, wanted, snapshot_out, info, error);
 }
 
 enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
@@ -329,6 +329,6 @@ enum tarn_status tarn_profile_load_memory(const void *bytes, size_t size,
                                           struct tarn_snapshot **snapshot_out,
                                           struct tarn_profile_info *info, struct tarn_error *error)
 {
-    return place_load(&(struct tn_read_place){.bytes = bytes, .size = size}, wanted, snapshot_out,
+    return place_load(&(struct tn_read_source){.bytes = bytes, .size = size}, wanted, snapshot_out,
                       info, error);
 }

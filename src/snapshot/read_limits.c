@@ -37,7 +37,7 @@ enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
 }
 
 enum tarn_status tn_read_limits_open(const struct tarn_read_limits *wanted,
-                                     const struct tn_read_place *place,
+                                     const struct tn_read_source *source,
                                      struct tarn_read_limits *limits_out, struct tn_input *input,
                                      struct tarn_error *error)
 {
@@ -48,8 +48,8 @@ enum tarn_status tn_read_limits_open(const struct tarn_read_limits *wanted,
     }
     const struct tn_unpack_limits unpack = {limits_out->max_bytes, limits_out->max_ratio};
 
-    return place->path ? tn_input_open(input, place->path, &unpack, error)
-                       : tn_input_open_memory(input, place->bytes, place->size, &unpack, error);
+    return source->path ? tn_input_open(input, source->path, &unpack, error)
+                        : tn_input_open_memory(input, source->bytes, source->size, &unpack, error);
 }
 
 static bool is_packed(const struct tn_input *input)
@@ -114,7 +114,7 @@ void tn_read_limits_follow(const struct tarn_read_limits *limits, const struct t
     }
 }
 
-void tn_read_limits_settle(struct tn_budget *budget)
+void tn_read_limits_finish(struct tn_budget *budget)
 {
     budget->input = NULL;
 }

@@ -24,16 +24,16 @@ enum tarn_status tn_read_limits_complete(const struct tarn_read_limits *wanted,
                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* A file, or memory if `path` is NULL. */
-struct tn_read_place {
+struct tn_read_source {
     const char *path;
     const void *bytes;
     size_t size;
 };
 
-/* Completes the limits and opens the place under them. On failure there is nothing to close. Errors
- * of tn_read_limits_complete and tn_input_open. */
+/* Completes the limits and opens the source under them. On failure there is nothing to close.
+ * Errors of tn_read_limits_complete and tn_input_open. */
 enum tarn_status tn_read_limits_open(const struct tarn_read_limits *wanted,
-                                     const struct tn_read_place *place,
+                                     const struct tn_read_source *source,
                                      struct tarn_read_limits *limits_out, struct tn_input *input,
                                      struct tarn_error *error) TN_MUST_CHECK;
 
@@ -41,10 +41,10 @@ enum tarn_status tn_read_limits_open(const struct tarn_read_limits *wanted,
 uint64_t tn_read_limits_memory(const struct tarn_read_limits *limits, const struct tn_input *input);
 
 /* Bounds the model written out. If the size of the input is unknown, this bound and the budget grow
- * with the input, which the budget borrows until tn_read_limits_settle. Does nothing if the caller
+ * with the input, which the budget borrows until tn_read_limits_finish. Does nothing if the caller
  * set a memory limit. */
 void tn_read_limits_follow(const struct tarn_read_limits *limits, const struct tn_input *input,
                            struct tn_model *model);
-void tn_read_limits_settle(struct tn_budget *budget);
+void tn_read_limits_finish(struct tn_budget *budget);
 
 #endif

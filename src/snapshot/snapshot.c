@@ -240,7 +240,7 @@ static enum tarn_status input_load(struct tn_input *input, const struct tarn_rea
     }
     tn_read_limits_follow(limits, input, &snapshot->model);
     status = snapshot_read(snapshot, input, limits, error, &keep);
-    tn_read_limits_settle(&snapshot->model.budget);
+    tn_read_limits_finish(&snapshot->model.budget);
     if (keep) {
         *snapshot_out = snapshot;
         snapshot = NULL;
@@ -251,7 +251,7 @@ out:
     return status;
 }
 
-static enum tarn_status place_load(const struct tn_read_place *place,
+static enum tarn_status place_load(const struct tn_read_source *source,
                                    const struct tarn_read_limits *wanted,
                                    struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
@@ -259,7 +259,7 @@ static enum tarn_status place_load(const struct tn_read_place *place,
     struct tn_input input;
 
     *snapshot_out = NULL;
-    const enum tarn_status status = tn_read_limits_open(wanted, place, &limits, &input, error);
+    const enum tarn_status status = tn_read_limits_open(wanted, source, &limits, &input, error);
 
     return status == TARN_OK ? input_load(&input, &limits, snapshot_out, error) : status;
 }
@@ -267,7 +267,7 @@ static enum tarn_status place_load(const struct tn_read_place *place,
 enum tarn_status tarn_snapshot_load(const char *path, const struct tarn_read_limits *wanted,
                                     struct tarn_snapshot **snapshot_out, struct tarn_error *error)
 {
-    return place_load(&(struct tn_read_place){.path = path}, wanted, snapshot_out, error);
+    return place_load(&(struct tn_read_source){.path = path}, wanted, snapshot_out, error);
 }
 
 enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
@@ -275,7 +275,7 @@ enum tarn_status tarn_snapshot_load_memory(const void *bytes, size_t size,
                                            struct tarn_snapshot **snapshot_out,
                                            struct tarn_error *error)
 {
-    return place_load(&(struct tn_read_place){.bytes = bytes, .size = size}, wanted, snapshot_out,
+    return place_load(&(struct tn_read_source){.bytes = bytes, .size = size}, wanted, snapshot_out,
                       error);
 }
 

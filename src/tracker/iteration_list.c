@@ -8,17 +8,17 @@
 void tn_iteration_list_init(struct tn_iteration_list *list)
 {
     *list = (struct tn_iteration_list){0};
-    tn_vec_init(&list->past, sizeof(struct tn_iteration));
+    tn_vec_init(&list->ended, sizeof(struct tn_iteration));
 }
 
 void tn_iteration_list_fini(struct tn_iteration_list *list)
 {
-    tn_vec_fini(&list->past);
+    tn_vec_fini(&list->ended);
 }
 
 bool tn_iteration_list_reserve(struct tn_iteration_list *list)
 {
-    return list->past.count == TN_ITERATIONS_KEPT || tn_vec_reserve(&list->past, 1);
+    return list->ended.count == TN_ITERATIONS_KEPT || tn_vec_reserve(&list->ended, 1);
 }
 
 static void sum_categories(int64_t *sums, const struct tn_breakdown *now)
@@ -42,17 +42,17 @@ void tn_iteration_list_begin(struct tn_iteration_list *list, const struct tn_bre
                              int64_t total)
 {
     struct tn_iteration *current = &list->current;
-    struct tn_iteration *past = list->past.items;
+    struct tn_iteration *ended = list->ended.items;
     uint64_t number = current->number;
 
     if (current->used) {
-        if (list->past.count == TN_ITERATIONS_KEPT) {
-            list->past.count--;
-            memmove(past, past + 1, list->past.count * sizeof *past);
+        if (list->ended.count == TN_ITERATIONS_KEPT) {
+            list->ended.count--;
+            memmove(ended, ended + 1, list->ended.count * sizeof *ended);
         }
-        tn_assert(list->past.count < list->past.capacity);
+        tn_assert(list->ended.count < list->ended.capacity);
         iteration_end(current, now, total);
-        past[list->past.count++] = *current;
+        ended[list->ended.count++] = *current;
         number++;
     }
     *current = (struct tn_iteration){.number = number, .begin_total = total, .peak_total = total};
@@ -74,7 +74,7 @@ void tn_iteration_list_op_done(struct tn_iteration_list *list, const struct tn_b
 
 size_t tn_iteration_list_count(const struct tn_iteration_list *list)
 {
-    return list->past.count + list->current.used;
+    return list->ended.count + list->current.used;
 }
 
 struct tn_iteration tn_iteration_list_at(const struct tn_iteration_list *list, size_t at,
@@ -82,8 +82,8 @@ struct tn_iteration tn_iteration_list_at(const struct tn_iteration_list *list, s
 {
     struct tn_iteration iteration = list->current;
 
-    if (at < list->past.count) {
-        return ((const struct tn_iteration *)list->past.items)[at];
+    if (at < list->ended.count) {
+        return ((const struct tn_iteration *)list->ended.items)[at];
     }
     iteration_end(&iteration, now, total);
     return iteration;

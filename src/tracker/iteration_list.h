@@ -21,21 +21,21 @@ struct tn_iteration {
     bool used; /* an operator has finished in it */
     int64_t begin[TARN_TRACK_CATEGORIES_MAX];
     int64_t peak[TARN_TRACK_CATEGORIES_MAX];
-    int64_t end[TARN_TRACK_CATEGORIES_MAX]; /* for past ones */
+    int64_t end[TARN_TRACK_CATEGORIES_MAX]; /* for ended ones */
     int64_t begin_total;
     int64_t peak_total;
     int64_t end_total;
 };
 
 struct tn_iteration_list {
-    struct tn_vec past; /* of struct tn_iteration */
+    struct tn_vec ended; /* of struct tn_iteration */
     struct tn_iteration current;
 };
 
 void tn_iteration_list_init(struct tn_iteration_list *list);
 void tn_iteration_list_fini(struct tn_iteration_list *list);
 
-/* Reserves space for one more past iteration. */
+/* Reserves space for one more ended iteration. */
 bool tn_iteration_list_reserve(struct tn_iteration_list *list) TN_MUST_CHECK;
 
 /* Ends the one in progress with `now` and starts the next; space must be reserved. */

@@ -50,7 +50,7 @@ bool tn_owner_get(struct tn_owner_table *table, uint32_t module, uint32_t device
         .module = module,
         .device = device,
         .device_epoch = table->device_epochs[device],
-        .moment_epoch = table->moment_epoch,
+        .total_peak_epoch = table->total_peak_epoch,
     };
     tn_map_insert(&table->map, owner_key(module, device), *owner_out);
     return true;
@@ -65,9 +65,9 @@ void tn_owner_change(struct tn_owner_table *table, uint32_t owner, uint32_t cate
         o->device_epoch = table->device_epochs[o->device];
         memcpy(o->at_device_peak, o->now, sizeof o->now);
     }
-    if (o->moment_epoch != table->moment_epoch) {
-        o->moment_epoch = table->moment_epoch;
-        memcpy(o->at_moment, o->now, sizeof o->now);
+    if (o->total_peak_epoch != table->total_peak_epoch) {
+        o->total_peak_epoch = table->total_peak_epoch;
+        memcpy(o->at_total_peak, o->now, sizeof o->now);
     }
     o->now[category] += change;
 }
@@ -79,18 +79,19 @@ void tn_owner_begin_device_peak(struct tn_owner_table *table, uint32_t device)
 
 void tn_owner_begin_point(struct tn_owner_table *table)
 {
-    table->moment_epoch++;
+    table->total_peak_epoch++;
 }
 
 const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct tn_owner *owner,
-                              enum tarn_track_point moment)
+                              enum tarn_track_point point)
 {
-    switch (moment) {
+    switch (point) {
     case TARN_TRACK_PEAKS:
         return owner->device_epoch == table->device_epochs[owner->device] ? owner->at_device_peak
                                                                           : owner->now;
     case TARN_TRACK_TOTAL_PEAK:
-        return owner->moment_epoch == table->moment_epoch ? owner->at_moment : owner->now;
+        return owner->total_peak_epoch == table->total_peak_epoch ? owner->at_total_peak
+                                                                  : owner->now;
     case TARN_TRACK_NOW:
     case TARN_TRACK_AT_END:
     case TARN_TRACK_POINT_COUNT:

@@ -19,17 +19,17 @@ struct tn_owner {
     uint32_t module; /* name */
     uint32_t device;
     uint64_t device_epoch; /* epoch of the device's peak in which at_device_peak was saved */
-    uint64_t moment_epoch;
+    uint64_t total_peak_epoch;
     int64_t now[TARN_TRACK_CATEGORIES_MAX];
     int64_t at_device_peak[TARN_TRACK_CATEGORIES_MAX];
-    int64_t at_moment[TARN_TRACK_CATEGORIES_MAX];
+    int64_t at_total_peak[TARN_TRACK_CATEGORIES_MAX];
 };
 
 struct tn_owner_table {
     struct tn_map map;    /* module and device to owner */
     struct tn_vec owners; /* of struct tn_owner */
     uint64_t device_epochs[TARN_TRACK_DEVICES_MAX];
-    uint64_t moment_epoch;
+    uint64_t total_peak_epoch;
 };
 
 void tn_owner_table_init(struct tn_owner_table *table);
@@ -51,7 +51,7 @@ const struct tn_owner *tn_owner_at(const struct tn_owner_table *table, size_t at
 
 /* Bytes by category at that time point. */
 const int64_t *tn_owner_bytes(const struct tn_owner_table *table, const struct tn_owner *owner,
-                              enum tarn_track_point moment);
+                              enum tarn_track_point point);
 
 /* NULL when it never owned anything. */
 const struct tn_owner *tn_owner_find(const struct tn_owner_table *table, uint32_t module,

@@ -122,7 +122,7 @@ void tarn_tracker_destroy(struct tarn_tracker *t)
     tn_breakdown_fini(&t->at_end);
     tn_breakdown_fini(&t->now);
     tn_breakdown_fini(&t->peaks);
-    tn_breakdown_fini(&t->moment);
+    tn_breakdown_fini(&t->total_peak);
     tn_owner_table_fini(&t->owners);
     tn_storage_table_fini(&t->storages);
     for (size_t i = 0; i < TARN_TRACK_NAMES_COUNT; i++) {
@@ -156,7 +156,7 @@ static bool reserve_rows_of_module(const struct tn_module *module, size_t device
 static bool reserve_rows(struct tarn_tracker *t, size_t devices)
 {
     if (!tn_breakdown_reserve(&t->now, devices) || !tn_breakdown_reserve(&t->peaks, devices) ||
-        !tn_breakdown_reserve(&t->moment, devices)) {
+        !tn_breakdown_reserve(&t->total_peak, devices)) {
         return false;
     }
     for (size_t i = 0; i < t->order.count; i++) {
@@ -381,13 +381,13 @@ enum tarn_status tarn_tracker_apply(struct tarn_tracker *t, const struct tarn_tr
 /* ---- queries ---- */
 
 const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *t,
-                                              enum tarn_track_point moment)
+                                              enum tarn_track_point point)
 {
-    switch (moment) {
+    switch (point) {
     case TARN_TRACK_PEAKS:
         return &t->peaks;
     case TARN_TRACK_TOTAL_PEAK:
-        return &t->moment;
+        return &t->total_peak;
     case TARN_TRACK_AT_END:
         return t->is_ending ? &t->at_end : &t->now;
     case TARN_TRACK_NOW:
@@ -419,7 +419,7 @@ static void copy_rows(const struct tn_breakdown *from, struct tarn_track_row *ro
     *count_out = from->count;
 }
 
-void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_point moment,
+void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_point point,
                            struct tarn_track_row *rows, size_t capacity, size_t *count_out)
 {
     if (tn_fork_passed(&t->fork)) {
@@ -427,7 +427,7 @@ void tarn_tracker_get_rows(struct tarn_tracker *t, enum tarn_track_point moment,
         return;
     }
     tn_lock_acquire(&t->lock);
-    copy_rows(tn_track_breakdown(t, moment), rows, capacity, count_out);
+    copy_rows(tn_track_breakdown(t, point), rows, capacity, count_out);
     tn_lock_release(&t->lock);
 }
 
@@ -563,7 +563,7 @@ enum tarn_status tarn_tracker_get_iteration(struct tarn_tracker *t, size_t index
     return TARN_OK;
 }
 
-enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *t, enum tarn_track_point moment,
+enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *t, enum tarn_track_point point,
                                         uint32_t module, uint32_t device,
                                         struct tarn_track_row *row_out)
 {
@@ -581,7 +581,7 @@ enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *t, enum tarn_track_
 
         st = TARN_OK;
         if (owner) {
-            bytes = tn_owner_bytes(&t->owners, owner, moment);
+            bytes = tn_owner_bytes(&t->owners, owner, point);
             memcpy(row_out->bytes, bytes, sizeof row_out->bytes);
         }
     }

@@ -20,14 +20,14 @@ static void storages_sum(const struct tarn_tracker *t, uint32_t device, int64_t 
     }
 }
 
-static void owners_sum(const struct tarn_tracker *t, uint32_t device, enum tarn_track_point moment,
+static void owners_sum(const struct tarn_tracker *t, uint32_t device, enum tarn_track_point point,
                        int64_t *sums)
 {
     for (size_t i = 0; i < t->owners.owners.count; i++) {
         const struct tn_owner *owner = tn_owner_at(&t->owners, i);
 
         for (size_t c = 0; owner->device == device && c < TARN_TRACK_CATEGORIES_MAX; c++) {
-            sums[c] += tn_owner_bytes(&t->owners, owner, moment)[c];
+            sums[c] += tn_owner_bytes(&t->owners, owner, point)[c];
         }
     }
 }
@@ -70,7 +70,7 @@ static void check_device(const struct tarn_tracker *t, uint32_t device,
     check_sums(device, "owners now", &t->now, sums, findings);
     memset(sums, 0, sizeof sums);
     owners_sum(t, device, TARN_TRACK_TOTAL_PEAK, sums);
-    check_sums(device, "owners in the peak's moment", &t->moment, sums, findings);
+    check_sums(device, "owners at the total peak", &t->total_peak, sums, findings);
     if (tn_breakdown_find(&t->peaks, device)) {
         memset(sums, 0, sizeof sums);
         owners_sum(t, device, TARN_TRACK_PEAKS, sums);
@@ -81,22 +81,22 @@ static void check_device(const struct tarn_tracker *t, uint32_t device,
 static void check_totals(const struct tarn_tracker *t, struct tarn_findings *findings)
 {
     int64_t now = 0;
-    int64_t moment = 0;
+    int64_t point = 0;
 
     for (size_t i = 0; i < t->now.count; i++) {
         now += t->now.rows[i].total;
     }
-    for (size_t i = 0; i < t->moment.count; i++) {
-        moment += t->moment.rows[i].total;
+    for (size_t i = 0; i < t->total_peak.count; i++) {
+        point += t->total_peak.rows[i].total;
     }
     if (now != t->total) {
         tn_finding_add(findings, "the total is %" PRId64 " bytes, rows add up to %" PRId64,
                        t->total, now);
     }
-    if (moment != t->moment_total) {
+    if (point != t->total_peak_bytes) {
         tn_finding_add(findings,
                        "the peak's total is %" PRId64 " bytes, its rows add up to %" PRId64,
-                       t->moment_total, moment);
+                       t->total_peak_bytes, point);
     }
 }
 

@@ -10,7 +10,7 @@
  *   - `active` contains the names whose scope counts at least one active module, each once, the
  *   innermost last
  *   - every module is in `modules`, in `order` and in the chain of its name
- *   - `now`, `peaks`, `moment` and the newest call of each state of each module have space for
+ *   - `now`, `peaks`, `total_peak` and the newest call of each state of each module have space for
  *   every device, so that operators and storages need no memory for rows
  *
  * The lock guards everything after it. Ids of names and texts never change.
@@ -51,12 +51,12 @@ struct tarn_tracker {
     struct tn_storage_table storages;
     struct tn_owner_table owners;
     struct tn_breakdown now;
-    struct tn_breakdown peaks;  /* of each device separately */
-    struct tn_breakdown moment; /* at the peak of the sum of all devices */
-    struct tn_breakdown at_end; /* `now` before the deletions at the end, if `is_ending` */
-    bool is_ending;             /* the last events of a log were such deletions */
-    int64_t total;              /* of `now` */
-    int64_t moment_total;
+    struct tn_breakdown peaks;      /* of each device separately */
+    struct tn_breakdown total_peak; /* at the peak of the sum of all devices */
+    struct tn_breakdown at_end;     /* `now` before the deletions at the end, if `is_ending` */
+    bool is_ending;                 /* the last events of a log were such deletions */
+    int64_t total;                  /* of `now` */
+    int64_t total_peak_bytes;
     struct tn_iteration_list iterations;
 
     struct tn_map modules;      /* id + 1 to struct tn_module * */
@@ -88,7 +88,7 @@ struct tn_iteration tn_track_iteration(const struct tarn_tracker *tracker, size_
 
 /* The breakdown at that time point. */
 const struct tn_breakdown *tn_track_breakdown(const struct tarn_tracker *tracker,
-                                              enum tarn_track_point moment);
+                                              enum tarn_track_point point);
 
 struct tn_scope *tn_track_scope(const struct tarn_tracker *tracker, uint32_t name);
 /* NULL when it is unknown. */

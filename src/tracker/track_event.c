@@ -693,9 +693,9 @@ static void raise_peaks(struct tarn_tracker *t)
             tn_owner_begin_device_peak(&t->owners, row->device);
         }
     }
-    if (t->total > t->moment_total) {
-        t->moment_total = t->total;
-        tn_breakdown_copy(&t->moment, &t->now);
+    if (t->total > t->total_peak_bytes) {
+        t->total_peak_bytes = t->total;
+        tn_breakdown_copy(&t->total_peak, &t->now);
         tn_owner_begin_point(&t->owners);
     }
     tn_iteration_list_op_done(&t->iterations, &t->now, t->total);
@@ -736,8 +736,8 @@ static enum tarn_status apply_start(struct tarn_tracker *t, const struct tarn_tr
         return no_memory(event, error);
     }
     tn_breakdown_copy(&t->peaks, &t->now);
-    tn_breakdown_copy(&t->moment, &t->now);
-    t->moment_total = t->total;
+    tn_breakdown_copy(&t->total_peak, &t->now);
+    t->total_peak_bytes = t->total;
     for (uint32_t i = 0; i < device_count(t); i++) {
         tn_owner_begin_device_peak(&t->owners, i);
     }

@@ -194,7 +194,7 @@ static enum tarn_status print_json(struct tn_text_out *out, const struct tarn_tr
     put_breakdown(&json, "current", t, tn_track_breakdown(t, TARN_TRACK_AT_END));
     put_modules(&json, t);
     if (*everything) {
-        put_breakdown(&json, "moment", t, &t->moment);
+        put_breakdown(&json, "moment", t, &t->total_peak);
         put_iterations(&json, t);
         put_owners(&json, t);
     }

@@ -234,7 +234,7 @@ uint32_t tn_track_depth(const char *name)
 struct display {
     const struct tn_track_unit *unit;
     enum tarn_track_format format;
-    enum tarn_track_point moment;
+    enum tarn_track_point point;
     uint32_t depth;
 };
 
@@ -315,7 +315,7 @@ static enum tarn_status print_rows(struct tn_text_out *out, const struct tarn_tr
                                    const void *how)
 {
     const struct display *display = how;
-    const struct tn_breakdown *breakdown = tn_track_breakdown(t, display->moment);
+    const struct tn_breakdown *breakdown = tn_track_breakdown(t, display->point);
 
     if (display->format == TARN_TRACK_TABLE) {
         return put_breakdown_table(out, t, breakdown, display->unit);
@@ -426,11 +426,11 @@ static enum tarn_status print_modules(struct tn_text_out *out, const struct tarn
     return st;
 }
 
-enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *t, enum tarn_track_point moment,
+enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *t, enum tarn_track_point point,
                                          const char *unit, enum tarn_track_format format,
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {
-    struct display display = {.format = format, .moment = moment};
+    struct display display = {.format = format, .point = point};
     const enum tarn_status st = tn_track_unit_find(unit, &display.unit, error);
 
     return st ? st : tn_track_write(t, print_rows, &display, writer, error);

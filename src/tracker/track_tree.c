@@ -17,7 +17,7 @@ enum {
 
 struct tree {
     const struct tn_track_unit *unit;
-    enum tarn_track_point moment;
+    enum tarn_track_point point;
     uint32_t depth; /* 0 = no limit */
     uint32_t bar_width;
 };
@@ -84,7 +84,7 @@ static int compare_nodes(const void *left, const void *right)
     }
 }
 
-static void fill_nodes(const struct tarn_tracker *t, enum tarn_track_point moment,
+static void fill_nodes(const struct tarn_tracker *t, enum tarn_track_point point,
                        struct tree_node *nodes, size_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -93,7 +93,7 @@ static void fill_nodes(const struct tarn_tracker *t, enum tarn_track_point momen
     }
     for (size_t i = 0; i < t->owners.owners.count; i++) {
         const struct tn_owner *owner = tn_owner_at(&t->owners, i);
-        const int64_t *bytes = tn_owner_bytes(&t->owners, owner, moment);
+        const int64_t *bytes = tn_owner_bytes(&t->owners, owner, point);
 
         for (size_t c = 0; c < TARN_TRACK_CATEGORIES_MAX; c++) {
             nodes[owner->module].bytes[c] += bytes[c];
@@ -161,7 +161,7 @@ static void put_legend(struct tn_text_out *out, const struct tarn_tracker *t,
     const char *between = "";
 
     tn_text_printf(out, "%s %s: ", tn_amount_format(sum_of(whole), tree->unit).text,
-                   tree->moment == TARN_TRACK_NOW ? "now" : "at the peak");
+                   tree->point == TARN_TRACK_NOW ? "now" : "at the peak");
     for (uint32_t c = 0; c < tn_name_list_count(&t->names[TARN_TRACK_CATEGORY]); c++) {
         if (whole[c] > 0) {
             tn_text_printf(out, "%s%s ", between, tn_amount_format(whole[c], tree->unit).text);
@@ -217,19 +217,19 @@ static enum tarn_status print_tree(struct tn_text_out *out, const struct tarn_tr
     if (!nodes) {
         return TARN_ERR_HOST_MEMORY;
     }
-    fill_nodes(t, tree->moment, nodes, count);
+    fill_nodes(t, tree->point, nodes, count);
     qsort(nodes, count, sizeof *nodes, compare_nodes);
     put_tree(out, t, tree, nodes, count);
     tn_host_free(nodes, count * sizeof *nodes);
     return TARN_OK;
 }
 
-enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *t, enum tarn_track_point moment,
+enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *t, enum tarn_track_point point,
                                          uint32_t depth, const char *unit, uint32_t bar_width,
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {
     struct tree tree = {
-        .moment = moment == TARN_TRACK_PEAKS ? TARN_TRACK_TOTAL_PEAK : moment,
+        .point = point == TARN_TRACK_PEAKS ? TARN_TRACK_TOTAL_PEAK : point,
         .depth = depth,
         .bar_width = bar_width < BAR_MAX ? bar_width : BAR_MAX,
     };

@@ -201,7 +201,7 @@ static bool contents_survive_without_caching(struct gpu *gpu)
     return right;
 }
 
-/* ---- growing segments ---- */
+/* ---- expandable segments ---- */
 
 static bool segments_grow_and_shrink(struct gpu *gpu)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    COPY_BYTES = 24 << 20, /* more than a page of a growing segment */
+    COPY_BYTES = 24 << 20, /* more than a page of a expandable segment */
     PINNED_ROUNDS = 200,
     PINNED_BYTES = 1 << 20
 };

@@ -186,7 +186,7 @@ static bool try_mempool_fallback(struct ref_model *model, struct ref_request *re
     for (struct ref_private *private = model->privates; private; private = private->next) {
         if (private->use_on_oom && private->use_count > 0) {
             request->pool = asked->is_small ? &private->small : &private->large;
-            request->expandable = false; /* growing segments are not lent */
+            request->expandable = false; /* expandable segments are not lent */
             if (get_free_block(model, request)) {
                 return true;
             }

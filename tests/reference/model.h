@@ -36,7 +36,7 @@ void ref_destroy(struct ref_model *model);
 /* New settings from now on; max_split_size in the counters stays. */
 void ref_set_config(struct ref_model *model, const struct tarn_config *config);
 
-/* An allocation in a growing segment that finds the device full keeps what it had mapped before
+/* An allocation in a expandable segment that finds the device full keeps what it had mapped before
  * that, as 2.11 does; else it creates all pages first, as later versions do (the default). */
 void ref_keep_mapped(struct ref_model *model, bool keep);
 

@@ -139,7 +139,7 @@ struct ref_request {
     uint64_t alloc_size;
     struct ref_pool *pool;
     struct ref_block *block;
-    bool expandable; /* growing segments may serve it */
+    bool expandable; /* expandable segments may serve it */
     bool rejected;   /* refused before the device was asked */
 };
 

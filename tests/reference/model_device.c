@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What comes from the device and goes back: segments, pages of growing segments, the order of
+/* What comes from the device and goes back: segments, pages of expandable segments, the order of
  * release. */
 #include "reference/model_core.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- growing segments ---- */
+/* ---- expandable segments ---- */
 
 static uint64_t pages_of(const struct ref_expandable *segment, uint64_t size)
 {

@@ -24,16 +24,16 @@ async function figuresAnywhere(browser, name) {
     }
     for (const entry of entries) {
       const sums = new Float64Array(grouping.count);
-      const lives = [];
-      for (let life = 0; life < source.lives; life++) {
-        if (!source.isLive(life, entry)) continue;
-        sums[grouping.group(life)] += source.size(life);
-        lives.push(life);
+      const lifetimes = [];
+      for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+        if (!source.isLive(lifetime, entry)) continue;
+        sums[grouping.group(lifetime)] += source.size(lifetime);
+        lifetimes.push(lifetime);
       }
       const here = [...grouping.sumsAt(entry)];
       const piled = [...pile(source, entry)].sort((a, b) => a - b);
       if (here.join() !== [...sums].join()) found.push(['sums', entry]);
-      if (piled.join() !== lives.join()) found.push(['lives', entry]);
+      if (piled.join() !== lifetimes.join()) found.push(['lifetimes', entry]);
     }
     // Ranges that overlap by an entry, lie apart, and are empty but for one.
     const first = [];
@@ -94,11 +94,15 @@ async function partsAreTrue(browser, name) {
       const wide = canvas.width / (state.to - state.from);
       const tall = canvas.height / (scale.high - scale.low);
       let area = 0;
-      for (let life = 0; life < source.lives; life++) {
-        const start = source.lifeStart[life] === 0xffffffff ? 0 : source.lifeStart[life];
-        const stop = source.lifeEnd[life] === 0xffffffff ? source.count : source.lifeEnd[life];
-        const foot = extents.height(source.lifeAddress[life]);
-        const top = foot + Math.ceil(source.size(life) / 512) * 512;
+      for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+        const start =
+          source.lifetimeStart[lifetime] === 0xffffffff ? 0 : source.lifetimeStart[lifetime];
+        const stop =
+          source.lifetimeEnd[lifetime] === 0xffffffff
+            ? source.count
+            : source.lifetimeEnd[lifetime];
+        const foot = extents.height(source.lifetimeAddress[lifetime]);
+        const top = foot + Math.ceil(source.size(lifetime) / 512) * 512;
         const x = Math.min(stop, state.to) - Math.max(start, state.from);
         const y = Math.min(top, scale.high) - Math.max(foot, scale.low);
         if (x > 0 && y > 0) area += x * wide * y * tall;

@@ -50,8 +50,8 @@ async function walkTools(page) {
   await page.keyboard.type('adam');
   await page.waitForTimeout(250);
   await page.keyboard.press('Enter');
-  const { life } = await state(page);
-  expectTrue('keyboard: a match is chosen', life >= 0, life);
+  const { lifetime } = await state(page);
+  expectTrue('keyboard: a match is chosen', lifetime >= 0, lifetime);
   await draw(page);
   expectTrue(
     'keyboard: and said',
@@ -93,7 +93,7 @@ async function walkPanel(page) {
   await page.keyboard.press('Escape');
   expect(
     'keyboard: Esc lets go',
-    [(await state(page)).group, (await state(page)).life],
+    [(await state(page)).group, (await state(page)).lifetime],
     ['', -1],
   );
 }

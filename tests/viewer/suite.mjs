@@ -325,18 +325,20 @@ async function blocksAreTrue(browser, name, mode) {
       for (let i = 0; i < canvas.width; i++) area += curve.most(first[i], end[i]).value * times;
       return { area, painted: blocksPicture.painted, inside: 1, wrong };
     }
-    for (let life = 0; life < source.lives; life++) {
-      const start = source.lifeStart[life] === 0xffffffff ? 0 : source.lifeStart[life];
-      const stop = source.lifeEnd[life] === 0xffffffff ? source.count : source.lifeEnd[life];
-      const size = Math.ceil(source.size(life) / 512) * 512;
+    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+      const start =
+        source.lifetimeStart[lifetime] === 0xffffffff ? 0 : source.lifetimeStart[lifetime];
+      const stop =
+        source.lifetimeEnd[lifetime] === 0xffffffff ? source.count : source.lifetimeEnd[lifetime];
+      const size = Math.ceil(source.size(lifetime) / 512) * 512;
       const wide = ((stop - start) / source.count) * canvas.width;
       area += wide * size * times;
       if (wide < 8 || size * times < 8) continue;
       const x = Math.floor(((start + stop) / 2 / source.count) * canvas.width);
       const y = Math.floor(
-        canvas.height - (extents.height(source.lifeAddress[life]) + size / 2) * times,
+        canvas.height - (extents.height(source.lifetimeAddress[lifetime]) + size / 2) * times,
       );
-      const group = grouping.group(life);
+      const group = grouping.group(lifetime);
       const colour = group === 0 ? theme.others : theme.groups[group - 1];
       const away = [1, 3, 5].reduce(
         (sum, at, k) =>
@@ -424,19 +426,19 @@ async function searching(page) {
     const { source } = window.tarnView.app;
     let bytes = 0;
     let blocks = 0;
-    for (let life = 0; life < source.lives; life++) {
-      const frames = source.names.frames(source.lifeStack[life]);
+    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
+      const frames = source.names.frames(source.lifetimeStack[lifetime]);
       if (frames.some((frame) => source.names.frameText(frame).includes('_init_group'))) {
         blocks++;
-        bytes += source.size(life);
+        bytes += source.size(lifetime);
       }
     }
     return `${blocks} blocks, ${(bytes / 2 ** 20).toFixed(0)} MiB`;
   });
   expect('search counts blocks and bytes', await page.textContent('#found'), wanted);
   await page.keyboard.press('Enter');
-  const life = await page.evaluate(() => window.tarnView.app.state.life);
-  expectTrue('Enter goes to the first match', life >= 0, life);
+  const lifetime = await page.evaluate(() => window.tarnView.app.state.lifetime);
+  expectTrue('Enter goes to the first match', lifetime >= 0, lifetime);
   expectTrue('its card shows', (await page.textContent('#panel')).includes('Allocated by'));
   await page.keyboard.press('f');
   await draw(page);

@@ -121,7 +121,7 @@ async function pinching(browser, axis) {
     close_.to - close_.from > (apart.to - apart.from) * 2,
     `${apart.from} ${apart.to} ${close_.from} ${close_.to}`,
   );
-  expect('a pinch chooses nothing', [close_.cursor, close_.life, close_.group], [-2, -1, '']);
+  expect('a pinch chooses nothing', [close_.cursor, close_.lifetime, close_.group], [-2, -1, '']);
   await close();
 }
 
@@ -200,7 +200,7 @@ async function resting(browser) {
       if (!piece) continue;
       const middle = (piece.from + piece.to) / 2 - segment.address;
       return {
-        life: piece.life,
+        lifetime: piece.lifetime,
         x: place.x + (middle / (segment.end - segment.address)) * place.width,
         y: place.y + 10,
       };
@@ -208,7 +208,7 @@ async function resting(browser) {
     return null;
   });
   await fingers.tap(box.x + spot.x, box.y + spot.y, 650);
-  expect('a finger that rests chooses the block', (await state()).life, spot.life);
+  expect('a finger that rests chooses the block', (await state()).lifetime, spot.lifetime);
   expectTrue('shows its card', (await page.innerText('#panel')).includes('Allocated by'));
   const seen = await page.evaluate(
     () => document.querySelector('.card').getBoundingClientRect().top,
@@ -237,7 +237,7 @@ async function scrolling(browser) {
 async function fitting(browser, views) {
   const { page, close } = await openPhone(browser, 'oom', '#c=4442');
   for (const view of views) {
-    await page.evaluate((v) => window.tarnView.app.set({ view: v, life: 20 }), view);
+    await page.evaluate((v) => window.tarnView.app.set({ view: v, lifetime: 20 }), view);
     await draw(page);
     const found = await page.evaluate(() => ({
       wide: document.documentElement.scrollWidth,

@@ -269,12 +269,12 @@ static uint64_t checkpoint_live(const struct tarn_checkpoint *checkpoint)
     return live;
 }
 
-/* Heads of ranges with their place in the wanted order. */
+/* Heads of ranges with their index in the wanted order. */
 struct ordered_range {
     struct tn_block *head;                   /* while freeing */
     const struct tn_checkpoint_range *range; /* while allocating */
     uint64_t address;
-    uint64_t place;
+    uint64_t index;
 };
 
 static int ordered_range_compare(const void *a, const void *b)
@@ -282,14 +282,14 @@ static int ordered_range_compare(const void *a, const void *b)
     const struct ordered_range *x = a;
     const struct ordered_range *y = b;
 
-    if (x->place != y->place) {
-        return x->place < y->place ? -1 : 1;
+    if (x->index != y->index) {
+        return x->index < y->index ? -1 : 1;
     }
     return (x->address > y->address) - (x->address < y->address);
 }
 
 /* Index of the first address that lies in [start, start + size), `count` if none does. */
-static uint64_t order_place(const uint64_t *addresses, uint64_t count, uint64_t start,
+static uint64_t order_index(const uint64_t *addresses, uint64_t count, uint64_t start,
                             uint64_t size)
 {
     uint64_t i = 0;
@@ -350,8 +350,8 @@ static void restore_free_all(struct tn_engine *engine, const struct tn_private_p
     list->count = 0;
     pool_each_range(engine, pool, list_head, list);
     for (uint64_t i = 0; i < list->count; i++) {
-        list->ranges[i].place =
-            order_place(order->freed, order->freed_count, list->ranges[i].address,
+        list->ranges[i].index =
+            order_index(order->freed, order->freed_count, list->ranges[i].address,
                         mapped_size(list->ranges[i].head));
     }
     list_sort(list, list->count);
@@ -395,7 +395,7 @@ static void restore_ranges(struct tn_engine *engine, const struct tarn_checkpoin
         list->ranges[i] = (struct ordered_range){
             .range = range,
             .address = range->address,
-            .place = order_place(order->created, order->created_count, range->address,
+            .index = order_index(order->created, order->created_count, range->address,
                                  range_size(checkpoint, range)),
         };
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints of a private pool: the blocks of its segments at one moment, so that the pool can be
- * restored before another graph is captured (PyTorch's getCheckpointState and
+ * Checkpoints of a private pool: the blocks of its segments at one point in time, so that the
+ * pool can be restored before another graph is captured (PyTorch's getCheckpointState and
  * setCheckpointPoolState).
  *
  * Restoring frees every block that is allocated, then allocates all blocks of every segment of the

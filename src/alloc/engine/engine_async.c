@@ -672,7 +672,7 @@ static enum tarn_status async_look(struct tarn_allocator *allocator,
     return async_walk(allocator, pool, NULL, error);
 }
 
-/* ---- life ---- */
+/* ---- init and fini ---- */
 
 enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_config *config,
                                  struct tarn_allocator **allocator_out)

@@ -240,7 +240,7 @@ static void base_allocation_is_the_segment(void **state)
     assert_int_equal(size, 20 * MIB);
     assert_int_equal(tarn_allocator_base_allocation(rig.allocator, a, NULL, NULL, NULL), TARN_OK);
     rig_close(&rig);
-    /* Of a growing segment it is the whole range: 9/8 of the device, in pages. */
+    /* Of a expandable segment it is the whole range: 9/8 of the device, in pages. */
     rig_open(&rig, GIB, "expandable_segments:True");
     const tarn_ptr c = rig_alloc(&rig, 3 * MIB, 0);
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* An engine with something of everything: plain segments with used, free and waiting blocks, a
- * growing one with a hole. */
+ * expandable one with a hole. */
 struct bench {
     struct rig rig;
     struct tn_engine *engine;

@@ -161,7 +161,8 @@ static void the_option_can_be_switched(void **state)
 
     rig_free(&rig, a);
     rig_configure(&rig, "expandable_segments:False");
-    const tarn_ptr b = rig_alloc(&rig, 20 * MIB, 0); /* a free block of a growing one is no use */
+    const tarn_ptr b =
+        rig_alloc(&rig, 20 * MIB, 0); /* a free block of an expandable one is no use */
 
     assert_int_not_equal(a, b);
     assert_int_equal(rig_now(&rig, TARN_STAT_SEGMENT), 1);
@@ -271,7 +272,7 @@ static void unmapping_stops_where_the_device_refuses(void **state)
     rig_close(&rig);
 }
 
-/* test_max_split_expandable: releasing cached blocks copes with growing segments among them. */
+/* test_max_split_expandable: releasing cached blocks copes with expandable segments among them. */
 static void flushing_copes_with_both_kinds(void **state)
 {
     struct rig rig;
@@ -297,7 +298,7 @@ static void flushing_copes_with_both_kinds(void **state)
     rig_close(&rig);
 }
 
-/* test_garbage_collect_expandable: collection leaves growing segments alone. */
+/* test_garbage_collect_expandable: collection leaves expandable segments alone. */
 static void garbage_collection_skips_growing_segments(void **state)
 {
     struct rig rig;

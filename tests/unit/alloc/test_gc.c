@@ -277,7 +277,7 @@ static void the_cache_is_emptied_in_order(void **state)
     rig_close(&rig);
 }
 
-/* Within a pool the plain segments first, then the pages of growing ones. */
+/* Within a pool the plain segments first, then the pages of expandable ones. */
 static void plain_segments_go_before_pages(void **state)
 {
     struct rig rig;

@@ -454,7 +454,7 @@ static void copies_choose_their_kind(void **state)
     byte = 0;
     assert_int_equal(tarn_copy_to_host(b.allocator, &byte, in_b, 1, 0, NULL), TARN_OK);
     assert_int_equal(byte, 41);
-    /* Asked once; the growing segments of b let device 0 in, those to come included. */
+    /* Asked once; the expandable segments of b let device 0 in, those to come included. */
     assert_int_equal(sim_counters(a.device).calls[TARN_SIM_PEER_REACHES], 1);
     assert_int_equal(sim_counters(a.device).calls[TARN_SIM_PEER_ENABLE], 1);
     assert_true(sim_counters(b.device).calls[TARN_SIM_VA_GRANT] > 0);

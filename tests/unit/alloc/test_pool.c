@@ -9,7 +9,7 @@ enum {
     EACH = 5
 };
 
-static void a_stream_has_one_set_for_life(void **state)
+static void a_stream_has_one_set_for_lifetime(void **state)
 {
     static const tarn_stream streams[] = {0, 7, UINT64_MAX, 3, 0x55aa00000000, 1, 2};
     const size_t count = sizeof streams / sizeof *streams;
@@ -130,7 +130,7 @@ static void without_host_memory_nothing_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_has_one_set_for_life),
+        cmocka_unit_test(a_stream_has_one_set_for_lifetime),
         cmocka_unit_test(blocks_come_by_stream_size_and_address),
         cmocka_unit_test(memory_is_what_the_host_gave),
         cmocka_unit_test(without_host_memory_nothing_changes),

@@ -239,14 +239,14 @@ static void one_threads_blocks_go_to_the_pool(void **state)
     static const char *const confs[] = {"", "expandable_segments:True"};
 
     (void)state;
-    for (int growing = 0; growing < 2; growing++) {
+    for (int expandable = 0; expandable < 2; expandable++) {
         struct rig rig;
         struct worker graph = {.id = {0, 1}, .rig = &rig};
         struct worker inside = graph;
         struct worker outside = graph;
         pthread_t threads[2];
 
-        rig_open(&rig, GIB, confs[growing]);
+        rig_open(&rig, GIB, confs[expandable]);
         worker_begin(&graph);
         rig_free(&rig, rig_alloc(&rig, 16, 5));
         assert_int_equal(tarn_allocator_end_pool(rig.allocator, graph.id, NULL), TARN_OK);
@@ -256,7 +256,7 @@ static void one_threads_blocks_go_to_the_pool(void **state)
         assert_int_equal(pthread_join(threads[0], NULL), 0);
         assert_int_equal(pthread_join(threads[1], NULL), 0);
         assert_int_equal(graph.failures + inside.failures + outside.failures, 0);
-        assert_int_equal(pool_totals(&rig, graph.id).segments, growing ? 2 : 4);
+        assert_int_equal(pool_totals(&rig, graph.id).segments, expandable ? 2 : 4);
         assert_int_equal(tarn_allocator_release_pool(rig.allocator, graph.id, NULL), TARN_OK);
         rig_empty_cache(&rig);
         assert_int_equal(pool_totals(&rig, graph.id).segments, 0);

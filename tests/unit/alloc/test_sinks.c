@@ -334,7 +334,7 @@ static void program_step(struct program *p)
 }
 
 /* After everything is freed and given back no stack is held, with sinks switched on and off at any
- * time, streams, failures and growing segments. */
+ * time, streams, failures and expandable segments. */
 static void references_add_up(void **state)
 {
     static const char *const confs[] = {"", "expandable_segments:True"};

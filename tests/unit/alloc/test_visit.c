@@ -145,7 +145,7 @@ static void segments_come_by_address(void **state)
     rig_close(&rig);
 }
 
-/* Of a growing segment each mapped range is a segment; what is not mapped is left out. */
+/* Of a expandable segment each mapped range is a segment; what is not mapped is left out. */
 static void mapped_ranges_are_segments(void **state)
 {
     struct rig rig;

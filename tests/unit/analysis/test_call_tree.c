@@ -118,7 +118,7 @@ static void top_sorts_and_shares_by_its_order(void **state)
     report_says(
         top, &asked,
         "device 0: 6 events\n"
-        "     at peak      at end   allocated    blocks      life   share  calls\n"
+        "     at peak      at end   allocated    blocks  lifetime   share  calls\n"
         "      1.2KiB      1.2KiB      1.2KiB         5         2  100.0%  total\n"
         "      1.2KiB      1.2KiB      1.2KiB         4         2   80.0%    m.py:1:main\n"
         "      1.2KiB      1.2KiB      1.2KiB         3         -   60.0%      m.py:2:f\n"

@@ -76,7 +76,7 @@ static void the_outermost_frame_decides(void **state)
     assert_string_equal(category_of(NULL, &lifetime, 0), "optimizer");
 }
 
-static void lives_are_a_hint(void **state)
+static void lifetimes_are_a_hint(void **state)
 {
     struct tn_lifetime lifetime = {.start = TN_NEVER, .end = TN_NEVER, .stack = TN_STACK_NONE};
 
@@ -163,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_outermost_frame_decides),
-        cmocka_unit_test(lives_are_a_hint),
+        cmocka_unit_test(lifetimes_are_a_hint),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(too_many),
         cmocka_unit_test(files),

@@ -19,7 +19,7 @@ static void expressions_are_read(void **state)
         {" size == 1.5GB ", 1},
         {"size<0x400||size > 1KiB&&size!=7", 3},
         {"!!(!freed)&&before", 2},
-        {"life>2s && age < 1.25min && start >= 10 && end <= 3h", 4},
+        {"lifetime>2s && age < 1.25min && start >= 10 && end <= 3h", 4},
         {"address==0x7f00 && segment=1 && stream!=0 && device == 0", 4},
         {"pool==default || pool != private || pool = 1,0", 3},
         {"frame ~ 'a|b(c)' || frame !~ \"quo\\\"te\"", 2},
@@ -54,7 +54,7 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"", "column 1: expected a field, ! or (, not the end"},
         {"  ", "column 3: expected a field, ! or (, not the end"},
         {"sizze>4",
-         "column 1: \"sizze\" is not a field (did you mean \"size\"?); allowed: size, life, "
+         "column 1: \"sizze\" is not a field (did you mean \"size\"?); allowed: size, lifetime, "
          "age, start, end, address, segment, stream, device, pool, category, "
          "annotation, metadata, compile, frame, function, file, freed, before"},
         {"size", "column 5: expected ==, !=, <, <=, > or >=, not the end"},
@@ -72,8 +72,8 @@ static void what_is_wrong_is_said_with_its_column(void **state)
          "column 6: expected a size (512, 64MiB), not \"16777215.9999999999T\""},
         {"size ~ 4", "column 6: expected ==, !=, <, <=, > or >=, not \"~ 4\""},
         {"stream==1KiB", "column 9: expected a number (7, 0x7f00), not \"1KiB\""},
-        {"life>1KiB",
-         "column 6: expected a number of events (100) or a time (2s, 300ms), not \"1KiB\""},
+        {"lifetime>1KiB",
+         "column 10: expected a number of events (100) or a time (2s, 300ms), not \"1KiB\""},
         {"pool<1,0", "column 5: expected == or !=, not \"<1,0\""},
         {"pool==1", "column 7: expected default, private, or the number of a pool (1,0), not "
                     "\"1\""},
@@ -93,7 +93,7 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"()", "column 2: expected a field, ! or (, not \")\""},
         {"a_word_that_is_far_too_long_to_be_the_name_of_any_field_or_of_anything_else==1",
          "column 1: \"a_word_that_is_far_too_long_to_be_the_na\" is not a field; allowed: size, "
-         "life, "
+         "lifetime, "
          "age, start, end, address, segment, stream, device, pool, category, annotation, "
          "metadata, compile, frame, function, file, freed, before"},
     };

@@ -135,11 +135,11 @@ static void every_field_means_what_it_says(void **state)
         {"freed", 1000},
         {"!freed && !before", 20 + 3072 + 5 + 7},
         {"before", 100},
-        {"life == 6", 1000 + 3072}, /* to the end of the 8 events */
-        {"life == 8", 100},
-        {"life == 50us", 1000 + 20},
-        {"age < 0.04ms", 5 + 7}, /* 30 us, and none */
-        {"life >= 60us", 100},   /* as far as the trace goes */
+        {"lifetime == 6", 1000 + 3072}, /* to the end of the 8 events */
+        {"lifetime == 8", 100},
+        {"lifetime == 50us", 1000 + 20},
+        {"age < 0.04ms", 5 + 7},   /* 30 us, and none */
+        {"lifetime >= 60us", 100}, /* as far as the trace goes */
         {"start == 1", 20},
         {"start >= 3", 5 + 7},
         {"start != 0", ALL - 1000},
@@ -208,8 +208,9 @@ static void times_need_times(void **state)
     struct tarn_error error;
 
     (void)state;
-    assert_int_equal(taken(snapshot, "life >= 1"), 9);
-    assert_int_equal(asking_init(&asking, snapshot, "life >= 1s", &error), TARN_ERR_NOT_SUPPORTED);
+    assert_int_equal(taken(snapshot, "lifetime >= 1"), 9);
+    assert_int_equal(asking_init(&asking, snapshot, "lifetime >= 1s", &error),
+                     TARN_ERR_NOT_SUPPORTED);
     assert_string_equal(error.text, "the trace of device 0 has no times; use event numbers in "
                                     "--where");
     tarn_snapshot_destroy(snapshot);
@@ -267,7 +268,7 @@ static const struct {
     {"size", LEAF_NUMBER, "", 1, 4096},
     {"size", LEAF_NUMBER, "MiB", 1 << 20, 64},
     {"size", LEAF_NUMBER, "KB", 1000, 9000},
-    {"life", LEAF_NUMBER, "", 1, 3000},
+    {"lifetime", LEAF_NUMBER, "", 1, 3000},
     {"age", LEAF_NUMBER, "ms", 1000, 3000},
     {"start", LEAF_NUMBER, "", 1, 9000},
     {"start", LEAF_NUMBER, "us", 1, 4000000},
@@ -559,7 +560,7 @@ static void reports_say_what_they_leave_out(void **state)
 
     (void)state;
     assert_int_equal(tarn_where_parse("category != optimizer && annotation == load && pool == "
-                                      "default && file ~ \"\x1b|ba\" && life > 1us",
+                                      "default && file ~ \"\x1b|ba\" && lifetime > 1us",
                                       &where, NULL),
                      TARN_OK);
     selection.where = where;
@@ -567,7 +568,7 @@ static void reports_say_what_they_leave_out(void **state)
         live, &asked,
         "device 0\n"
         "selected: blocks where category != optimizer && annotation == load && pool == "
-        "default && file ~ \"\\x1b|ba\" && life > 1us\n"
+        "default && file ~ \"\\x1b|ba\" && lifetime > 1us\n"
         "\n"
         "memory: 128.0KiB reserved, 3.0KiB allocated, at event 7 of 8\n"
         "       bytes   share    blocks  allocated by\n"

@@ -677,7 +677,7 @@ static void ignore_frame(void *context, const struct tarn_stack_frame *frame)
     (void)frame;
 }
 
-/* A whole life with the n-th host allocation failing: whoever reports says so, nothing leaks. */
+/* From open to close with the n-th host allocation failing: it is reported, nothing leaks. */
 static enum tarn_status live(void)
 {
     struct tarn_history *history = NULL;

@@ -48,12 +48,12 @@ static void what_lasts_is_numbered_anew(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
-/* What a reader of the page does: the row and the shelf from the places alone. */
+/* What a reader of the page does: the row and the freed from the places alone. */
 struct reader {
     uint64_t row[64];
-    uint64_t shelf[64];
+    uint64_t freed[64];
     uint64_t row_count;
-    uint64_t shelf_count;
+    uint64_t freed_count;
 };
 
 static void reader_check(struct reader *reader, const struct tn_lifetime_id *id,
@@ -66,10 +66,10 @@ static void reader_check(struct reader *reader, const struct tn_lifetime_id *id,
         assert_int_equal(id->reuse > 0, was_freed);
     }
     if (id->reuse > 0) {
-        uint64_t *spot = &reader->shelf[reader->shelf_count - id->reuse];
+        uint64_t *spot = &reader->freed[reader->freed_count - id->reuse];
 
         assert_int_equal(*spot, address);
-        *spot = reader->shelf[--reader->shelf_count];
+        *spot = reader->freed[--reader->freed_count];
     }
     if (names_one && step->lifetime != TN_LIFETIME_NONE) {
         uint64_t *spot = &reader->row[reader->row_count - 1 - id->behind];
@@ -83,11 +83,11 @@ static void reader_check(struct reader *reader, const struct tn_lifetime_id *id,
         reader->row[reader->row_count++] = step->lifetime;
     }
     if (action == TN_TRACE_FREE_COMPLETED && step->lifetime != TN_LIFETIME_NONE) {
-        reader->shelf[reader->shelf_count++] = address;
+        reader->freed[reader->freed_count++] = address;
     }
 }
 
-static void places_tell_lives_and_addresses(void **state)
+static void places_tell_lifetimes_and_addresses(void **state)
 {
     static const enum tn_trace_action actions[] = {TN_TRACE_ALLOC, TN_TRACE_FREE_COMPLETED,
                                                    TN_TRACE_FREE_REQUESTED, TN_TRACE_ANNOTATE};
@@ -124,7 +124,7 @@ static void places_tell_lives_and_addresses(void **state)
         }
     }
     assert_int_equal(reader.row_count, lifetimes.row.count);
-    assert_int_equal(reader.shelf_count, lifetimes.shelf.count);
+    assert_int_equal(reader.freed_count, lifetimes.freed.count);
     tn_lifetime_ids_fini(&lifetimes);
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
@@ -152,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_lasts_is_numbered_anew),
-        cmocka_unit_test(places_tell_lives_and_addresses),
+        cmocka_unit_test(places_tell_lifetimes_and_addresses),
         cmocka_unit_test(failures_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

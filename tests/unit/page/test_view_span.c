@@ -58,7 +58,7 @@ static void segments_come_and_go(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
-/* A growing segment: mapped in pieces, and one piece of the middle given back. */
+/* A expandable segment: mapped in pieces, and one piece of the middle given back. */
 static void growing_segments_are_cut_where_they_were_mapped(void **state)
 {
     static const struct tn_model_segment segments[] = {

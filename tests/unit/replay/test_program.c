@@ -558,7 +558,7 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
     made_close(&made);
 }
 
-/* Ranges of growing segments are 9/8 of the device; what is nearer than 8 GiB is one range. */
+/* Ranges of expandable segments are 9/8 of the device; what is nearer than 8 GiB is one range. */
 static void where_ranges_begin_bounds_the_device(void **state)
 {
     static const struct trace_row rows[] = {

@@ -158,7 +158,7 @@ static void recorded_settings_reproduce_the_run(void **state)
 }
 
 /* Pools of graphs that were gone at the end, the limit behind collected garbage, and what lay in
- * growing segments before the trace: the recorded run comes out exactly with them only. */
+ * expandable segments before the trace: the recorded run comes out exactly with them only. */
 static void what_no_snapshot_says_is_found(void **state)
 {
     static const struct {
@@ -219,8 +219,8 @@ static void a_start_that_does_not_fit_is_said(void **state)
     tarn_replay_destroy(replay);
 }
 
-/* What growing segments would have taken, from runs recorded without them, equals what the GPU took
- * when they were on. */
+/* What expandable segments would have taken, from runs recorded without them, equals what the GPU
+ * took when they were on. */
 static void other_settings_are_predicted(void **state)
 {
     static const struct {

@@ -78,13 +78,13 @@ static struct tarn_replay_result scaled(const struct made *made,
 #define PLAIN   "{\"name\":\"forward\",\"filename\":\"model.py\",\"line\":3}"
 #define ADAM    "{\"name\":\"step\",\"filename\":\"/torch/optim/adam.py\",\"line\":3}"
 #define WRAPPER "{\"name\":\"MyOptimizer_step\",\"filename\":\"train.py\",\"line\":3}"
-#define LIFE(address, frame)                                                                       \
+#define LIFETIME(address, frame)                                                                   \
     ENTRY("alloc", address, frame)                                                                 \
     "," ENTRY("free_requested", address, frame) "," ENTRY("free_completed", address, frame)
 
 static const char trace[] =
-    "{\"segments\":[],\"device_traces\":[[" ENTRY("alloc", 20971520, PLAIN) "," LIFE(
-        62914560, PLAIN) "," LIFE(62914560, ADAM) "," LIFE(62914560, WRAPPER) "]]}";
+    "{\"segments\":[],\"device_traces\":[[" ENTRY("alloc", 20971520, PLAIN) "," LIFETIME(
+        62914560, PLAIN) "," LIFETIME(62914560, ADAM) "," LIFETIME(62914560, WRAPPER) "]]}";
 
 static void rules_select_what_they_say(void **state)
 {

@@ -320,7 +320,7 @@ static void leaks_are_right(const struct tarn_snapshot *snapshot, const struct p
     static const char *const sums[] = {"more_that_grow", "others", "suppressed"};
     json_t *root;
     const json_t *device = device_of(tarn_report_leaks, snapshot, options, &root);
-    const json_t *moments = json_object_get(device, "moments");
+    const json_t *moments = json_object_get(device, "points");
 
     for (size_t i = 0; i < json_array_size(moments); i++) {
         const json_t *rows = json_object_get(device, "groups");

@@ -39,18 +39,18 @@ static void by_how_many(void **state)
         churn, &asked,
         "device 0\n"
         "4 of 5 allocations (80.0%) were freed within 64 events, 1.0KiB of 1.0KiB requested\n\n"
-        "    blocks   share       bytes    life   main size   main %  allocated by\n"
-        "         3   75.0%       40.0B     1.0       10.0B    66.7%  a.py:1:a\n"
-        "         1   25.0%     1000.0B     3.0     1000.0B   100.0%  b.py:2:b\n"
-        "         4  100.0%      1.0KiB     1.5                       total\n");
+        "    blocks   share       bytes  lifetime   main size   main %  allocated by\n"
+        "         3   75.0%       40.0B       1.0       10.0B    66.7%  a.py:1:a\n"
+        "         1   25.0%     1000.0B       3.0     1000.0B   100.0%  b.py:2:b\n"
+        "         4  100.0%      1.0KiB       1.5                       total\n");
     tarn_snapshot_destroy(snapshot);
 }
 
-static void short_lives_in_numbers(void **state)
+static void short_lifetimes_in_numbers(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(brief);
     const struct tarn_report_options options = {
-        .struct_size = sizeof options, .life_max = 2, .rows = 1};
+        .struct_size = sizeof options, .lifetime_max = 2, .rows = 1};
     struct tarn_churn_result *result;
     struct tarn_error error;
     size_t count;
@@ -65,7 +65,7 @@ static void short_lives_in_numbers(void **state)
     assert_int_equal(result->rows[0].of_usual_size, 2);
     assert_int_equal(result->total.allocations, 3);
     assert_int_equal(result->total.allocated, 40);
-    assert_int_equal(result->total.life_events, 3);
+    assert_int_equal(result->total.lifetime_events, 3);
     tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
@@ -81,7 +81,7 @@ static void nothing_is_brief(void **state)
 
     (void)state;
     assert_int_equal(tarn_churn_compute(snapshot, NULL, &result, &count, &error), TARN_OK);
-    assert_int_equal(result->life_max, 64);
+    assert_int_equal(result->lifetime_max, 64);
     assert_int_equal(result->allocations, 1);
     assert_int_equal(result->row_count, 0);
     assert_int_equal(result->total.allocations, 0);
@@ -99,7 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_how_many),
-        cmocka_unit_test(short_lives_in_numbers),
+        cmocka_unit_test(short_lifetimes_in_numbers),
         cmocka_unit_test(nothing_is_brief),
         cmocka_unit_test(failures_leave_nothing),
     };

@@ -76,7 +76,7 @@ static void in_numbers(void **state)
 
     (void)state;
     assert_int_equal(tarn_info_compute(snapshot, NULL, &info_found, &error), TARN_OK);
-    assert_string_equal(info_found->form, "a snapshot");
+    assert_string_equal(info_found->format, "a snapshot");
     assert_string_equal(info_found->settings,
                         "max_split_size_mb:128,garbage_collection_threshold:0.6");
     assert_int_equal(info_found->device_count, 1);

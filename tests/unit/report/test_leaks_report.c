@@ -80,7 +80,7 @@ static void steady_growth_is_found_one_jump_is_not(void **state)
     report_says(
         leaks, &asked,
         "device 0\n"
-        "compared at 8 points, the ends of steps\n\n"
+        "compared at 8 points in time, the ends of steps\n\n"
         "stacks that keep growing: 1\n" HEAD
         "      +100.0B      +700.0B      100.0B      800.0B         8    7 of 7          5  "
         "l.py:2:leak\n"
@@ -108,12 +108,12 @@ static void without_steps_a_stack_that_repeats_tells(void **state)
 {
     static const struct {
         uint64_t parts;
-        enum tarn_moments by;
-        size_t moments, leaks;
-    } cases[] = {{0, TARN_MOMENTS_STACK, 8, 1},
-                 {5, TARN_MOMENTS_PARTS, 5, 1},
-                 {3, TARN_MOMENTS_PARTS, 3, 0},
-                 {UINT64_MAX, TARN_MOMENTS_PARTS, 25, 1}};
+        enum tarn_leak_points by;
+        size_t points, leaks;
+    } cases[] = {{0, TARN_LEAK_POINTS_STACK, 8, 1},
+                 {5, TARN_LEAK_POINTS_PARTS, 5, 1},
+                 {3, TARN_LEAK_POINTS_PARTS, 3, 0},
+                 {UINT64_MAX, TARN_LEAK_POINTS_PARTS, 25, 1}};
     struct tarn_snapshot *snapshot = leaking(false);
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
 
@@ -122,8 +122,8 @@ static void without_steps_a_stack_that_repeats_tells(void **state)
         asked.options.parts = cases[i].parts;
         struct tarn_leaks_result *result = compute(&asked);
 
-        assert_int_equal(result->moments_by, cases[i].by);
-        assert_int_equal(result->moment_count, cases[i].moments);
+        assert_int_equal(result->points_by, cases[i].by);
+        assert_int_equal(result->point_count, cases[i].points);
         assert_int_equal(result->leak_count, cases[i].leaks);
         if (i == 0) {
             assert_string_equal(result->repeated.text, "w.py:1:work");
@@ -155,7 +155,7 @@ static void suppressed_stacks_are_said(void **state)
 
     assert_int_equal(result->leak_count, 0);
     assert_int_equal(found, 0);
-    assert_int_equal(result->moments_by, TARN_MOMENTS_STEPS);
+    assert_int_equal(result->points_by, TARN_LEAK_POINTS_STEPS);
     assert_int_equal(result->suppressed_blocks, 8);
     assert_int_equal(result->suppressed.first, 100);
     assert_int_equal(result->suppressed.last, 800);
@@ -176,8 +176,8 @@ static void nothing_to_go_by(void **state)
     struct tarn_leaks_result *result = compute(&asked);
 
     (void)state;
-    assert_int_equal(result->moments_by, TARN_MOMENTS_GUESSED);
-    assert_int_equal(result->moment_count, 1);
+    assert_int_equal(result->points_by, TARN_LEAK_POINTS_GUESSED);
+    assert_int_equal(result->point_count, 1);
     tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }

@@ -56,7 +56,7 @@ static void peaks_equal_the_counters_of_the_runs(void **state)
 }
 
 /* At every entry, bytes in use are the sum of the lives that say so. */
-static void lives_add_up_at_every_entry(void **state)
+static void lifetimes_add_up_at_every_entry(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("multistream");
     struct tn_timeline timeline = timeline_of(snapshot, 0);
@@ -205,7 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_equal_the_counters_of_the_runs),
-        cmocka_unit_test(lives_add_up_at_every_entry),
+        cmocka_unit_test(lifetimes_add_up_at_every_entry),
         cmocka_unit_test(a_trace_that_begins_in_mid_run),
         cmocka_unit_test(tables_add_up),
         cmocka_unit_test(the_peak_in_numbers),

@@ -28,7 +28,7 @@ static const char three[] =
     "{'action': 'free_completed', 'addr': 20000, 'size': 20, 'stream': 0}]]}";
 
 #define HEAD                                                                                       \
-    "device 0: 6 events\n     at peak      at end   allocated    blocks      life  allocated "     \
+    "device 0: 6 events\n     at peak      at end   allocated    blocks  lifetime  allocated "     \
     "by\n"
 #define A "      8.8KiB        0.0B      8.8KiB         1         4  a.py:1:a\n"
 #define B "       20.0B        0.0B       30.0B         2         1  b.py:2:b\n"
@@ -90,7 +90,7 @@ static void others_and_total(void **state)
     rows_are(result, "b");
     assert_int_equal(result->rows[0].allocations, 2);
     assert_int_equal(result->rows[0].freed, 2);
-    assert_int_equal(result->rows[0].life_events, 3);
+    assert_int_equal(result->rows[0].lifetime_events, 3);
     assert_int_equal(result->other_count, 2);
     assert_int_equal(result->others.at_instant, 9500);
     assert_int_equal(result->others.allocations, 1);

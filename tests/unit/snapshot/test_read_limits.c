@@ -53,7 +53,7 @@ static void an_input_of_unknown_size_counts_as_it_comes(void **state)
     input.source.taken = 1000000;
     assert_int_equal(tn_budget_limit(&model.budget), 16000000);
     assert_int_equal(tn_model_written_limit(&model), 1024000000);
-    tn_read_limits_settle(&model.budget);
+    tn_read_limits_finish(&model.budget);
     input.source.taken = 2000000;
     assert_int_equal(tn_budget_limit(&model.budget), 16000000);
 }

@@ -66,12 +66,12 @@ static void sums_are_recomputed(void **state)
     tracker->total++;
     must_find(tracker, "the total is 101 bytes, rows add up to 100");
     tracker->total--;
-    tracker->moment_total++;
+    tracker->total_peak_bytes++;
     must_find(tracker, "the peak's total is 101 bytes");
-    tracker->moment_total--;
+    tracker->total_peak_bytes--;
     ((struct tn_owner *)tracker->owners.owners.items)->now[0]++;
     must_find(tracker, "owners now, category 0");
-    must_find(tracker, "owners in the peak's moment, category 0");
+    must_find(tracker, "owners at the total peak, category 0");
     must_find(tracker, "owners at the device's peak, category 0");
     tarn_tracker_destroy(tracker);
 }

@@ -1,1 +1,1 @@
-churn -n 1 --max-life 10 --json $data/snapshots/tiny.pickle.gz
+churn -n 1 --max-lifetime 10 --json $data/snapshots/tiny.pickle.gz

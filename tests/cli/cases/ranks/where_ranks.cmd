@@ -1,1 +1,1 @@
-ranks -n 3 --where "life > 1s" $data/snapshots/tiny.pickle.gz | sed "s#$data#DATA#"
+ranks -n 3 --where "lifetime > 1s" $data/snapshots/tiny.pickle.gz | sed "s#$data#DATA#"

@@ -5,22 +5,22 @@
 
 const CHUNK = 64;
 
-export class LifeIndex {
+export class LifetimeIndex {
   /** @param {import('./trace.js').Source} source */
   constructor(source) {
-    const { lives, lifeStart, lifeEnd } = source;
-    this.lives = lives;
-    this.chunks = Math.ceil(lives / CHUNK);
+    const { lifetimes, lifetimeStart, lifetimeEnd } = source;
+    this.lifetimes = lifetimes;
+    this.chunks = Math.ceil(lifetimes / CHUNK);
     this.born = new Int32Array(this.chunks); // -1: before the first entry
     this.gone = new Uint32Array(this.chunks); // NEVER is above all entries
     for (let chunk = 0; chunk < this.chunks; chunk++) {
       let born = Infinity;
       let gone = 0;
-      const end = Math.min(lives, (chunk + 1) * CHUNK);
-      for (let life = chunk * CHUNK; life < end; life++) {
-        const start = lifeStart[life] | 0; // NEVER becomes -1
+      const end = Math.min(lifetimes, (chunk + 1) * CHUNK);
+      for (let lifetime = chunk * CHUNK; lifetime < end; lifetime++) {
+        const start = lifetimeStart[lifetime] | 0; // NEVER becomes -1
         if (start < born) born = start;
-        if (lifeEnd[life] > gone) gone = lifeEnd[life];
+        if (lifetimeEnd[lifetime] > gone) gone = lifetimeEnd[lifetime];
       }
       this.born[chunk] = born;
       this.gone[chunk] = gone;
@@ -43,17 +43,17 @@ export class LifeIndex {
 
   /** @param {number} chunk */
   end(chunk) {
-    return Math.min(this.lives, (chunk + 1) * CHUNK);
+    return Math.min(this.lifetimes, (chunk + 1) * CHUNK);
   }
 
   /** Calls `visit` for each block that is in use right after an entry; -1: before the first.
    * @param {import('./trace.js').Source} source @param {number} entry
-   * @param {(life: number) => void} visit */
+   * @param {(lifetime: number) => void} visit */
   eachAt(source, entry, visit) {
     for (let chunk = this.next(0, entry, entry + 1); chunk < this.chunks; ) {
       const end = this.end(chunk);
-      for (let life = this.first(chunk); life < end; life++)
-        if (source.isLive(life, entry)) visit(life);
+      for (let lifetime = this.first(chunk); lifetime < end; lifetime++)
+        if (source.isLive(lifetime, entry)) visit(lifetime);
       chunk = this.next(chunk + 1, entry, entry + 1);
     }
   }
