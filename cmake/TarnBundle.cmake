@@ -26,7 +26,10 @@ foreach(module IN LISTS MODULES)
     string(REGEX REPLACE "(^|\n)import [^;]*;\n" "\\1" text "${text}")
     string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
     squeeze(text "${text}")
-    string(REPLACE ") {" "){" text "${text}") # no text of the page has these three
+    # None of these stands in a text of the page.
+    string(REPLACE ") {" "){" text "${text}")
+    string(REGEX REPLACE " (=>|===|!==|&&|[|][|]|[+]=) " "\\1" text "${text}")
+    string(REGEX REPLACE "\n(if|for|while) [(]" "\n\\1(" text "${text}")
     string(APPEND script "${text}")
 endforeach()
 file(READ "${FOLDER}/style.css" style)
