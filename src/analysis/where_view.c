@@ -217,7 +217,7 @@ static bool time_of(const struct tn_where_scope *scope, uint64_t entry, uint64_t
 
 /* From the entry where the block came into use, or the first, to that where it went, or the last.
  */
-static bool lifetime_of(const struct question *question, bool is_time, uint64_t *length_out)
+static bool lifetime_length(const struct question *question, bool is_time, uint64_t *length_out)
 {
     const struct tn_lifetime *lifetime = question->lifetime;
     const uint64_t count = question->scope->whole->trace->count;
@@ -261,7 +261,7 @@ static bool number_of(const struct question *question, const struct tn_where_ter
         *value_out = lifetime->size;
         return true;
     case TN_WHERE_LIFETIME:
-        return lifetime_of(question, term->is_time, value_out);
+        return lifetime_length(question, term->is_time, value_out);
     case TN_WHERE_START:
         return entry_of(question, lifetime->start, term->is_time, value_out);
     case TN_WHERE_END:
