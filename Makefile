@@ -11,8 +11,8 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-plain test-viewer test-msan bench lint format sanitize coverage
-.PHONY: fuzz docs install clean
+.PHONY: help build run test test-plain test-viewer test-models test-msan bench lint format
+.PHONY: sanitize coverage fuzz docs install clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -36,6 +36,10 @@ test: setup-test build build/check/build.ninja ## all tests, with every internal
 test-plain: setup-test build/plain/build.ninja ## all tests on the allocator without its fast path
 	@cmake --build --preset plain -j $(JOBS)
 	@tools/run_tests.sh build/plain -j $(JOBS)
+
+test-models: ## models of the locks and quotas, in all interleavings
+	@tools/setup.sh models || echo "test-models: Spin is not here"
+	@tools/models.sh
 
 test-viewer: build ## the viewer's page in headless Chromium; pictures of it in build/viewer
 	@tests/viewer/run.sh build/tarn build/viewer

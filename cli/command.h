@@ -47,6 +47,7 @@
     X(profile)                                                                                     \
     X(trim)                                                                                        \
     X(convert)                                                                                     \
+    X(summary)                                                                                     \
     X(info)                                                                                        \
     X(check)                                                                                       \
     X(top)                                                                                         \
@@ -56,6 +57,7 @@
     X(frag)                                                                                        \
     X(churn)                                                                                       \
     X(leaks)                                                                                       \
+    X(steps)                                                                                       \
     X(diff)                                                                                        \
     X(ranks)                                                                                       \
     X(flame)                                                                                       \
@@ -99,8 +101,9 @@ struct cli_command {
     bool prints_sizes;          /* has --units */
     bool is_redirected;         /* has -o and -f, which redirect its output to a file */
     const struct cli_opt *opts; /* or NULL */
-    size_t values_size;         /* of the struct of option values */
-    const void *defaults;       /* initial option values; NULL = zero bytes */
+    const struct cli_opt_renamed *renamed; /* or NULL */
+    size_t values_size;                    /* of the struct of option values */
+    const void *defaults;                  /* initial option values; NULL = zero bytes */
     enum cli_exit (*run)(const struct cli_call *call);
 };
 

@@ -188,6 +188,9 @@ enum cli_exit cli_fail(const struct cli_command *command, enum cli_exit code, co
 enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_status status,
                               const struct tarn_error *error, const char *what)
 {
+    if (status == TARN_ERR_IO && ferror(stdout)) { /* main reports it, with the reason */
+        return CLI_EXIT_IO;
+    }
     const bool has_text = error && error->status == status && error->text[0] != '\0';
 
     const char *text = has_text ? error->text : tarn_status_text(status);
@@ -202,6 +205,11 @@ enum cli_exit cli_command_unknown(const char *name)
 
     for (size_t i = 0; cli_commands[i]; i++) {
         cli_suggest_offer(&search, cli_commands[i]->name);
+    }
+    if (strpbrk(name, "./")) {
+        return cli_fail(NULL, CLI_EXIT_USAGE,
+                        "\"%s\" is neither a command nor a file; \"tarn help\" lists the commands",
+                        cli_escaped(name).text);
     }
     if (search.best) {
         return cli_fail(NULL, CLI_EXIT_USAGE, "unknown command \"%s\"; did you mean \"%s\"?",
@@ -278,7 +286,8 @@ enum cli_exit cli_command_start(const struct cli_command *command, int argc, cha
     void *values = calloc(1, command->values_size + 1);
     struct cli_opt_set sets[CLI_COMMAND_TABLES_MAX];
     struct cli_opt_parser parser = {.sets = sets,
-                                    .set_count = sets_make(command, values, &shared, sets)};
+                                    .set_count = sets_make(command, values, &shared, sets),
+                                    .renamed = command->renamed};
     struct cli_call call = {.command = command, .values = values, .arguments = argv};
 
     if (!values) {

@@ -13,8 +13,8 @@ enum tarn_status cli_draft_create(const char *path, struct tarn_file **file_out,
 enum tarn_status cli_draft_finish(struct tarn_file *file, enum tarn_status status,
                                   struct tarn_error *error);
 
-/* For handlers of fatal signals: removes the draft. False while a draft is being created and has no
- * known name: the signal is stored, and raised again when the name is known. */
+/* For handlers of fatal signals: removes the draft. False while a draft is being created or gets
+ * its final name: the signal is stored, and raised again afterwards. */
 bool cli_draft_interrupted(int signal_number);
 
 #endif

@@ -11,7 +11,8 @@
     "no free block is large enough: external fragmentation.\n"                                     \
     "\n"                                                                                           \
     "Internal fragmentation is the difference between the requested size and the size\n"           \
-    "of the block: rounding, and remainders that are too small to be split off.\n"                 \
+    "of the block: rounding, by roundup_power2_divisions as well, and remainders\n"                \
+    "that are not split off.\n"                                                                    \
     "\n"                                                                                           \
     "Look at:  tarn oom SNAPSHOT     the largest free block when a request failed\n"               \
     "          tarn frag SNAPSHOT    internal and external fragmentation over time\n"              \
@@ -96,6 +97,8 @@
     "wrong pool or stream   enough memory is free, but for another stream, in a\n"                 \
     "                       graph's pool or in the other size class. Free it there,\n"             \
     "                       or share the pool.\n"                                                  \
+    "rounded by settings    what roundup_power2_divisions adds would be enough.\n"                 \
+    "                       Remove it, or set more divisions.\n"                                   \
     "really full            all free memory would not be enough, even in one piece.\n"             \
     "                       Something must become smaller; the table shows who holds\n"            \
     "                       the memory.\n"                                                         \

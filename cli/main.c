@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process of `tarn`. SIGPIPE ends it silently. After a fatal signal it removes half-written
- * files and then dies of that signal: to a shell that is 128 + its number, 130 when interrupted.
+ * The process of `tarn`. After a fatal signal it removes half-written files and then dies of that
+ * signal: to a shell that is 128 + its number, 130 when interrupted. SIGPIPE is one of them, also
+ * when the parent process ignored it.
  */
 #include "command.h"
 #include "draft.h"
 #include "json_memory.h"
+#include "output.h"
 #include "pager.h"
 #include "program.h"
 #include "progress.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 static void end_by_signal(int number)
@@ -46,14 +50,15 @@ static void end_on(int number)
     (void)sigaction(number, &action, NULL);
 }
 
-/* Signals that the parent ignores (nohup) stay ignored, except SIGINT and SIGTERM. */
+/* Signals that the parent ignores (nohup) stay ignored, except SIGINT, SIGTERM and SIGPIPE. */
 static void end_on_signals(void)
 {
-    static const int unless_ignored[] = {SIGHUP, SIGXFSZ, SIGXCPU};
+    static const int unless_ignored[] = {SIGHUP, SIGQUIT, SIGXFSZ, SIGXCPU};
     struct sigaction before;
 
     end_on(SIGINT);
     end_on(SIGTERM);
+    end_on(SIGPIPE);
     for (size_t i = 0; i < sizeof unless_ignored / sizeof *unless_ignored; i++) {
         if (sigaction(unless_ignored[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
             end_on(unless_ignored[i]);
@@ -65,11 +70,13 @@ int main(int argc, char **argv)
 {
     answer_questions();
     cli_json_memory_init();
-    (void)signal(SIGPIPE, SIG_DFL); /* also when the parent process ignored it */
     end_on_signals();
     const enum cli_exit code = argc > 0 ? cli_program_run(argc - 1, argv + 1) : CLI_EXIT_USAGE;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        return (int)cli_fail(NULL, CLI_EXIT_IO, "cannot write the output");
+    if (!cli_output_finish()) {
+        const char *reason = errno ? strerror(errno) /* NOLINT(concurrency-mt-unsafe): one thread */
+                                   : "a write failed";
+
+        return (int)cli_fail(NULL, CLI_EXIT_IO, "cannot write to standard output: %s", reason);
     }
     return (int)code;
 }

@@ -2,6 +2,7 @@
 #include "opt.h"
 
 #include "escape.h"
+#include "size_read.h"
 #include "suggest.h"
 #include "tarn/text.h"
 
@@ -13,7 +14,8 @@
 
 enum {
     HELP_COLUMN = 28,
-    HELP_WIDTH = 80
+    HELP_WIDTH = 80,
+    SET_MAX = 64 /* options with values of one command; those beyond are not compared */
 };
 
 /* State of one parse. */
@@ -21,7 +23,9 @@ struct cursor {
     struct cli_opt_parser *parser;
     int argc;
     char **argv;
-    int at; /* index of the next argument */
+    int at;                   /* index of the next argument */
+    const void *set[SET_MAX]; /* where values were stored */
+    int set_count;
 };
 
 /* An option found in a table, and where its value is stored. */
@@ -115,6 +119,11 @@ static bool fail_unknown_long(struct cli_opt_parser *parser, const char *argumen
     struct cli_suggest search = {.word = word};
 
     (void)tarn_text_escape(argument, length, TARN_TEXT_PLAIN, word, sizeof word);
+    for (const struct cli_opt_renamed *row = parser->renamed; row && row->old; row++) {
+        if (name_equals(row->old, argument, length)) {
+            return fail(parser, "option --%s is now %s", row->old, row->now);
+        }
+    }
     list_names(parser, list, sizeof list, &search);
     if (search.best) {
         return fail(parser, "unknown option --%s (did you mean --%s?); allowed: %s", word,
@@ -146,45 +155,6 @@ static bool read_number(const char *text, uint64_t *number_out, const char **end
     *number_out = number;
     *end_out = end;
     return errno == 0;
-}
-
-bool cli_opt_unit(const char *unit, uint64_t *bytes_out)
-{
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } units[] = {{"", 1},
-                 {"KiB", (uint64_t)1 << 10},
-                 {"MiB", (uint64_t)1 << 20},
-                 {"GiB", (uint64_t)1 << 30},
-                 {"TiB", (uint64_t)1 << 40},
-                 {"KB", 1000},
-                 {"kB", 1000},
-                 {"MB", 1000000},
-                 {"GB", 1000000000},
-                 {"TB", 1000000000000}};
-
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(unit, units[i].name) == 0) {
-            *bytes_out = units[i].bytes;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_size(const char *text, uint64_t *size_out)
-{
-    uint64_t number = 0;
-    uint64_t unit;
-    const char *end = NULL;
-
-    if (!read_number(text, &number, &end) || !cli_opt_unit(end, &unit) ||
-        number > UINT64_MAX / unit) {
-        return false;
-    }
-    *size_out = number * unit;
-    return true;
 }
 
 static bool read_real(const char *text, double *real_out)
@@ -244,16 +214,15 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
         if (read_number(text, match->target, &end) && *end == '\0') {
             return true;
         }
-        return fail(parser, "option --%s: \"%s\" is not a whole number", name,
-                    cli_escaped(text).text);
+        return fail(parser, "option --%s: \"%s\" is not a whole number%s%s", name,
+                    cli_escaped(text).text, match->opt->hint ? "; " : "",
+                    match->opt->hint ? match->opt->hint : "");
     case CLI_OPT_SIZE:
-        if (read_size(text, match->target)) {
+        if (cli_size_read(text, match->target)) {
             return true;
         }
-        return fail(parser,
-                    "option --%s: \"%s\" is not a size; allowed: bytes, or a number with KiB, "
-                    "MiB, GiB, TiB, KB, MB, GB or TB",
-                    name, cli_escaped(text).text);
+        return fail(parser, "option --%s: \"%s\" is not a size; allowed: " CLI_SIZE_ALLOWED, name,
+                    cli_escaped(text).text);
     case CLI_OPT_REAL:
         if (read_real(text, match->target)) {
             return true;
@@ -261,6 +230,23 @@ static bool set_value(struct cli_opt_parser *parser, const struct match *match, 
         return fail(parser, "option --%s: \"%s\" is not a number", name, cli_escaped(text).text);
     case CLI_OPT_CHOICE:
         return set_choice(parser, match, text);
+    }
+    return false;
+}
+
+/* The second of two values would silently win. */
+static bool is_repeated(struct cursor *cursor, const struct match *match)
+{
+    if (match->opt->kind == CLI_OPT_TEXTS) {
+        return false;
+    }
+    for (int i = 0; i < cursor->set_count; i++) {
+        if (cursor->set[i] == match->target) {
+            return true;
+        }
+    }
+    if (cursor->set_count < SET_MAX) {
+        cursor->set[cursor->set_count++] = match->target;
     }
     return false;
 }
@@ -274,6 +260,10 @@ static bool take_value(struct cursor *cursor, const struct match *match, const c
     }
     if (!text && cursor->at == cursor->argc) {
         return fail(cursor->parser, "option --%s needs a value", match->opt->name);
+    }
+    if (is_repeated(cursor, match)) {
+        return fail(cursor->parser, "option --%s is given twice, and takes one value",
+                    match->opt->name);
     }
     return set_value(cursor->parser, match, text ? text : cursor->argv[cursor->at++]);
 }

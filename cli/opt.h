@@ -2,7 +2,8 @@
 /*
  * Table-driven options of a command: a row has the name, the location of the value and the help
  * text; parsing and --help both use it. Accepted forms: --name, --name=value, --name value, `_` for
- * `-`, -x, -xvalue, -x value, combined flags (-ab), `--` to end options; "-" is an argument.
+ * `-`, -x, -xvalue, -x value, combined flags (-ab), `--` to end options; "-" is an argument. An
+ * option with a value is given once, unless it collects several.
  */
 #ifndef CLI_OPT_H
 #define CLI_OPT_H
@@ -17,7 +18,7 @@ enum cli_opt_kind {
     CLI_OPT_TEXT,   /* const char *: the argument itself */
     CLI_OPT_TEXTS,  /* struct cli_opt_texts: may be repeated, each adds one */
     CLI_OPT_NUMBER, /* uint64_t: decimal, or hexadecimal with 0x */
-    CLI_OPT_SIZE,   /* uint64_t: bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB, TB */
+    CLI_OPT_SIZE,   /* uint64_t: as cli_size_read takes it */
     CLI_OPT_REAL,   /* double: finite */
     CLI_OPT_CHOICE, /* int: position in `choices` */
 };
@@ -41,6 +42,13 @@ struct cli_opt {
     const char *value; /* as help names it: "FILE"; NULL for flags, or to list the choices */
     const char *help;  /* one line, lower case, no full stop */
     const char *const *choices; /* for CLI_OPT_CHOICE: words, NULL at the end */
+    const char *hint;           /* added to the message about a wrong value, or NULL */
+};
+
+/* A name that an option had. A table ends with a row without one. */
+struct cli_opt_renamed {
+    const char *old;
+    const char *now; /* with its dashes */
 };
 
 /* A table and the struct that receives the values. */
@@ -56,8 +64,9 @@ enum {
 struct cli_opt_parser {
     const struct cli_opt_set *sets;
     size_t set_count;
-    bool stop_early;               /* stop at the first argument that is not an option */
-    char error[CLI_OPT_ERROR_MAX]; /* one line, set when parsing fails */
+    const struct cli_opt_renamed *renamed; /* or NULL */
+    bool stop_early;                       /* stop at the first argument that is not an option */
+    char error[CLI_OPT_ERROR_MAX];         /* one line, set when parsing fails */
 };
 
 /* Reads argv[0..argc). Arguments that are not options are moved to the front of argv in order, and
@@ -72,9 +81,6 @@ enum {
 
 /* The option's spelling in help: "-o, --output FILE", "--color auto|always|never". */
 void cli_opt_left(const struct cli_opt *opt, char *left, size_t size);
-
-/* Bytes per unit: "", KiB to TiB, KB or kB to TB; false for an unknown unit. */
-bool cli_opt_unit(const char *unit, uint64_t *bytes_out);
 
 /* Prints "-o, --output FILE   help" for each row, wrapped at 80 columns. */
 void cli_opt_print(FILE *file, const struct cli_opt *opts);

@@ -7,14 +7,32 @@
 #include "progress.h"
 #include "tarn/snapshot.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
+/* errno of the first write that failed; later calls change errno. */
+static int stdout_reason;
+
 static enum tarn_status write_stdout(void *context, const char *bytes, size_t size)
 {
     (void)context;
-    return fwrite(bytes, 1, size, stdout) == size ? TARN_OK : TARN_ERR_IO;
+    if (fwrite(bytes, 1, size, stdout) == size) {
+        return TARN_OK;
+    }
+    stdout_reason = stdout_reason ? stdout_reason : errno;
+    return TARN_ERR_IO;
+}
+
+bool cli_output_finish(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return true;
+    }
+    errno = stdout_reason ? stdout_reason : errno;
+    return false;
 }
 
 struct tarn_writer cli_output_writer(void)
@@ -111,6 +129,22 @@ static bool warning_note(void *context, const struct tarn_snapshot_warning *warn
     return true;
 }
 
+/* What a truncated file still gave. Pickles have the segments first, then the traces, and the
+ * settings at the end. */
+static void part_note(const struct tarn_snapshot *snapshot)
+{
+    if (!snapshot) {
+        cli_note(
+            "no part of it can be used; of a pickle that is cut later, what precedes the cut is "
+            "read, of JSON nothing");
+        return;
+    }
+    cli_note("the readable part follows: %zu segments and %llu events; later ones and the settings "
+             "are missing",
+             tarn_snapshot_segment_count(snapshot),
+             (unsigned long long)tarn_snapshot_entry_count(snapshot));
+}
+
 static double seconds_now(void)
 {
     struct timespec now;
@@ -170,8 +204,8 @@ struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const
     *exit_out = CLI_EXIT_OK;
     if (status && !(snapshot && load_rules.partial)) {
         *exit_out = (int)cli_fail_status(command, status, &error, NULL);
-        if (snapshot) {
-            cli_note("the readable part follows");
+        if (status == TARN_ERR_TRUNCATED) {
+            part_note(snapshot);
         }
     }
     if (snapshot && load_rules.verbose) {

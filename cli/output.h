@@ -8,6 +8,10 @@
 /* A writer to stdout. */
 struct tarn_writer cli_output_writer(void);
 
+/* Writes what is still buffered. False if anything could not be written, with errno, 0 if the
+ * reason is no longer known. */
+bool cli_output_finish(void);
+
 struct cli_command;
 struct tarn_error;
 struct tarn_file;

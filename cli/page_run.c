@@ -2,6 +2,7 @@
 #include "page_run.h"
 
 #include "device_opt.h"
+#include "output.h"
 #include "overwrite.h"
 #include "report_run.h"
 #include "select_opt.h"
@@ -16,7 +17,8 @@ enum {
 
 const struct cli_page_values cli_page_defaults = {
     .device = CLI_DEVICE_ALL, .output = "output.html", .force = true};
-const struct cli_page_values cli_view_defaults = {.device = CLI_DEVICE_ALL, .max_bytes = PAGE_MAX};
+const struct cli_page_values cli_view_defaults = {
+    .device = CLI_DEVICE_ALL, .max_bytes = PAGE_MAX, .names_output = true};
 
 static enum tarn_status page_write(const struct tarn_snapshot *snapshot, const void *context,
                                    const struct tarn_writer *writer, struct tarn_error *error)
@@ -69,6 +71,9 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
     options.rules = rules;
     options.one_device = cli_device_is_given(values->device, &options.device);
     code = code ? code : cli_report_run(call, output, page_write, &options);
+    if (code == CLI_EXIT_OK && values->names_output && !cli_output_is_stdout(output)) {
+        cli_note("wrote %s", output);
+    }
     tarn_rules_destroy(rules);
     return code;
 }

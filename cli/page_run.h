@@ -14,6 +14,7 @@ struct cli_page_values {
     uint64_t max_bytes;
     const char *rules; /* NULL: the default ones */
     bool force;        /* PyTorch's commands replace files */
+    bool names_output; /* a note says which file was written; PyTorch's commands are silent */
     bool segments;     /* only trace_plot has the option */
 };
 

@@ -3,6 +3,16 @@
 
 #include "command.h"
 
+#include <sys/stat.h>
+
+/* Anything but a folder may be a snapshot. */
+static bool is_file(const char *name)
+{
+    struct stat status;
+
+    return stat(name, &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
 enum cli_exit cli_program_run(int argc, char **argv)
 {
     struct cli_program_values values = {.version = false};
@@ -22,6 +32,9 @@ enum cli_exit cli_program_run(int argc, char **argv)
         return common.help ? CLI_EXIT_OK : CLI_EXIT_USAGE;
     }
     const struct cli_command *command = cli_command_find(argv[0]);
+    if (!command && is_file(argv[0])) {
+        return cli_command_start(&cli_command_summary, count, argv, &common);
+    }
     if (!command) {
         return cli_command_unknown(argv[0]);
     }

@@ -10,11 +10,16 @@
 struct tarn_snapshot *cli_load_recording(const struct cli_command *command, const char *path,
                                          int *exit_out);
 
-/* The replay of one device's trace (-1: the first device with a trace); caller owns it. On failure,
- * reports it on stderr and returns NULL with *exit_out set; otherwise *exit_out is the code that
- * the command should finally return. */
-struct tarn_replay *cli_replay_load(const struct cli_command *command, const char *path, int device,
-                                    int *exit_out);
+/* The replay of the trace of --device, CLI_DEVICE_ALL if it was not given: of the first device with
+ * a trace, which a note says if there are others. Caller owns it. NULL on failure, which is
+ * reported on stderr, with *exit_out set. */
+struct tarn_replay *cli_replay_create(const struct cli_command *command,
+                                      const struct tarn_snapshot *snapshot, const char *path,
+                                      uint64_t device, int *exit_out);
+
+/* The same of a file. *exit_out is the code that the command should finally return. */
+struct tarn_replay *cli_replay_load(const struct cli_command *command, const char *path,
+                                    uint64_t device, int *exit_out);
 
 /* Prints what is unknown about the recorded run to stdout, one line each. */
 void cli_replay_print_notes(const struct tarn_replay *replay);

@@ -112,6 +112,7 @@ void cli_select_apply(const struct cli_selected *selected, const struct cli_sele
 {
     options->selection = &selected->selection;
     options->rules = selected->rules;
+    options->full_stacks = values->full_stacks;
     options->by = (enum tarn_grouping)values->by;
     options->one_device = cli_device_is_given(values->device, &options->device);
 }

@@ -19,6 +19,7 @@ struct cli_select_values {
     int frames; /* enum tarn_frames */
     const char *hide;
     uint64_t depth;
+    bool full_stacks;
     const char *events;
     const char *time;
     const char *step;
@@ -42,8 +43,13 @@ extern const char *const cli_by_choices[];
         .help = (words)                                                                            \
     }
 
-/* Rows of an option table; `type` has a member `select`. */
+/* Rows of an option table; `type` has a member `select`. CLI_SELECT_OPTS has all of them; a report
+ * that is not about one time point leaves out --at, one without groups --by. */
 #define CLI_SELECT_OPTS(type)                                                                      \
+    CLI_SELECT_WHICH_OPTS(type), CLI_SELECT_AT_OPT(type), CLI_SELECT_FRAME_OPTS(type),             \
+        CLI_SELECT_BY_OPT(type), CLI_SELECT_RULES_OPT(type)
+
+#define CLI_SELECT_WHICH_OPTS(type)                                                                \
     {.name = "device",                                                                             \
      .letter = 'd',                                                                                \
      .kind = CLI_OPT_NUMBER,                                                                       \
@@ -68,27 +74,38 @@ extern const char *const cli_by_choices[];
         CLI_SELECT_ROW(type, time, "time", CLI_OPT_TEXT, "A..B",                                   \
                        "only this part of the trace, in seconds (or ms, us)"),                     \
         CLI_SELECT_ROW(type, step, "step", CLI_OPT_TEXT, "N..M",                                   \
-                       "only these training steps, from 1"),                                       \
-        CLI_SELECT_ROW(                                                                            \
-            type, at, "at", CLI_OPT_TEXT, "WHEN",                                                  \
-            "time point: peak, reserved-peak, start, end, oom[:N], event:N, time:T, step:N"),      \
-        {.name = "frames",                                                                         \
-         .kind = CLI_OPT_CHOICE,                                                                   \
-         .at = offsetof(type, select.frames),                                                      \
-         .choices = cli_frames_choices,                                                            \
-         .help = "which stack frames to use"},                                                     \
+                       "only these training steps, from 1")
+
+#define CLI_SELECT_AT_OPT(type)                                                                    \
+    CLI_SELECT_ROW(                                                                                \
+        type, at, "at", CLI_OPT_TEXT, "WHEN",                                                      \
+        "time point: peak, reserved-peak, start, end, oom[:N], event:N, time:T, step:N")
+
+#define CLI_SELECT_FRAME_OPTS(type)                                                                \
+    {.name = "frames",                                                                             \
+     .kind = CLI_OPT_CHOICE,                                                                       \
+     .at = offsetof(type, select.frames),                                                          \
+     .choices = cli_frames_choices,                                                                \
+     .help = "which stack frames to use"},                                                         \
         CLI_SELECT_ROW(type, hide, "hide", CLI_OPT_TEXT, "REGEX", "drop matching frames"),         \
         CLI_SELECT_ROW(type, depth, "depth", CLI_OPT_NUMBER, "N",                                  \
                        "keep only the N innermost frames of a stack"),                             \
-        {.name = "by",                                                                             \
-         .kind = CLI_OPT_CHOICE,                                                                   \
-         .at = offsetof(type, select.by),                                                          \
-         .value = "KEY",                                                                           \
-         .choices = cli_by_choices,                                                                \
-         .help = "how to group blocks into rows: stack (default), frame, function, file, line, "   \
-                 "category, stream, pool, segment, size, annotation, metadata, compile, module"},  \
-        CLI_SELECT_ROW(type, rules, "rules", CLI_OPT_TEXT, "FILE",                                 \
-                       "rules for --by category, lines \"category: pattern\"")
+    {                                                                                              \
+        .name = "full-stacks", .kind = CLI_OPT_FLAG, .at = offsetof(type, select.full_stacks),     \
+        .help = "print all frames of stacks"                                                       \
+    }
+
+#define CLI_SELECT_BY_OPT(type)                                                                    \
+    {                                                                                              \
+        .name = "by", .kind = CLI_OPT_CHOICE, .at = offsetof(type, select.by), .value = "KEY",     \
+        .choices = cli_by_choices,                                                                 \
+        .help = "how to group blocks into rows: stack (default), frame, function, file, line, "    \
+                "category, stream, pool, segment, size, annotation, metadata, compile, module"     \
+    }
+
+#define CLI_SELECT_RULES_OPT(type)                                                                 \
+    CLI_SELECT_ROW(type, rules, "rules", CLI_OPT_TEXT, "FILE",                                     \
+                   "rules of categories, lines \"category: pattern\"")
 
 /* The selection in the form that reports take. */
 struct cli_selected {

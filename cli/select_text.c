@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "select_text.h"
 
-#include "opt.h"
+#include "size_read.h"
 
 #include <errno.h>
 #include <math.h>
@@ -176,7 +176,7 @@ bool cli_read_threshold(const char *text, double *percent_out, uint64_t *bytes_o
         *bytes_out = 0;
         return true;
     }
-    if (!cli_opt_unit(text + length, &unit) || value * (double)unit >= 9e18) {
+    if (!cli_unit_read(text + length, &unit) || value * (double)unit >= 9e18) {
         return false;
     }
     *percent_out = -1;

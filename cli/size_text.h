@@ -6,7 +6,7 @@
 #include "tarn/base.h"
 
 struct cli_size_text {
-    char text[32];
+    char text[TARN_SIZE_TEXT_MAX];
 };
 
 struct cli_size_text cli_size_text(uint64_t bytes);

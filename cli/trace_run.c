@@ -5,12 +5,20 @@
 #include "size_text.h"
 #include "tarn/replay.h"
 
+#include <string.h>
+
 const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULTS, .min_share = 1};
 
 #define ROWS_OPT   CLI_ROWS_OPT(struct cli_trace_values)
 #define JSON_OPT   CLI_JSON_OPT(struct cli_trace_values)
 #define FORM_OPTS  CLI_FORM_OPTS(struct cli_trace_values)
 #define OUTPUT_OPT CLI_OUTPUT_OPT(struct cli_trace_values)
+
+/* Of reports on a whole trace. */
+#define RUN_OPTS                                                                                   \
+    CLI_SELECT_WHICH_OPTS(struct cli_trace_values),                                                \
+        CLI_SELECT_FRAME_OPTS(struct cli_trace_values),                                            \
+        CLI_SELECT_BY_OPT(struct cli_trace_values), CLI_SELECT_RULES_OPT(struct cli_trace_values)
 
 /* In the order of enum tarn_top_order. */
 static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
@@ -26,11 +34,15 @@ const struct cli_opt cli_tree_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values)
                                         OUTPUT_OPT,
                                         {0}};
 
-const struct cli_opt cli_info_opts[] = {
-    CLI_SELECT_OPTS(struct cli_trace_values), JSON_OPT, OUTPUT_OPT, {0}};
+const struct cli_opt cli_info_opts[] = {CLI_SELECT_WHICH_OPTS(struct cli_trace_values),
+                                        CLI_SELECT_FRAME_OPTS(struct cli_trace_values),
+                                        CLI_SELECT_RULES_OPT(struct cli_trace_values),
+                                        JSON_OPT,
+                                        OUTPUT_OPT,
+                                        {0}};
 
 const struct cli_opt cli_churn_opts[] = {
-    CLI_SELECT_OPTS(struct cli_trace_values),
+    RUN_OPTS,
     {.name = "max-lifetime",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct cli_trace_values, max_lifetime),
@@ -43,7 +55,7 @@ const struct cli_opt cli_churn_opts[] = {
     {0}};
 
 const struct cli_opt cli_leaks_opts[] = {
-    CLI_SELECT_OPTS(struct cli_trace_values),
+    RUN_OPTS,
     {.name = "steps",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct cli_trace_values, steps),
@@ -59,6 +71,26 @@ const struct cli_opt cli_leaks_opts[] = {
      .at = offsetof(struct cli_trace_values, fail),
      .help = "exit with 1 if something leaks"},
     ROWS_OPT,
+    JSON_OPT,
+    FORM_OPTS,
+    OUTPUT_OPT,
+    {0}};
+
+const struct cli_opt cli_steps_opts[] = {
+    CLI_SELECT_WHICH_OPTS(struct cli_trace_values),
+    CLI_SELECT_FRAME_OPTS(struct cli_trace_values),
+    CLI_SELECT_RULES_OPT(struct cli_trace_values),
+    {.name = "parts",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct cli_trace_values, steps),
+     .value = "N",
+     .help = "show N equal parts of the trace instead of steps"},
+    {.name = "rows",
+     .letter = 'n',
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct cli_trace_values, rows),
+     .value = "N",
+     .help = "only the N steps of highest peak (default: all); the rest is summed in one more row"},
     JSON_OPT,
     FORM_OPTS,
     OUTPUT_OPT,
@@ -94,9 +126,9 @@ enum {
     CONF_MAX = 4096
 };
 
-/* Replays the run with expandable segments, on a device of `capacity` bytes. */
+/* Replays the run with these settings added, on a device of `capacity` bytes. */
 static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t entry,
-                                      uint64_t capacity)
+                                      uint64_t capacity, const char *settings)
 {
     struct tarn_replay_info info = {.struct_size = sizeof info};
     struct tarn_replay_result result = {.struct_size = sizeof result};
@@ -107,8 +139,8 @@ static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t
     if (info.memory_limit == 0) { /* else it has what the recorded run had */
         options.device_total = capacity;
     }
-    const int length = snprintf(conf, sizeof conf, "%s%sexpandable_segments:True", info.conf,
-                                info.conf[0] ? "," : "");
+    const int length =
+        snprintf(conf, sizeof conf, "%s%s%s", info.conf, info.conf[0] ? "," : "", settings);
 
     options.conf = conf;
     if (length >= CONF_MAX || (capacity == 0 && info.memory_limit == 0) ||
@@ -119,18 +151,130 @@ static enum tarn_answer replay_answer(const struct tarn_replay *replay, uint64_t
                                                                       : TARN_ANSWER_NO;
 }
 
-static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uint64_t capacity)
+/* The replay that answers questions of a report; finding what the file does not say takes long. */
+struct answering {
+    const struct tarn_snapshot *snapshot;
+    struct tarn_replay *replay; /* of `device`, NULL: none */
+    int device;
+};
+
+static const struct tarn_replay *replay_get(struct answering *answering, int device)
 {
-    const struct tarn_snapshot *snapshot = context;
-    struct tarn_replay *replay;
-
-    if (tarn_replay_create(snapshot, device, &replay, NULL)) {
-        return TARN_ANSWER_UNKNOWN;
+    if (answering->replay && answering->device == device) {
+        return answering->replay;
     }
-    const enum tarn_answer answer = replay_answer(replay, entry, capacity);
+    tarn_replay_destroy(answering->replay);
+    answering->replay = NULL;
+    answering->device = device;
+    return tarn_replay_create(answering->snapshot, device, &answering->replay, NULL)
+               ? NULL
+               : answering->replay;
+}
 
-    tarn_replay_destroy(replay);
-    return answer;
+static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uint64_t capacity,
+                                  const char *settings)
+{
+    const struct tarn_replay *replay = replay_get(context, device);
+
+    return replay ? replay_answer(replay, entry, capacity, settings) : TARN_ANSWER_UNKNOWN;
+}
+
+/* ---- what would have helped ---- */
+
+enum {
+    SINGLES_MAX = 64, /* more than there are single settings */
+    SEARCH_TRIES = 60
+};
+
+/* Whether both set the same option, to whatever value. */
+static bool is_same_option(const char *left, const char *right)
+{
+    const size_t length = strcspn(left, ":");
+
+    return length == strcspn(right, ":") && memcmp(left, right, length) == 0;
+}
+
+/* Adds settings under which nothing fails, least memory first, the best value of each option. */
+static size_t remedy_add(struct tarn_oom_remedy *remedies, size_t count, size_t most,
+                         const struct tarn_tune_row *row, uint64_t memory)
+{
+    size_t at = 0;
+
+    if (row->ooms > 0 || strlen(row->conf) >= TARN_OOM_CONF_MAX) {
+        return count;
+    }
+    while (at < count && remedies[at].peak_reserved <= row->peak_reserved &&
+           !is_same_option(remedies[at].conf, row->conf)) {
+        at++;
+    }
+    if (at < count && remedies[at].peak_reserved <= row->peak_reserved) {
+        return count;
+    }
+    size_t end = at; /* what goes: a worse value of the option, or the last one */
+
+    while (end < count && !is_same_option(remedies[end].conf, row->conf)) {
+        end++;
+    }
+    if (end == most) {
+        end--;
+    }
+    if (at >= most) {
+        return count;
+    }
+    memmove(&remedies[at + 1], &remedies[at], (end - at) * sizeof *remedies);
+    remedies[at] = (struct tarn_oom_remedy){.memory = memory, .peak_reserved = row->peak_reserved};
+    memcpy(remedies[at].conf, row->conf, strlen(row->conf));
+    return end == count ? count + 1 : count;
+}
+
+static size_t settings_try(const struct tarn_replay *replay, struct tarn_tune_options options,
+                           uint64_t memory, struct tarn_oom_remedy *remedies, size_t most)
+{
+    static struct tarn_tune_row rows[SINGLES_MAX]; /* large */
+    size_t row_count = 0;
+    size_t count = 0;
+
+    options.struct_size = sizeof options;
+    if (tarn_replay_tune(&replay, 1, &options, rows, options.each ? SINGLES_MAX : 2, &row_count,
+                         NULL) ||
+        rows[0].ooms == 0) { /* the replay does not fail as the run did */
+        return SIZE_MAX;
+    }
+    for (size_t i = 1; i < row_count; i++) {
+        count = remedy_add(remedies, count, most, &rows[i], memory);
+    }
+    return count;
+}
+
+/* Each setting on its own, else combinations; and the memory that the run needs as it was. */
+static size_t find_remedies(void *context, int device, uint64_t *memory,
+                            struct tarn_oom_remedy *remedies, size_t most)
+{
+    const struct tarn_replay *replay = replay_get(context, device);
+    struct tarn_replay_info info = {.struct_size = sizeof info};
+    struct tarn_tune_options options = {.each = true, .tries = SINGLES_MAX};
+    uint64_t needed;
+
+    if (!replay) {
+        return SIZE_MAX;
+    }
+    tarn_replay_get_info(replay, &info);
+    *memory = info.memory_limit ? info.memory_limit : *memory;
+    options.device_total = info.memory_limit ? 0 : *memory;
+    size_t count = settings_try(replay, options, *memory, remedies, most / 2);
+
+    if (count == 0) {
+        options.each = false;
+        options.tries = SEARCH_TRIES;
+        count = settings_try(replay, options, *memory, remedies, 1);
+    }
+    if (count != SIZE_MAX && count < most &&
+        tarn_replay_fit(replay, NULL, &needed, NULL) == TARN_OK && needed > *memory) {
+        remedies[count] = (struct tarn_oom_remedy){.memory = needed};
+        (void)snprintf(remedies[count].conf, sizeof remedies[count].conf, "%s", info.conf);
+        count++;
+    }
+    return count;
 }
 
 struct trace_run {
@@ -157,9 +301,13 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
 {
     const struct trace_run *run = context;
     struct tarn_report_options options = run->options;
+    struct answering answering = {.snapshot = snapshot};
 
-    options.context = (void *)(uintptr_t)snapshot; /* would_fit only reads it */
-    return run->report(snapshot, &options, writer, error);
+    options.context = &answering;
+    const enum tarn_status status = run->report(snapshot, &options, writer, error);
+
+    tarn_replay_destroy(answering.replay);
+    return status;
 }
 
 void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
@@ -186,6 +334,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.rows = values->rows;
     run.options.device_total = values->device_total;
     run.options.would_fit = would_fit;
+    run.options.find_remedies = find_remedies;
     run.options.order = (enum tarn_top_order)values->order;
     run.options.lifetime_max = values->max_lifetime;
     run.options.parts = values->steps;

@@ -37,15 +37,6 @@ struct cli_format_values {
     bool csv;
 };
 
-#define CLI_OUTPUT_OPT(type)                                                                       \
-    {.name = "output",                                                                             \
-     .letter = 'o',                                                                                \
-     .kind = CLI_OPT_TEXT,                                                                         \
-     .at = offsetof(type, output),                                                                 \
-     .value = "FILE",                                                                              \
-     .help = "output file (default: -, standard output)"},                                         \
-        CLI_FORCE_OPT(type)
-
 /* Rows for `tree` and `min_share`. */
 #define CLI_TREE_OPTS(type)                                                                        \
     {.name = "tree",                                                                               \
@@ -84,6 +75,7 @@ extern const struct cli_opt cli_top_opts[];
 extern const struct cli_opt cli_info_opts[];
 extern const struct cli_opt cli_churn_opts[];
 extern const struct cli_opt cli_leaks_opts[];
+extern const struct cli_opt cli_steps_opts[];
 
 typedef enum tarn_status cli_trace_report(const struct tarn_snapshot *snapshot,
                                           const struct tarn_report_options *options,

@@ -30,6 +30,8 @@ static const char *const tree[] = {SELECTION, ROWS, "--tree", "--min-share 10", 
 static const char *const top[] = {SELECTION, ROWS, "--sort end", "--sort count", "--tree", NULL};
 static const char *const churn[] = {SELECTION, ROWS, "--max-lifetime 3", NULL};
 static const char *const leaks[] = {SELECTION, ROWS, "--steps 2", "--fail", NULL};
+static const char *const summary[] = {"--json", "--md", "--device 1", "--reserve 0", NULL};
+static const char *const steps[] = {SELECTION, ROWS, "--parts 3", NULL};
 static const char *const oom[] = {SELECTION, ROWS, "--device-total 80GiB", NULL};
 static const char *const diff[] = {
     SELECTION,         ROWS, "--to end", "--ignore-lines", "--strip-prefix /usr", "--folded",
@@ -54,13 +56,13 @@ static const char *const replay[] = {CONFS,
                                      NULL};
 static const char *const tune[] = {"--each", "--goal capacity", "--goal device-calls",
                                    "--json", "--limit 100MiB",  NULL};
-static const char *const fit[] = {CONFS, "--device 1GiB", "--reserve 1MiB", "--json", NULL};
+static const char *const fit[] = {CONFS, "--card 1GiB,H200", "--reserve 1MiB", "--json", NULL};
 static const char *const scale[] = {CONFS,
                                     "--factor all=3",
                                     "--factor batch=1.1,7",
                                     "--json",
                                     "--match forward=2",
-                                    "--device 1GiB",
+                                    "--card 1GiB,H200",
                                     "--no-limit",
                                     "--memory-limit 50MiB",
                                     "--factor all=1e9",
@@ -89,6 +91,7 @@ static const char *const track_json[] = {"--everything", "--units MiB", NULL};
 const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "info @A", info},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "info --strict -v @A", info},
+    {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "summary @A", summary},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "check @A", json},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "stats @A", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "trace @A", trace},
@@ -99,6 +102,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "frag @A", report},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "churn @A", churn},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "leaks @A", leaks},
+    {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "steps @A", steps},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "diff @A @B", diff},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "ranks @A @B @A", report},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "flame @A -o @O", flame},

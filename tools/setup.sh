@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|viewer|lint|sanitize|docs|bench]...: installs what those jobs need and is
-# missing here.
+# setup.sh [build|test|viewer|models|lint|sanitize|docs|bench]...: installs what those jobs need and
+# is missing here.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
@@ -40,11 +40,15 @@ need_header() { # HEADER PACKAGE
     echo "#include <$1>" | "${CC:-cc}" -E - >/dev/null 2>&1 || need "$2"
 }
 
-need_for_build() {
+need_for_compiler() {
     if ! has "${CC:-cc}" && ! has gcc && ! has clang; then
         need gcc
         need libc6-dev
     fi
+}
+
+need_for_build() {
+    need_for_compiler
     need_tool cmake cmake
     need_tool ninja ninja-build
     need_tool pkg-config pkg-config
@@ -56,6 +60,12 @@ need_for_test() {
     need_libs cmocka
     need_tool g++ g++
     need_tool python3 python3
+    wheel='import setuptools, wheel, ensurepip, pip'
+    if ! /usr/bin/python3 -c "$wheel" 2>/dev/null && ! python3 -c "$wheel" 2>/dev/null; then
+        for package in pip setuptools venv wheel; do # tests/python/install.sh
+            need "python3-$package"
+        done
+    fi
 }
 
 need_for_viewer() {
@@ -63,6 +73,11 @@ need_for_viewer() {
     has chromium-browser || need_tool chromium chromium
     need_tool node nodejs
     need_tool npm npm
+}
+
+need_for_models() {
+    need_for_compiler
+    need_tool spin spin
 }
 
 need_for_lint() {
@@ -128,9 +143,9 @@ check_cmake() {
 [ $# -gt 0 ] || set -- build
 for job in "$@"; do
     case $job in
-    build | test | viewer | lint | sanitize | docs | bench) ;;
+    build | test | viewer | models | lint | sanitize | docs | bench) ;;
     *)
-        echo "usage: tools/setup.sh [build|test|viewer|lint|sanitize|docs|bench]..." >&2
+        echo "usage: tools/setup.sh [build|test|viewer|models|lint|sanitize|docs|bench]..." >&2
         exit 2
         ;;
     esac
@@ -148,6 +163,6 @@ for pass in first second check; do
     install_missing
 done
 case " $* " in
-" docs ") ;; # the only job without CMake
+" docs " | " models ") ;; # the only jobs without CMake
 *) check_cmake ;;
 esac

@@ -369,7 +369,7 @@ async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', wantsDark.matches);
   const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.format !== 3 || !Array.isArray(head.sources))
+  if (head.format !== 4 || !Array.isArray(head.sources))
     throw new BadPage('it is of another version of the viewer');
   byId('title').textContent = shownText(head.title, 200);
   if (head.sources.length === 0) {

@@ -7,8 +7,8 @@
 // pixel adds its share of colour to it, so nothing is ever left out. Until it is there the one
 // before is shown stretched, over the one of the whole recording where that does not reach.
 import { Axis } from './axis.js';
-import { countText, sizeText, sizeTicks, tickText, timeText } from './format.js';
-import { lifetimesAt, roundedSize } from './layout.js';
+import { countText, sizeText, sizeTicks, timeText } from './format.js';
+import { lifetimesAt } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { Pixels, Raster, addShares } from './pixels.js';
 import {
@@ -37,7 +37,7 @@ export class Extents {
       if (ranges.length > 0 && source.spans.length > 0) break;
       ranges.push([
         source.lifetimeAddress[lifetime],
-        source.lifetimeAddress[lifetime] + roundedSize(source.size(lifetime)),
+        source.lifetimeAddress[lifetime] + source.blockSize(lifetime),
       ]);
     }
     ranges.sort((a, b) => a[0] - b[0]);
@@ -111,7 +111,7 @@ function* paintByAddress(app, axis, raster, ground, scale) {
         source.lifetimeEnd[lifetime] === NEVER ? source.count : source.lifetimeEnd[lifetime];
       if (end <= axis.from || start >= axis.to) continue;
       const address = source.lifetimeAddress[lifetime];
-      const top = extents.height(address + roundedSize(source.lifetimeSize[lifetime]));
+      const top = extents.height(address + source.blockSize(lifetime));
       const foot = extents.height(address);
       raster.add(
         axis.pixel(start),
@@ -433,7 +433,7 @@ function drawSelected(app, context, box, y) {
   const address = source.lifetimeAddress[state.lifetime];
   const x0 = box.left + box.axis.pixel(start);
   const x1 = box.left + box.axis.pixel(end);
-  const y0 = y(extents.height(address + roundedSize(source.size(state.lifetime))));
+  const y0 = y(extents.height(address + source.blockSize(state.lifetime)));
   const y1 = y(extents.height(address));
   context.strokeStyle = theme.text;
   context.lineWidth = 2;
@@ -453,7 +453,7 @@ function drawHeightAxis(app, context, box, scale, y) {
   context.fillStyle = theme.muted;
   for (let tick = Math.ceil(scale.low / step) * step; tick <= scale.high; tick += step) {
     context.fillText(
-      tickText(tick),
+      sizeText(tick),
       box.left - 8,
       Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))),
     );
@@ -497,8 +497,7 @@ export function hitBlocks(app, px, py) {
     const address = extents.address(height);
     for (const lifetime of lifetimesAt(source, entry)) {
       const from = source.lifetimeAddress[lifetime];
-      if (address >= from && address < from + roundedSize(source.size(lifetime)))
-        found = lifetime;
+      if (address >= from && address < from + source.blockSize(lifetime)) found = lifetime;
     }
   }
   const lines = [[placeName(source, entry), '']];

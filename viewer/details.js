@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The panel at the side: the legend with its figures at the cursor, a range, and the card of the
 // chosen block.
+import { unitRounded } from './block_size.js';
 import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
-import { lifetimesAt, roundedSize } from './layout.js';
+import { lifetimesAt } from './layout.js';
 import { chooseGroup, chooseLifetime, chooseLikeThis, moveCursor } from './navigation.js';
 import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { KIND_NAMES, NEVER } from './trace.js';
@@ -229,6 +230,16 @@ function relatives(app, lifetime) {
   );
 }
 
+/** Why a block has more bytes than were requested.
+ * @param {import('./trace.js').Source} source @param {number} lifetime */
+function roundingText(source, lifetime) {
+  const size = source.size(lifetime);
+  const rounded = source.rounded(size);
+  const slack = source.blockSize(lifetime) - rounded;
+  const word = rounded > unitRounded(size) ? 'by settings' : 'to 512 bytes';
+  return `rounded up ${word}` + (slack > 0 ? `, with ${sizeText(slack)} not split off` : '');
+}
+
 /** @param {any} app */
 function lifetimePart(app) {
   const { source, state } = app;
@@ -244,7 +255,7 @@ function lifetimePart(app) {
   /** @type {[string, string | Node][]} */
   const list = [
     ['requested', `${sizeText(size)} (${countText(size)} bytes)`],
-    ['takes', `${sizeText(roundedSize(size))}, rounded up to 512 bytes`],
+    ['takes', `${sizeText(source.blockSize(lifetime))}, ${roundingText(source, lifetime)}`],
     ['address', element('code', {}, source.hex(source.lifetimeAddress[lifetime]))],
     ['where', source.poolStreamText(source.lifetimePoolStream[lifetime])],
     ['allocated', start === NEVER ? 'before the recording' : jumpButton(app, start)],

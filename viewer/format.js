@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Numbers and texts as people read them.
 
-const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** 10444095488 as "9.73 GiB". @param {number} bytes */
+/** Two decimals; what lies in the middle goes to the even one, as in C. @param {number} value */
+function hundredthsText(value) {
+  const hundredths = value * 100;
+  const rounded = Math.round(hundredths);
+  const isOdd = hundredths % 1 === 0.5 && rounded % 2 === 1;
+  return ((rounded - (isOdd ? 1 : 0)) / 100).toFixed(2);
+}
+
+/** 10444095488 as "9.73 GiB": as the program, by src/base/size_text.c. @param {number} bytes */
 export function sizeText(bytes) {
   const sign = bytes < 0 ? '-' : '';
   let value = Math.abs(bytes);
@@ -12,18 +20,7 @@ export function sizeText(bytes) {
     value /= 1024;
     unit++;
   }
-  if (unit === 0) return `${sign}${Math.round(value)} ${value === 1 ? 'byte' : 'bytes'}`;
-  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${sign}${value.toFixed(digits)} ${UNITS[unit]}`;
-}
-
-/** The same for the ticks of an axis, which are round: "8 GiB". @param {number} bytes */
-export function tickText(bytes) {
-  return bytes === 0
-    ? '0'
-    : sizeText(bytes)
-        .replace(/(\.\d*?)0+ /, '$1 ')
-        .replace('. ', ' ');
+  return `${sign}${unit === 0 ? Math.round(value) : hundredthsText(value)} ${UNITS[unit]}`;
 }
 
 /** 35860 as "35,860". @param {number} number */

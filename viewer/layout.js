@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The segments and blocks right after an entry, and what is free in them, by the rules of
 // src/analysis/layout.h, so that the figures are those of `tarn oom`.
-
-const GRAIN = 512;
-const LARGE_REST = 1 << 20;
-
-/** Bytes that a block takes. @param {number} size */
-export function roundedSize(size) {
-  return Math.ceil(size / GRAIN) * GRAIN;
-}
+import { unitRounded } from './block_size.js';
 
 /** Numbers of the blocks in use, by address.
  * @param {import('./trace.js').Source} source @param {number} entry */
@@ -22,56 +15,66 @@ export function lifetimesAt(source, entry) {
 /**
  * @typedef {{from: number, to: number, kind: 'block' | 'slack' | 'free', lifetime: number}} Piece
  * @typedef {{address: number, end: number, poolStream: number, large: boolean, expandable: boolean,
- *   pieces: Piece[], used: number, waiting: number, slack: number, free: number,
- *   freeRuns: number, largestFree: number, stack: number}} Segment
+ *   pieces: Piece[], used: number, bySettings: number, waiting: number, slack: number,
+ *   free: number, freeRuns: number, largestFree: number, stack: number}} Segment
  */
 
-/** @param {Segment} segment @param {import('./trace.js').Source} source @param {number} from
- * @param {number} to @param {number} last lifetime before the gap, -1: none
- * @param {number} split */
-function addGap(segment, source, from, to, last, split) {
+/** @param {Segment} segment @param {number} from @param {number} to */
+function addGap(segment, from, to) {
   const size = to - from;
   if (size <= 0) return;
-  const isSplit = segment.large ? size > LARGE_REST : size >= GRAIN;
-  if (last >= 0 && (!isSplit || roundedSize(source.size(last)) >= split)) {
-    segment.slack += size;
-    segment.pieces.push({ from, to, kind: 'slack', lifetime: last });
-    return;
-  }
   segment.free += size;
   segment.freeRuns++;
   segment.largestFree = Math.max(segment.largestFree, size);
   segment.pieces.push({ from, to, kind: 'free', lifetime: -1 });
 }
 
+/** Bytes of [start, end) in [from, to).
+ * @param {number} start @param {number} end @param {number} from @param {number} to */
+function overlap(start, end, from, to) {
+  return Math.max(0, Math.min(end, to) - Math.max(start, from));
+}
+
+/** @param {Segment} segment @param {import('./trace.js').Source} source @param {number} lifetime
+ * @param {number} at @param {number} end @param {number} entry */
+function addBlock(segment, source, lifetime, at, end, entry) {
+  const address = source.lifetimeAddress[lifetime];
+  const size = source.size(lifetime);
+  const rounded = address + source.rounded(size);
+  const used = overlap(address, rounded, at, end);
+  segment.used += used;
+  segment.bySettings += overlap(address + unitRounded(size), rounded, at, end);
+  segment.slack += end - at - used;
+  if (source.isPending(lifetime, entry)) segment.waiting += used;
+  segment.pieces.push({ from: at, to: at + used, kind: 'block', lifetime });
+  if (end > at + used) segment.pieces.push({ from: at + used, to: end, kind: 'slack', lifetime });
+}
+
 /** @param {Segment} segment @param {import('./trace.js').Source} source @param {number[]} lifetimes
- * @param {number} entry @param {number} split */
-function fillSegment(segment, source, lifetimes, entry, split) {
+ * @param {number} entry */
+function fillSegment(segment, source, lifetimes, entry) {
   let at = segment.address;
-  let last = -1;
-  for (const lifetime of lifetimes) {
+  lifetimes.forEach((lifetime, i) => {
     const address = source.lifetimeAddress[lifetime];
-    const end = Math.min(address + roundedSize(source.size(lifetime)), segment.end);
+    const next = source.lifetimeAddress[lifetimes[i + 1]];
+    const limit = next > address ? next : segment.end;
+    const end = Math.min(address + source.blockSize(lifetime), limit);
     if (address > at) {
-      addGap(segment, source, at, address, last, split);
+      addGap(segment, at, address);
       at = address;
     }
     if (end > at) {
-      segment.used += end - at;
-      if (source.isPending(lifetime, entry)) segment.waiting += end - at;
-      segment.pieces.push({ from: at, to: end, kind: 'block', lifetime });
+      addBlock(segment, source, lifetime, at, end, entry);
       at = end;
     }
-    last = lifetime;
-  }
-  addGap(segment, source, at, segment.end, last, split);
+  });
+  addGap(segment, at, segment.end);
 }
 
 /** Segments right after an entry (-1: before the first), by address; touching pieces of an
  * expandable one are one. `outside`: bytes of blocks that lie in none.
  * @param {import('./trace.js').Source} source @param {number} entry */
 export function layoutAt(source, entry) {
-  const split = source.head.split > 0 ? source.head.split : Infinity;
   const spans = source.spans.filter((span) => span.start <= entry && span.end > entry);
   spans.sort((a, b) => a.address - b.address);
   /** @type {Segment[]} */
@@ -97,6 +100,7 @@ export function layoutAt(source, entry) {
         expandable: span.expandable,
         pieces: [],
         used: 0,
+        bySettings: 0,
         waiting: 0,
         slack: 0,
         free: 0,
@@ -120,15 +124,15 @@ export function layoutAt(source, entry) {
     const first = next;
     while (next < lifetimes.length && source.lifetimeAddress[lifetimes[next]] < segment.end)
       next++;
-    fillSegment(segment, source, lifetimes.slice(first, next), entry, split);
+    fillSegment(segment, source, lifetimes.slice(first, next), entry);
   }
   for (; next < lifetimes.length; next++) outside += source.size(lifetimes[next]);
   return { segments, outside };
 }
 
 /** @typedef {{poolStream: number, large: boolean, segments: number, reserved: number, used: number,
- *   waiting: number, slack: number, free: number, freeRuns: number, largestFree: number,
- *   whole: number}} Row */
+ *   bySettings: number, waiting: number, slack: number, free: number, freeRuns: number,
+ *   largestFree: number, whole: number}} Row */
 
 /** @param {Row} row @param {Segment} segment */
 function addToRow(row, segment) {
@@ -136,6 +140,7 @@ function addToRow(row, segment) {
   row.segments++;
   row.reserved += reserved;
   row.used += segment.used;
+  row.bySettings += segment.bySettings;
   row.waiting += segment.waiting;
   row.slack += segment.slack;
   row.free += segment.free;
@@ -152,6 +157,7 @@ function emptyRow(poolStream = -1, large = false) {
     segments: 0,
     reserved: 0,
     used: 0,
+    bySettings: 0,
     waiting: 0,
     slack: 0,
     free: 0,
@@ -218,7 +224,9 @@ export function explainOom(source, curve, entry) {
         ? 'wrong pool or stream'
         : total.free + room >= event.size
           ? 'fragmented'
-          : 'really full';
+          : total.bySettings >= event.size - total.free - room
+            ? 'rounded by settings'
+            : 'really full';
   return {
     entry,
     size: event.size,

@@ -199,7 +199,7 @@ export function hitMap(app, px, py) {
       lines.push(['its free waits for another stream', '']);
   } else if (piece) {
     lines.push([
-      piece.kind === 'slack' ? 'lost to rounding: too small to be split off' : 'free',
+      piece.kind === 'slack' ? 'part of the block before it: not split off' : 'free',
       sizeText(piece.to - piece.from),
     ]);
     lines.push(['address', source.hex(piece.from)]);

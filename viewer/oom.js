@@ -13,6 +13,8 @@ const OOMS_SHOWN = 20;
 const VERDICTS = /** @type {Record<string, string>} */ ({
   fragmented: 'Enough was free, but not in one piece.',
   'wrong pool or stream': 'Enough was free, but in another pool or of another stream.',
+  'rounded by settings':
+    'What roundup_power2_divisions adds to the blocks would have been enough.',
   'really full': 'Not enough was free anywhere: the memory was really allocated.',
 });
 

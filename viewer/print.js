@@ -95,7 +95,7 @@ function flameLines(app) {
   const lines = [];
   const put = (/** @type {any} */ node, /** @type {number} */ depth) => {
     const share = shareText(node.bytes, root.bytes).padStart(8);
-    lines.push(`${share} ${sizeText(node.bytes).padStart(10)} ${' '.repeat(depth)} ${node.text}`);
+    lines.push(`${share} ${sizeText(node.bytes).padStart(11)} ${' '.repeat(depth)} ${node.text}`);
     if (depth >= FLAME_DEEP) return;
     const children = [...node.children.values()].filter(
       (child) => child.bytes >= root.bytes * FLAME_LEAST,

@@ -7,7 +7,6 @@ import {
   shareText,
   sizeText,
   sizeTicks,
-  tickText,
   roundTicks,
   shownText,
   timeText,
@@ -224,7 +223,7 @@ function drawBytesAxis(app, context, box, scale, y) {
   context.textAlign = 'right';
   context.fillStyle = theme.muted;
   for (const tick of ticks)
-    context.fillText(tickText(tick), box.left - 8, Math.round(y(tick)) + 0.5);
+    context.fillText(sizeText(tick), box.left - 8, Math.round(y(tick)) + 0.5);
   context.textAlign = 'left';
   return ticks.map((tick) => Math.round(y(tick)));
 }

@@ -3,6 +3,7 @@
 // entries, blocks and segments, in typed arrays.
 import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.js';
 import { baseName, shownText } from './format.js';
+import { settingsRounded, unitRounded } from './block_size.js';
 import { LifetimeIndex } from './lifetime_index.js';
 
 /** Kinds of entries; the numbers are those of src/page/record.h. */
@@ -80,6 +81,7 @@ export class Names {
     this.frameName = new Uint32Array(1);
     this.frameFile = new Uint32Array(1);
     this.frameLine = new Float64Array(1);
+    this.frameOrigin = new Uint8Array(1); // 0: the user's code, 1: a library's, 2: PyTorch's
     /** @type {number[][]} */
     this.frameFx = [[]];
     this.nodeParent = new Uint32Array(1);
@@ -124,10 +126,12 @@ export class Names {
     const name = [0];
     const file = [0];
     const line = [0];
+    const origin = [0];
     while (!numbers.isAtEnd()) {
       name.push(numbers.varint());
       file.push(numbers.varint());
       line.push(numbers.step());
+      origin.push(numbers.varint());
       const fx = [numbers.varint(), numbers.varint(), numbers.varint(), numbers.varint()];
       this.frameFx.push(fx.some((text) => text > 0) ? fx : []);
     }
@@ -135,6 +139,7 @@ export class Names {
     this.frameName = Uint32Array.from(name);
     this.frameFile = Uint32Array.from(file);
     this.frameLine = Float64Array.from(line);
+    this.frameOrigin = Uint8Array.from(origin);
   }
 
   async readStacks() {
@@ -185,8 +190,7 @@ export class Names {
 
   /** Code of libraries and of the interpreter. @param {number} frame */
   isLibrary(frame) {
-    const file = this.text(this.frameFile[frame]);
-    return /\/torch\/|<frozen|\/lib\/python|\.so|\.cpp|\.h/.test(file) || !file;
+    return this.frameOrigin[frame] > 0 || !this.frameFile[frame];
   }
 
   /** Frames of a stack, innermost first. @param {number} stack */
@@ -205,9 +209,7 @@ export class Names {
     const frames = this.frames(stack);
     if (frames.length === 0) return '(no frames)';
     const rest = frames.slice(1);
-    const isTorch = (/** @type {number} */ frame) =>
-      /\/torch\/|<frozen/.test(this.text(this.frameFile[frame]));
-    const shown = rest.filter((frame) => !isTorch(frame)).slice(0, 2);
+    const shown = rest.filter((frame) => this.frameOrigin[frame] < 2).slice(0, 2);
     const own = rest.find((frame) => !this.isLibrary(frame));
     if (own !== undefined && !shown.includes(own)) shown.push(own);
     return [frames[0], ...shown].map((frame) => this.frameText(frame)).join(' \u2190 ');
@@ -295,6 +297,9 @@ export class Source {
     /** @type {Float64Array} */
     this.sizes = new Float64Array(0);
     this.pendingAtStart = new Set();
+    /** Of blocks that have not just their rounded request. @type {Map<number, number>} */
+    this.blockSizes = new Map();
+    this.rounds = !info.host && head.roundup.some((/** @type {number} */ n) => n > 1);
     /** @type {LifetimeIndex | null} */
     this.lifetimeIndex = null;
     /** What the program said of a block after its allocation: number of the extra, by lifetime.
@@ -312,6 +317,7 @@ export class Source {
       this.lifetimeSize = new Float64Array(this.lifetimes);
     this.readBefore(await readSection(`d${this.number}.before`));
     this.readSpans(await readSection(`d${this.number}.spans`));
+    this.readBlocks(await readSection(`d${this.number}.blocks`));
     this.lifetimeHint = await readSection(`d${this.number}.hints`);
     const state = this.start();
     for (let i = 0; i < this.info.chunks; i++) {
@@ -348,6 +354,27 @@ export class Source {
       if (numbers.byte()) this.pendingAtStart.add(lifetime);
     }
     numbers.finish();
+  }
+
+  /** @param {Uint8Array} bytes */
+  readBlocks(bytes) {
+    const numbers = new Numbers(bytes);
+    let lifetime = 0;
+    while (!numbers.isAtEnd()) {
+      lifetime += numbers.varint();
+      this.blockSizes.set(lifetime, numbers.varint());
+    }
+    numbers.finish();
+  }
+
+  /** Bytes that a request takes of its block. @param {number} size */
+  rounded(size) {
+    return this.rounds ? settingsRounded(size, this.head.roundup) : unitRounded(size);
+  }
+
+  /** Bytes of a block. @param {number} lifetime */
+  blockSize(lifetime) {
+    return this.blockSizes.get(lifetime) ?? this.rounded(this.size(lifetime));
   }
 
   /** @param {Uint8Array} bytes */

@@ -46,10 +46,12 @@ const struct cli_command cli_command_convert = {
     .arguments_max = 2,
     .help = "write a snapshot as a pickle or as JSON",
     .details = "OUTPUT is JSON if its name ends in .json, otherwise a pickle of protocol 4,\n"
-               "which Python and PyTorch's viewer read; - is standard output. All commands read\n"
-               "both formats.\n",
+               "which Python and PyTorch's viewer read; - is standard output. With .gz at the\n"
+               "end it is compressed with gzip, with .zst with zstd. All commands read all of\n"
+               "these.\n",
     .examples = "tarn convert dump.pickle dump.json\n"
-                "tarn convert dump.json again.pickle",
+                "tarn convert dump.json again.pickle\n"
+                "tarn convert dump.pickle small.pickle.zst",
     .opts = convert_opts,
     .values_size = sizeof(struct convert_values),
     .run = convert_run,

@@ -18,9 +18,14 @@ const struct cli_command cli_command_frag = {
     .arguments_max = 1,
     .help = "show where reserved memory is lost, and what pins it",
     .details = "Looks at the reserved peak unless --at names another time point. Internal\n"
-               "fragmentation is rounding, and remainders too small to split off. External\n"
-               "fragmentation is free memory in pieces. Pinned segments cannot be released\n"
-               "because of a few small blocks. reserved = requested + rounding + slack + free.\n",
+               "fragmentation is rounding, to 512 bytes and by settings, and remainders that\n"
+               "were not split off (slack). Free memory is divided into what can be returned\n"
+               "to the device at once (whole segments, and whole pages of expandable ones),\n"
+               "what is stuck beside live blocks, and what is held by private pools or\n"
+               "streams other than the one with the most memory. External fragmentation is\n"
+               "the part of what is stuck that is not in the largest piece. Pinned segments\n"
+               "cannot be released because of a few small blocks.\n"
+               "reserved = requested + rounding + rounded by settings + slack + free.\n",
     .examples = "tarn frag dump.pickle\n"
                 "tarn frag --at end --json dump.pickle",
     .prints_sizes = true,

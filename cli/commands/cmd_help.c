@@ -6,7 +6,8 @@
 
 void cli_help_program(FILE *file)
 {
-    (void)fputs("usage: tarn [OPTION...] COMMAND [ARGUMENT...]\n\n"
+    (void)fputs("usage: tarn [OPTION...] COMMAND [ARGUMENT...]\n"
+                "       tarn SNAPSHOT [OPTION...]\n\n"
                 "GPU memory management: explains and replays PyTorch memory snapshots.\n\n"
                 "Commands:\n",
                 file);

@@ -23,7 +23,12 @@ const struct cli_command cli_command_oom = {
                "                          pieces that are too small\n"
                "  wrong pool or stream    enough is free, but elsewhere\n"
                "  really full             all free memory together would not suffice\n"
+               "  rounded by settings     what roundup_power2_divisions adds to blocks would\n"
+               "                          have been enough\n"
                "  outside the allocator   others hold what is missing; needs --device-total\n"
+               "Requests that failed for the same reason are one cause: its first one in full,\n"
+               "and how many followed. At the end is what would have let the run finish: the\n"
+               "settings of \"tarn tune\", each on its own, else combined, and more memory.\n"
                "Sizes are rounded as the allocator does: reserved = used + slack + free. \"tarn\n"
                "explain oom-verdicts\" says what helps.\n",
     .examples = "tarn oom oom.pickle\n"

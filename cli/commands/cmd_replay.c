@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn replay`: a recorded run through the allocator on a simulated device. */
-#include "command.h"
+#include "device_opt.h"
 #include "escape.h"
 #include "json_out.h"
 #include "measured.h"
 #include "output.h"
 #include "overwrite.h"
+#include "redirect.h"
 #include "replay_load.h"
 #include "size_text.h"
 #include "tarn/replay.h"
@@ -20,6 +21,7 @@ struct replay_values {
     uint64_t memory_limit;
     uint64_t base_address;
     uint64_t device;
+    const char *save;
     const char *output;
     bool force;
     bool no_limit;
@@ -30,7 +32,7 @@ struct replay_values {
     bool check;
 };
 
-static const struct replay_values replay_defaults = {.device = UINT64_MAX};
+static const struct replay_values replay_defaults = {.device = CLI_DEVICE_ALL};
 
 static const struct cli_opt replay_opts[] = {
     {.name = "conf",
@@ -58,18 +60,13 @@ static const struct cli_opt replay_opts[] = {
      .at = offsetof(struct replay_values, base_address),
      .value = "ADDRESS",
      .help = "first address of the simulated device (default: the recorded addresses)"},
-    {.name = "output",
-     .letter = 'o',
+    {.name = "save",
      .kind = CLI_OPT_TEXT,
-     .at = offsetof(struct replay_values, output),
-     .value = "FILE",
+     .at = offsetof(struct replay_values, save),
+     .value = "SNAPSHOT",
      .help = "write the final state of the (last) replay as a snapshot"},
-    CLI_FORCE_OPT(struct replay_values),
-    {.name = "device",
-     .kind = CLI_OPT_NUMBER,
-     .at = offsetof(struct replay_values, device),
-     .value = "N",
-     .help = "device whose trace to use (default: the first with a trace)"},
+    CLI_OUTPUT_OPT(struct replay_values),
+    CLI_REPLAY_DEVICE_OPT(struct replay_values),
     {.name = "summary",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct replay_values, summary),
@@ -249,7 +246,7 @@ static bool print_table(const struct replay_runs *runs)
     cli_put_escaped(stdout, cli_conf_name(runs->info.conf));
     (void)fputs("\n\n", stdout);
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "", "", "", "", "", "reserved",
-                 "device", "device", "", "");
+                 "device", "device", "", "replay");
     (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "settings", "peak reserved",
                  "peak allocated", "peak active", "peak requested", "/active", "allocs", "frees",
                  "OOMs", "time");
@@ -338,7 +335,7 @@ static enum tarn_status run_and_save(const struct replay_values *values, struct 
         tarn_replay_capture(runs->replay, runs->snapshot, options, result, &made, error);
 
     if (status == TARN_OK) {
-        status = cli_snapshot_save(made, values->output, error);
+        status = cli_snapshot_save(made, values->save, error);
         tarn_snapshot_destroy(made);
     }
     return status;
@@ -357,7 +354,7 @@ static enum tarn_status run_all(const struct replay_values *values, struct repla
             .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
             .base_address = values->base_address,
         };
-        const bool saves = values->output && i + 1 == runs->count;
+        const bool saves = values->save && i + 1 == runs->count;
 
         runs->confs[i] = options.conf;
         runs->results[i].struct_size = sizeof runs->results[i];
@@ -377,20 +374,22 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
 {
     const struct replay_values *values = call->values;
     static struct replay_runs runs; /* large */
-    struct tarn_replay *replay = NULL;
     struct tarn_error error;
+    int failed;
     enum cli_exit code;
-    const int device = values->device == UINT64_MAX ? -1 : (int)(values->device & INT32_MAX);
-    enum tarn_status status = tarn_replay_create(snapshot, device, &replay, &error);
+    struct tarn_replay *replay =
+        cli_replay_create(call->command, snapshot, call->arguments[0], values->device, &failed);
 
+    if (!replay) {
+        return (enum cli_exit)failed;
+    }
     runs.path = call->arguments[0];
     runs.snapshot = snapshot;
     runs.replay = replay;
     runs.info.struct_size = sizeof runs.info;
-    if (status == TARN_OK) {
-        tarn_replay_get_info(replay, &runs.info);
-        status = run_all(values, &runs, &error);
-    }
+    tarn_replay_get_info(replay, &runs.info);
+    const enum tarn_status status = run_all(values, &runs, &error);
+
     if (status) {
         code = cli_fail_status(call->command, status, &error,
                                status == TARN_ERR_CONFIG ? "--conf" : call->arguments[0]);
@@ -401,14 +400,9 @@ static enum cli_exit replay_snapshot(const struct cli_call *call,
     return code;
 }
 
-static enum cli_exit replay_run(const struct cli_call *call)
+static enum cli_exit replay_load(const struct cli_call *call)
 {
-    const struct replay_values *values = call->values;
-    int code = (int)cli_overwrite_check(call->command, values->output, values->force);
-
-    if (code) {
-        return (enum cli_exit)code;
-    }
+    int code;
     struct tarn_snapshot *snapshot = cli_load_recording(call->command, call->arguments[0], &code);
 
     if (!snapshot) {
@@ -418,6 +412,29 @@ static enum cli_exit replay_run(const struct cli_call *call)
 
     tarn_snapshot_destroy(snapshot);
     return code != CLI_EXIT_OK ? (enum cli_exit)code : replayed;
+}
+
+/* What -o wrote before --save existed. */
+static bool is_pickle(const char *path)
+{
+    return path && strstr(path, ".pickle");
+}
+
+static enum cli_exit replay_run(const struct cli_call *call)
+{
+    const struct replay_values *values = call->values;
+    struct cli_redirect redirect;
+    enum cli_exit code = cli_overwrite_check(call->command, values->save, values->force);
+
+    if (code == CLI_EXIT_OK && is_pickle(values->output)) {
+        code = cli_fail(call->command, CLI_EXIT_USAGE,
+                        "-o writes the report; the snapshot of the replay is --save %s",
+                        values->output);
+    }
+    if (code == CLI_EXIT_OK) {
+        code = cli_redirect_begin(&redirect, call->command, values->output, values->force);
+    }
+    return code ? code : cli_redirect_end(&redirect, call->command, replay_load(call));
 }
 
 const struct cli_command cli_command_replay = {
@@ -430,7 +447,8 @@ const struct cli_command cli_command_replay = {
                "recorded settings every block gets its recorded address. A snapshot does not\n"
                "contain the memory limit of the recorded run; it is inferred and kept. --conf ''\n"
                "replays under PyTorch's defaults.\n",
-    .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True",
+    .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True\n"
+                "tarn replay dump.pickle --conf expandable_segments:True --save then.pickle",
     .prints_sizes = true,
     .opts = replay_opts,
     .values_size = sizeof(struct replay_values),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn scale`: an estimate of the memory of a larger run. */
+#include "card.h"
 #include "escape.h"
 #include "json_out.h"
 #include "output.h"
 #include "replay_load.h"
+#include "reserve_opt.h"
 #include "select_opt.h"
 #include "size_text.h"
 #include "tarn/text.h"
@@ -26,14 +28,14 @@ struct scale_values {
     const char *conf;
     uint64_t memory_limit;
     bool no_limit;
-    uint64_t card;
+    const char *card;
     uint64_t reserve;
     uint64_t device;
     bool json;
 };
 
-static const struct scale_values scale_defaults = {.device = UINT64_MAX,
-                                                   .reserve = (uint64_t)1 << 30};
+static const struct scale_values scale_defaults = {.device = CLI_DEVICE_ALL,
+                                                   .reserve = CLI_RESERVE_DEFAULT};
 
 static const struct cli_opt scale_opts[] = {
     {.name = "factor",
@@ -67,28 +69,21 @@ static const struct cli_opt scale_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct scale_values, no_limit),
      .help = "no limit, even if the recorded run had one"},
-    {.name = "device",
-     .kind = CLI_OPT_SIZE,
+    {.name = "card",
+     .kind = CLI_OPT_TEXT,
      .at = offsetof(struct scale_values, card),
-     .value = "SIZE",
-     .help =
-         "replay on a device of this size, such as 80GB, and find the largest factor that fits"},
-    {.name = "reserve",
-     .kind = CLI_OPT_SIZE,
-     .at = offsetof(struct scale_values, reserve),
-     .value = "SIZE",
-     .help = "memory used by CUDA and others (default: 1 GiB)"},
-    {.name = "of-device",
-     .kind = CLI_OPT_NUMBER,
-     .at = offsetof(struct scale_values, device),
-     .value = "N",
-     .help = "device whose trace to use (default: the first with a trace)"},
+     .value = "CARD",
+     .help = "replay on a card, such as 80GB or H200, and find the largest factor that fits"},
+    CLI_RESERVE_OPT(struct scale_values),
+    CLI_REPLAY_DEVICE_OPT(struct scale_values),
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct scale_values, json),
      .help = "print JSON"},
     {0},
 };
+
+static const struct cli_opt_renamed scale_renamed[] = {{"of-device", "--device"}, {0}};
 
 struct scale_factors {
     double items[SCALE_FACTORS_MAX];
@@ -112,6 +107,7 @@ struct scale {
     struct tarn_replay *replay;
     struct tarn_replay *last; /* the last scaled one, for its notes; NULL before */
     struct tarn_replay_options options;
+    struct cli_cards cards;             /* one or none */
     struct tarn_rules *category_rules;  /* NULL: the default ones */
     struct tarn_categories *categories; /* NULL: no rule uses any */
     struct tarn_scale_rule rules[SCALE_RULES_MAX];
@@ -308,13 +304,12 @@ static enum tarn_status row_run(struct scale *scale, int index, struct tarn_erro
 
 static enum tarn_status scale_find(struct scale *scale, struct tarn_error *error)
 {
-    const struct scale_values *values = scale->call->values;
     enum tarn_status status = TARN_OK;
 
     for (int i = 0; i < scale->row_count && status == TARN_OK; i++) {
         status = row_run(scale, i, error);
     }
-    if (status == TARN_OK && values->card > 0) {
+    if (status == TARN_OK && scale->cards.count > 0) {
         status = tarn_replay_scale_largest(scale->replay, scale->snapshot, scale->rules,
                                            (size_t)scale->rule_count, &scale->options,
                                            &scale->largest, error);
@@ -375,8 +370,9 @@ static void scale_json(const struct scale *scale)
         row_json(&json, &scale->rows[i]);
     }
     cli_json_close(&json);
-    if (values->card > 0) {
-        cli_json_number(&json, "device", values->card);
+    if (scale->cards.count > 0) {
+        cli_json_text(&json, "card", scale->cards.items[0].name);
+        cli_json_number(&json, "card_bytes", scale->cards.items[0].bytes);
         cli_json_number(&json, "reserve", values->reserve);
         factor_json(&json, "largest_factor", scale->largest);
     }
@@ -405,8 +401,14 @@ static void print_largest(const struct scale *scale)
 {
     const struct scale_values *values = scale->call->values;
 
-    (void)printf("\na device of %s, ", cli_size_text(values->card).text);
-    (void)printf("of which CUDA and others use %s: ", cli_size_text(values->reserve).text);
+    const struct cli_card *card = &scale->cards.items[0];
+
+    (void)printf("\n%s", card->name);
+    if (card->is_known) {
+        (void)printf(" (%s)", cli_size_text(card->bytes).text);
+    }
+    (void)printf(", of which CUDA, its libraries and NCCL take %s (--reserve):\n",
+                 cli_size_text(values->reserve).text);
     if (scale->largest == 0) {
         (void)printf("the run does not fit, however small the scaled requests are\n");
     } else if (scale->largest >= 0x1p10) {
@@ -418,7 +420,6 @@ static void print_largest(const struct scale *scale)
 
 static void scale_text(const struct scale *scale)
 {
-    const struct scale_values *values = scale->call->values;
     int width = 13;
 
     for (int i = 0; i < scale->row_count; i++) {
@@ -435,7 +436,7 @@ static void scale_text(const struct scale *scale)
     for (int i = 0; i < scale->row_count; i++) {
         row_text(scale, i, width);
     }
-    if (values->card > 0) {
+    if (scale->cards.count > 0) {
         print_largest(scale);
     }
     (void)putchar('\n');
@@ -444,7 +445,28 @@ static void scale_text(const struct scale *scale)
 
 /* ---- running ---- */
 
-static enum cli_exit scale_options(struct scale *scale, const struct tarn_replay_info *info)
+static enum cli_exit card_read(struct scale *scale)
+{
+    const struct scale_values *values = scale->call->values;
+    char error[CLI_OPT_ERROR_MAX];
+
+    if (!values->card) {
+        return CLI_EXIT_OK;
+    }
+    if (!cli_cards_read(&scale->cards, values->card, error, (int)sizeof error)) {
+        return cli_fail(scale->call->command, CLI_EXIT_USAGE, "option --card: %s", error);
+    }
+    if (scale->cards.count > 1) {
+        return cli_fail(scale->call->command, CLI_EXIT_USAGE,
+                        "--card takes one card here; \"tarn fit\" compares several");
+    }
+    return scale->cards.items[0].bytes > values->reserve
+               ? CLI_EXIT_OK
+               : cli_fail(scale->call->command, CLI_EXIT_USAGE,
+                          "--reserve leaves nothing of --card");
+}
+
+static void scale_options(struct scale *scale, const struct tarn_replay_info *info)
 {
     const struct scale_values *values = scale->call->values;
 
@@ -452,32 +474,30 @@ static enum cli_exit scale_options(struct scale *scale, const struct tarn_replay
         .struct_size = sizeof scale->options,
         .conf = values->conf ? values->conf : info->conf,
         .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
-        .device_total = values->card > values->reserve ? values->card - values->reserve : 0,
+        .device_total = scale->cards.count > 0 ? scale->cards.items[0].bytes - values->reserve : 0,
     };
-    return values->card == 0 || values->card > values->reserve
-               ? CLI_EXIT_OK
-               : cli_fail(scale->call->command, CLI_EXIT_USAGE,
-                          "--reserve leaves nothing of --device");
 }
 
 static enum cli_exit scale_snapshot(struct scale *scale)
 {
     const struct cli_call *call = scale->call;
     const struct scale_values *values = call->values;
-    const int device = values->device == UINT64_MAX ? -1 : (int)(values->device & INT32_MAX);
     struct tarn_replay_info info = {.struct_size = sizeof info};
     struct tarn_error error;
-    enum tarn_status status = tarn_replay_create(scale->snapshot, device, &scale->replay, &error);
+    int failed;
 
-    if (status) {
-        return cli_fail_status(call->command, status, &error, call->arguments[0]);
+    scale->replay = cli_replay_create(call->command, scale->snapshot, call->arguments[0],
+                                      values->device, &failed);
+    if (!scale->replay) {
+        return (enum cli_exit)failed;
     }
     tarn_replay_get_info(scale->replay, &info);
-    enum cli_exit code = scale_options(scale, &info);
+    scale_options(scale, &info);
+    enum cli_exit code = categories_find(scale, info.device);
 
-    code = code == CLI_EXIT_OK ? categories_find(scale, info.device) : code;
     if (code == CLI_EXIT_OK) {
-        status = scale_find(scale, &error);
+        const enum tarn_status status = scale_find(scale, &error);
+
         if (status) {
             code = cli_fail_status(call->command, status, &error,
                                    status == TARN_ERR_CONFIG ? "--conf" : NULL);
@@ -500,6 +520,7 @@ static enum cli_exit scale_run(const struct cli_call *call)
     enum cli_exit found = cli_rules_load(call->command, values->rules, &scale.category_rules);
 
     found = found == CLI_EXIT_OK ? rules_read(&scale) : found;
+    found = found == CLI_EXIT_OK ? card_read(&scale) : found;
     if (found == CLI_EXIT_OK) {
         scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
         found = scale.snapshot ? scale_snapshot(&scale) : CLI_EXIT_OK;
@@ -521,10 +542,11 @@ const struct cli_command cli_command_scale = {
                "an estimate: a larger run may use other algorithms and workspaces.\n",
     .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
                 "tarn scale dump.pickle --factor activation=2\n"
-                "tarn scale dump.pickle --match 'attention=2' --device 80GB",
+                "tarn scale dump.pickle --match 'attention=2' --card 80GB",
     .prints_sizes = true,
     .is_redirected = true,
     .opts = scale_opts,
+    .renamed = scale_renamed,
     .values_size = sizeof(struct scale_values),
     .defaults = &scale_defaults,
     .run = scale_run,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn tune`: the best settings for recorded runs. */
+#include "device_opt.h"
 #include "json_out.h"
 #include "progress.h"
 #include "replay_load.h"
@@ -22,7 +23,7 @@ struct tune_values {
     bool json;
 };
 
-static const struct tune_values tune_defaults = {.device = UINT64_MAX, .tries = 200, .rows = 5};
+static const struct tune_values tune_defaults = {.device = CLI_DEVICE_ALL, .tries = 200, .rows = 5};
 
 static const char *const goals[] = {"reserved", "device-calls", "capacity", NULL};
 
@@ -32,7 +33,7 @@ static const struct cli_opt tune_opts[] = {
      .at = offsetof(struct tune_values, goal),
      .choices = goals,
      .help = "what to minimize: reserved memory, device calls, or device size"},
-    {.name = "limit",
+    {.name = "memory-limit",
      .kind = CLI_OPT_SIZE,
      .at = offsetof(struct tune_values, memory_limit),
      .value = "SIZE",
@@ -46,11 +47,7 @@ static const struct cli_opt tune_opts[] = {
      .at = offsetof(struct tune_values, device_total),
      .value = "SIZE",
      .help = "memory of the device (default: large enough)"},
-    {.name = "device",
-     .kind = CLI_OPT_NUMBER,
-     .at = offsetof(struct tune_values, device),
-     .value = "N",
-     .help = "device whose trace to use (default: the first with a trace)"},
+    CLI_REPLAY_DEVICE_OPT(struct tune_values),
     {.name = "tries",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct tune_values, tries),
@@ -78,6 +75,8 @@ static const struct cli_opt tune_opts[] = {
     {0},
 };
 
+static const struct cli_opt_renamed tune_renamed[] = {{"limit", "--memory-limit"}, {0}};
+
 struct tune {
     const struct cli_call *call;
     struct tarn_replay *replays[CLI_OPT_TEXTS_MAX];
@@ -86,13 +85,38 @@ struct tune {
     size_t row_count;
 };
 
-/* The recorded settings, and --rows others. */
+/* The recorded settings, --rows others, and one without a harmful option. */
 static size_t rows_wanted(const struct tune_values *values)
 {
-    return (size_t)(values->each ? values->tries : values->rows) + 1;
+    return (size_t)(values->each ? values->tries : values->rows + 1) + 1;
 }
 
-/* ---- output ---- */
+/* What is minimized. */
+static uint64_t figure(const struct tune *tune, const struct tarn_tune_row *row)
+{
+    const struct tune_values *values = tune->call->values;
+
+    return values->goal == TARN_TUNE_CAPACITY       ? row->capacity
+           : values->goal == TARN_TUNE_DEVICE_CALLS ? row->device_calls
+                                                    : row->peak_reserved;
+}
+
+/* What to remove from the recorded settings; NULL if nothing does harm. */
+static const struct tarn_tune_row *removal_find(const struct tune *tune)
+{
+    for (size_t i = 1; i < tune->row_count && i < 3; i++) {
+        if (tune->rows[i].removed[0]) {
+            return &tune->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* The first row of the table after the recorded and the recommended settings. */
+static size_t others_begin(const struct tune *tune)
+{
+    return tune->row_count > 2 && tune->rows[2].removed[0] && !tune->rows[1].removed[0] ? 3 : 2;
+}
 
 static void row_json(struct cli_json *json, const char *key, const struct tarn_tune_row *row,
                      bool with_capacity)
@@ -110,6 +134,18 @@ static void row_json(struct cli_json *json, const char *key, const struct tarn_t
     cli_json_close(json);
 }
 
+static void others_json(struct cli_json *json, const struct tune *tune, const char *key,
+                        size_t first)
+{
+    const struct tune_values *values = tune->call->values;
+
+    cli_json_open_array(json, key);
+    for (size_t i = first; i < tune->row_count; i++) {
+        row_json(json, NULL, &tune->rows[i], values->goal == TARN_TUNE_CAPACITY);
+    }
+    cli_json_close(json);
+}
+
 static void tune_json(const struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
@@ -120,20 +156,46 @@ static void tune_json(const struct tune *tune)
     cli_json_text(&json, "goal", goals[values->goal]);
     cli_json_number(&json, "traces", tune->count);
     row_json(&json, "recorded", &tune->rows[0], with_capacity);
-    cli_json_open_array(&json, values->each ? "each" : "best");
-    for (size_t i = 1; i < tune->row_count; i++) {
-        row_json(&json, NULL, &tune->rows[i], with_capacity);
+    if (values->each) {
+        others_json(&json, tune, "each", 1);
+    } else {
+        const struct tarn_tune_row *removal = removal_find(tune);
+
+        row_json(&json, "recommended", &tune->rows[1], with_capacity);
+        if (removal) {
+            cli_json_text(&json, "remove", removal->removed);
+            row_json(&json, "removed", removal, with_capacity);
+        }
+        others_json(&json, tune, "others", others_begin(tune));
     }
     cli_json_end(&json);
 }
 
-static void row_text(const struct tarn_tune_row *row, const char *name, bool with_capacity)
+/* How much less than the recommended settings need. */
+static void print_gain(const struct tune *tune, const struct tarn_tune_row *row)
 {
+    const uint64_t needs = figure(tune, row);
+    const uint64_t others = figure(tune, &tune->rows[1]);
+
+    if (needs < others && row->ooms <= tune->rows[1].ooms) {
+        (void)printf("%7.2f %%", 100.0 * (double)(others - needs) / (double)others);
+    } else {
+        (void)printf("%9s", "");
+    }
+}
+
+static void row_text(const struct tune *tune, const struct tarn_tune_row *row, const char *name)
+{
+    const struct tune_values *values = tune->call->values;
+
     (void)printf("%14s", cli_size_text(row->peak_reserved).text);
     (void)printf("%14s", cli_size_text(row->peak_allocated - row->peak_requested).text);
-    (void)printf("%14" PRIu64 "%8" PRIu64, row->device_calls, row->ooms);
-    if (with_capacity) {
-        (void)printf("%14s", cli_size_text(row->capacity).text);
+    (void)printf("%14" PRIu64 "%6" PRIu64, row->device_calls, row->ooms);
+    if (values->goal == TARN_TUNE_CAPACITY) {
+        (void)printf("%15s", cli_size_text(row->capacity).text);
+    }
+    if (!values->each) {
+        print_gain(tune, row);
     }
     (void)printf("  %s\n", name);
 }
@@ -153,50 +215,105 @@ static void print_change(const char *what, uint64_t before, uint64_t after)
     }
 }
 
-static void print_best(const struct tune *tune)
+static bool is_as_recorded(const struct tune *tune)
+{
+    return tune->count == 1 && strcmp(tune->rows[0].conf, tune->rows[1].conf) == 0;
+}
+
+static void print_export(const struct tune *tune)
+{
+    const struct tarn_tune_row *row = &tune->rows[1];
+    const char *comment = "";
+
+    if (is_as_recorded(tune)) {
+        comment = row->conf[0] ? "   # as recorded" : "   # the defaults, as recorded";
+    } else if (!row->conf[0]) {
+        comment = "   # the defaults";
+    }
+    (void)printf("export PYTORCH_CUDA_ALLOC_CONF=%s%s\n\n", row->conf[0] ? row->conf : "\"\"",
+                 comment);
+}
+
+/* "remove max_split_size_mb: 7.79 GiB instead of 9.06 GiB" */
+static void print_removal(const struct tune *tune)
+{
+    const struct tune_values *values = tune->call->values;
+    const struct tarn_tune_row *row = removal_find(tune);
+
+    if (!row) {
+        return;
+    }
+    (void)printf("  remove %s: ", row->removed);
+    if (row->ooms != tune->rows[0].ooms) {
+        (void)printf("%" PRIu64 " requests fail instead of %" PRIu64 "\n", row->ooms,
+                     tune->rows[0].ooms);
+    } else if (values->goal == TARN_TUNE_DEVICE_CALLS) {
+        (void)printf("%" PRIu64 " device calls instead of %" PRIu64 "\n", row->device_calls,
+                     tune->rows[0].device_calls);
+    } else {
+        (void)printf("%s instead of ", cli_size_text(figure(tune, row)).text);
+        (void)printf("%s\n", cli_size_text(figure(tune, &tune->rows[0])).text);
+    }
+}
+
+static void print_recommended(const struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
     const struct tarn_tune_row *recorded = &tune->rows[0];
-    const struct tarn_tune_row *best = &tune->rows[1];
+    const struct tarn_tune_row *row = &tune->rows[1];
 
-    (void)printf("export PYTORCH_CUDA_ALLOC_CONF=%s%s%s\n\n", best->conf[0] ? "" : "\"\"",
-                 best->conf, best->conf[0] ? "" : "   # the defaults");
-    print_change("reserved at peak", recorded->peak_reserved, best->peak_reserved);
-    if (values->goal == TARN_TUNE_CAPACITY) {
-        print_change("device needed", recorded->capacity, best->capacity);
+    print_export(tune);
+    if (is_as_recorded(tune)) {
+        (void)printf("  no other settings gain more than 1 %%\n");
     }
-    (void)printf("  device calls: %" PRIu64 ", recorded settings %" PRIu64 "\n", best->device_calls,
+    print_change("reserved at peak", recorded->peak_reserved, row->peak_reserved);
+    if (values->goal == TARN_TUNE_CAPACITY) {
+        print_change("device needed", recorded->capacity, row->capacity);
+    }
+    (void)printf("  device calls: %" PRIu64 ", recorded settings %" PRIu64 "\n", row->device_calls,
                  recorded->device_calls);
     (void)printf("  lost to rounding at peak: %s",
-                 cli_size_text(best->peak_allocated - best->peak_requested).text);
+                 cli_size_text(row->peak_allocated - row->peak_requested).text);
     (void)printf(", recorded settings %s\n",
                  cli_size_text(recorded->peak_allocated - recorded->peak_requested).text);
-    if (strstr(best->conf, "large_segment_size_mb")) {
+    print_removal(tune);
+    if (strstr(row->conf, "large_segment_size_mb")) {
         (void)printf("  large_segment_size_mb needs PyTorch 2.11 or newer\n");
     }
-    if (best->ooms > 0 || recorded->ooms > 0) {
+    if (row->ooms > 0 || recorded->ooms > 0) {
         (void)printf("  requests that fail: %" PRIu64 ", recorded settings %" PRIu64 "\n",
-                     best->ooms, recorded->ooms);
+                     row->ooms, recorded->ooms);
+    }
+}
+
+static void print_table(const struct tune *tune)
+{
+    const struct tune_values *values = tune->call->values;
+    char name[TARN_TUNE_CONF_MAX + 16];
+
+    (void)printf("%14s%14s%14s%6s%s%s\n", "peak reserved", "rounding", "device calls", "OOMs",
+                 values->goal == TARN_TUNE_CAPACITY ? "  device needed" : "",
+                 values->each ? "" : "     gain");
+    (void)snprintf(name, sizeof name, "recorded: %s", cli_conf_name(tune->rows[0].conf));
+    row_text(tune, &tune->rows[0], name);
+    if (!values->each) {
+        (void)snprintf(name, sizeof name, "recommended: %s", cli_conf_name(tune->rows[1].conf));
+        row_text(tune, &tune->rows[1], name);
+    }
+    for (size_t i = values->each ? 1 : others_begin(tune); i < tune->row_count; i++) {
+        row_text(tune, &tune->rows[i], cli_conf_name(tune->rows[i].conf));
     }
 }
 
 static void tune_text(const struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
-    const bool with_capacity = values->goal == TARN_TUNE_CAPACITY;
-    char name[TARN_TUNE_CONF_MAX + 16];
 
     if (!values->each) {
-        print_best(tune);
+        print_recommended(tune);
         (void)putchar('\n');
     }
-    (void)printf("%14s%14s%14s%8s%s\n", "peak reserved", "rounding", "device calls", "OOMs",
-                 with_capacity ? "  device needed" : "");
-    (void)snprintf(name, sizeof name, "recorded: %s", cli_conf_name(tune->rows[0].conf));
-    row_text(&tune->rows[0], name, with_capacity);
-    for (size_t i = 1; i < tune->row_count; i++) {
-        row_text(&tune->rows[i], cli_conf_name(tune->rows[i].conf), with_capacity);
-    }
+    print_table(tune);
     (void)putchar('\n');
     if (tune->count > 1) {
         (void)printf("totals of %zu traces\n", tune->count);
@@ -220,6 +337,7 @@ static enum cli_exit tune_search(struct tune *tune)
         .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
         .device_total = values->device_total,
         .each = values->each,
+        .recommends = true,
         .progress = cli_progress_begin(&progress, "trying settings", NULL, false),
     };
     struct tarn_error error;
@@ -230,6 +348,9 @@ static enum cli_exit tune_search(struct tune *tune)
     cli_progress_end(&progress);
     if (status) {
         return cli_fail_status(tune->call->command, status, &error, NULL);
+    }
+    if (!values->each && others_begin(tune) == 2 && tune->row_count > values->rows + 1) {
+        tune->row_count--; /* room for what to remove */
     }
     if (values->json) {
         tune_json(tune);
@@ -243,13 +364,12 @@ static enum cli_exit tune_search(struct tune *tune)
 static int tune_load(struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
-    const int device = values->device == UINT64_MAX ? -1 : (int)(values->device & INT32_MAX);
     int worst = CLI_EXIT_OK;
 
     for (int i = 0; i < tune->call->argument_count; i++) {
         int code;
         struct tarn_replay *replay =
-            cli_replay_load(tune->call->command, tune->call->arguments[i], device, &code);
+            cli_replay_load(tune->call->command, tune->call->arguments[i], values->device, &code);
 
         if (!replay) {
             return code;
@@ -300,14 +420,18 @@ const struct cli_command cli_command_tune = {
     .arguments_max = -1,
     .help = "find the best allocator settings for recorded runs",
     .details = "Replays the traces under many settings: each option on its own, then\n"
-               "combinations, starting from the best. The result is deterministic. Several\n"
-               "traces are judged by their sum.\n",
+               "combinations, starting from the best, and the recorded settings without each of\n"
+               "their options. The line to export is the simplest within 1 % of the best: the\n"
+               "recorded settings if they are, else the fewest options. Others follow, best\n"
+               "first, those that need less with their gain. The result is deterministic.\n"
+               "Several traces are judged by their sum.\n",
     .examples = "tarn tune dump.pickle\n"
                 "tarn tune --each dump.pickle\n"
-                "tarn tune --goal capacity --limit 78GiB rank*.pickle",
+                "tarn tune --goal capacity --memory-limit 78GiB rank*.pickle",
     .prints_sizes = true,
     .is_redirected = true,
     .opts = tune_opts,
+    .renamed = tune_renamed,
     .values_size = sizeof(struct tune_values),
     .defaults = &tune_defaults,
     .run = tune_run,

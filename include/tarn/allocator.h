@@ -88,6 +88,12 @@ TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *
                                                          uint64_t *size_out,
                                                          struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Size of an allocated block: the requested bytes, rounded up if the allocator rounds.
+ * TARN_ERR_INVALID_POINTER as tarn_allocator_free. */
+TARN_API enum tarn_status tarn_allocator_block_size(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                                    uint64_t *size_out,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Switches the cache on or off; it starts on. While it is off, allocations come straight from the
  * device, appear in no counter and no walk, and return to the device when freed. Blocks allocated
  * earlier still go to the cache when freed. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync,

@@ -36,10 +36,17 @@ typedef uint64_t tarn_stream;
 
 /* How text reports write byte counts. JSON always has whole bytes. */
 enum tarn_units {
-    TARN_UNITS_IEC,  /* "1.5GiB", by 1024: what PyTorch's tools print */
-    TARN_UNITS_SI,   /* "1.6GB", by 1000 */
+    TARN_UNITS_IEC,  /* "1.50 GiB", by 1024 */
+    TARN_UNITS_SI,   /* "1.61 GB", by 1000 */
     TARN_UNITS_BYTES /* "1610612736" */
 };
+
+#define TARN_SIZE_TEXT_MAX 32
+
+/* Writes a byte count as all text of the project does: "7.22 GiB", whole bytes as "512 B", with a
+ * final 0 byte. Returns `text_out`. Any thread. */
+TARN_API const char *tarn_size_text(char text_out[TARN_SIZE_TEXT_MAX], enum tarn_units units,
+                                    double bytes);
 
 /* Version of the library at run time, e.g. "0.1.0". Static storage; any thread. */
 TARN_API const char *tarn_version(void);

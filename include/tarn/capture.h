@@ -53,6 +53,40 @@ TARN_API enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source
                                                 struct tarn_snapshot **snapshot_out,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
 
+/* An annotation of a history. */
+struct tarn_captured_annotation {
+    int device;
+    enum tarn_annotation_stage stage;
+    const char *name;
+    int64_t time_us; /* since 1970 */
+    const struct tarn_annotation_field *fields;
+    size_t field_count;
+};
+
+/* Receives the contents of a live allocator; everything is valid during the call. `host_stack` is
+ * the number that the history's host language assigned to the stack (struct tarn_host_frames), 0 =
+ * none. Any function may be NULL. */
+struct tarn_capture_visitor {
+    uint32_t struct_size; /* sizeof(struct tarn_capture_visitor) */
+    void *context;
+    void (*segment)(void *context, const struct tarn_segment_info *segment, uint64_t host_stack);
+    void (*block)(void *context, const struct tarn_block_info *block, uint64_t host_stack);
+    void (*event)(void *context, const struct tarn_history_entry *entry, uint64_t host_stack);
+    void (*annotation)(void *context, const struct tarn_captured_annotation *annotation);
+};
+
+/* Visits what tarn_snapshot_capture would copy from one source, for programs that make a snapshot
+ * of their own: each segment followed by its blocks, in address order, then the events and the
+ * annotations, oldest first. It is copied in one critical section, and visited without a lock. Then
+ * the allocator reports TARN_ACTION_SNAPSHOT. `options` may be NULL; its device count and pinned
+ * memory are ignored. Stacks of the history stay resolvable (tarn_history_visit_stack) meanwhile.
+ * Any thread, but not from a sink, callback or walker. Errors are those of
+ * tarn_snapshot_capture. */
+TARN_API enum tarn_status tarn_capture_visit(const struct tarn_capture_source *source,
+                                             const struct tarn_capture_options *options,
+                                             const struct tarn_capture_visitor *visitor,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Write a flame graph of the current bytes of these allocators as an SVG file: by stream, segment,
  * state and stack, or the same without segments. The counterparts of _save_segment_usage and
  * _save_memory_usage in torch.cuda.memory, which download a script to do it. The file appears whole

@@ -56,6 +56,26 @@ TARN_API enum tarn_status tarn_allocator_release_pool(struct tarn_allocator *all
                                                       struct tarn_pool_id id,
                                                       struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Where a pool gets its segments, in place of the device: as a torch.cuda.MemPool with an allocator
+ * of its own. `alloc` returns memory of the allocator's device that is not in use, 0 = out of
+ * memory. It is called without the allocator's lock, `free` and `gone` with it: these two must not
+ * call the allocator. */
+struct tarn_pool_source {
+    uint32_t struct_size; /* sizeof(struct tarn_pool_source) */
+    void *context;
+    tarn_ptr (*alloc)(void *context, uint64_t size, tarn_stream stream);
+    void (*free)(void *context, tarn_ptr ptr);
+    void (*gone)(void *context); /* the pool no longer exists; may be NULL */
+};
+
+/* As tarn_allocator_acquire_pool, and the pool, which must be new, gets its segments from there.
+ * They are never expandable. The struct is copied. TARN_ERR_STATE when the pool exists, and
+ * TARN_ERR_INVALID_ARGUMENT for an incomplete source. */
+TARN_API enum tarn_status tarn_allocator_create_pool_from(struct tarn_allocator *allocator,
+                                                          struct tarn_pool_id id,
+                                                          const struct tarn_pool_source *source,
+                                                          struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Number of uses of a pool; 0 when it does not exist or has been released. */
 TARN_API uint64_t tarn_allocator_pool_use_count(struct tarn_allocator *allocator,
                                                 struct tarn_pool_id id);

@@ -177,10 +177,12 @@ struct tarn_tune_options {
     uint64_t device_total;
     struct tarn_progress progress; /* settings started, of the maximum number to try */
     bool each;                     /* no search: try every option on its own, in a fixed order */
+    bool recommends;               /* the second row is what to use, see tarn_replay_tune */
 };
 
 enum {
-    TARN_TUNE_CONF_MAX = 1024 /* as TARN_CONFIG_TEXT_MAX */
+    TARN_TUNE_CONF_MAX = 1024, /* as TARN_CONFIG_TEXT_MAX */
+    TARN_TUNE_OPTION_MAX = 64
 };
 
 /* Settings and the results under them, summed over all traces. */
@@ -191,7 +193,9 @@ struct tarn_tune_row {
     uint64_t peak_requested; /* requested bytes; the difference is lost to rounding */
     uint64_t device_calls;
     uint64_t ooms;
-    uint64_t capacity; /* bytes; only for TARN_TUNE_CAPACITY */
+    uint64_t capacity;                  /* bytes; only for TARN_TUNE_CAPACITY */
+    char removed[TARN_TUNE_OPTION_MAX]; /* these are the recorded settings without this option; ""
+                                           otherwise */
 };
 
 /* Searches the available options (expandable segments, maximum split size, rounding, garbage
@@ -199,9 +203,16 @@ struct tarn_tune_row {
  * own, then combinations starting from the best. The result is deterministic. The first row is each
  * trace under its own recorded settings, labelled with those of the first trace; the others follow
  * best first, and of several with equal results only the one with the fewest options. With `each`
- * they are the defaults and then every option. Stores at most `capacity` rows in `rows` and their
- * number in *count_out. TARN_ERR_INVALID_ARGUMENT for no traces or zero capacity,
- * TARN_ERR_CANCELLED when `progress` returned false, TARN_ERR_HOST_MEMORY. */
+ * they are the defaults and then every option.
+ *
+ * With `recommends` the second row is the simplest of those within 1 % of the best: the recorded
+ * settings, if all traces have the same and they are within it, else those with the fewest options.
+ * If one option of the recorded settings costs 1 % or more, the third row is then the recorded
+ * settings without it, unless the second is.
+ *
+ * Stores at most `capacity` rows in `rows` and their number in *count_out.
+ * TARN_ERR_INVALID_ARGUMENT for no traces or zero capacity, TARN_ERR_CANCELLED when `progress`
+ * returned false, TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size_t count,
                                            const struct tarn_tune_options *options,
                                            struct tarn_tune_row *rows, size_t capacity,

@@ -144,6 +144,18 @@ enum tarn_report_format {
 /* Of tarn_report_leaks; see tarn_suppressions_load. */
 struct tarn_suppressions;
 
+enum {
+    TARN_OOM_CONF_MAX = 256
+};
+
+/* Settings under which a run that failed finishes, or the memory that it needs. */
+struct tarn_oom_remedy {
+    char conf[TARN_OOM_CONF_MAX]; /* settings, "" the defaults */
+    const char *text;             /* the same; set by the report */
+    uint64_t memory;              /* bytes that it may reserve */
+    uint64_t peak_reserved;       /* bytes; 0: unknown */
+};
+
 /* Options of the reports on traces below. Zero bytes mean: text, every device, tables of ten rows.
  */
 struct tarn_report_options {
@@ -154,10 +166,11 @@ struct tarn_report_options {
     uint64_t rows;         /* of each table; one more row sums up the others; 0 = 10 */
     uint64_t device_total; /* bytes of the device, which snapshots do not contain; 0 = unknown */
 
-    /* Called for a request that failed: would the run have got past that event with expandable
-     * segments, on a device of `capacity` bytes? On TARN_ANSWER_UNKNOWN the report does not mention
-     * it. A replay (tarn/replay.h) can answer. NULL: not called. */
-    enum tarn_answer (*would_fit)(void *context, int device, uint64_t event, uint64_t capacity);
+    /* Called for a request that failed: would the run have got past that event with `settings`
+     * added to its own (tarn/config.h), on a device of `capacity` bytes? On TARN_ANSWER_UNKNOWN the
+     * report does not mention it. A replay (tarn/replay.h) can answer. NULL: not called. */
+    enum tarn_answer (*would_fit)(void *context, int device, uint64_t event, uint64_t capacity,
+                                  const char *settings);
     void *context;
 
     enum tarn_top_order order; /* of the rows of tarn_report_top */
@@ -182,6 +195,16 @@ struct tarn_report_options {
     uint64_t parts; /* equal parts to cut the trace into; 0: at steps, else where stacks repeat */
     const struct tarn_suppressions *suppressions; /* NULL: none */
     uint64_t *leaks_out; /* receives their number over all devices; or NULL */
+
+    /* Of tarn_report_oom, called once for a device with failed requests: with which settings, or
+     * with how much memory, would the run have finished? *memory is what it could reserve, as far
+     * as the report can tell, and may be corrected. Writes at most `count` remedies, settings that
+     * do with that memory first, and returns their number; SIZE_MAX: unknown, and the report does
+     * not mention it. A replay can answer. NULL: not called. */
+    size_t (*find_remedies)(void *context, int device, uint64_t *memory,
+                            struct tarn_oom_remedy *remedies_out, size_t count);
+
+    bool full_stacks; /* lines of text have all frames of a stack, not those that say most */
 };
 
 /* ---- results ----
@@ -191,9 +214,11 @@ struct tarn_report_options {
  * exception: only with TARN_REPORT_TEXT are sizes in names of groups in `units`.
  *
  * tarn_<report>_compute sets *results_out to an array with one result for each device that has a
- * trace, or for the one that the options name, and *count_out to their number. The caller owns the
- * array, destroy with tarn_report_destroy. Results are read only; any number of threads may read
- * them. They borrow texts from the snapshot, which must outlive them. */
+ * trace, or for the one that the options name, and *count_out to their number. If the file has no
+ * traces, those on a time point (frag, live, top) have the state of each device that has segments,
+ * with 0 events and TARN_NONE for the time point; the others fail. The caller owns the array,
+ * destroy with tarn_report_destroy. Results are read only; any number of threads may read them.
+ * They borrow texts from the snapshot, which must outlive them. */
 
 /* In place of the number of an event: before the first event, or there is none. In place of the
  * number of a row: there is none. */
@@ -239,7 +264,8 @@ struct tarn_report_head {
     uint64_t events;       /* of the trace */
     uint64_t first_event;  /* of the selected part */
     uint64_t last_event;
-    bool is_part; /* of the blocks or of the trace: something is selected */
+    uint64_t blocks; /* that are selected, over the part of the trace */
+    bool is_part;    /* of the blocks or of the trace: something is selected */
 };
 
 /* The device right after an event. */
@@ -294,6 +320,7 @@ struct tarn_peak_result {
     struct tarn_report_head head;
     struct tarn_composition requested_peak;
     struct tarn_composition reserved_peak;
+    struct tarn_time_point whole_peak; /* of allocated bytes, whatever is selected */
 };
 
 /* Memory by owner at both peaks: one result per device. */
@@ -317,14 +344,19 @@ struct tarn_pool_row {
     uint64_t stream;
     const char *size_class; /* "large" or "small" */
     uint64_t reserved;
-    uint64_t used;    /* by allocated blocks, rounded up to 512 bytes */
-    uint64_t waiting; /* of that, by blocks that are freed and wait for other streams */
-    uint64_t slack;   /* after blocks, too small to split off */
+    uint64_t used;        /* by allocated blocks: their rounded requests */
+    uint64_t by_settings; /* of that, what roundup_power2_divisions adds */
+    uint64_t waiting;     /* of that, by blocks that are freed and wait for other streams */
+    uint64_t slack;       /* remainders of blocks that were not split off */
     uint64_t free;
     uint64_t largest_free;
-    uint64_t scattered; /* free, but not in the largest piece */
     uint64_t free_pieces;
     uint64_t free_segments; /* bytes of entirely free segments */
+    uint64_t releasable;    /* these, and whole free pages of expandable segments */
+    uint64_t stuck;         /* the rest of what is free: beside blocks */
+    uint64_t largest_stuck; /* piece of that */
+    uint64_t scattered;     /* stuck, but not in the largest piece */
+    uint64_t stuck_pieces;
 };
 
 /* What a group held before, and holds after. */
@@ -364,7 +396,8 @@ enum tarn_oom_verdict {
     TARN_OOM_FRAGMENTED, /* enough was free for the request, in too small pieces */
     TARN_OOM_ELSEWHERE,  /* enough was free, but for another pool or stream */
     TARN_OOM_FULL,
-    TARN_OOM_OUTSIDE /* what is held outside this allocator would have been enough */
+    TARN_OOM_OUTSIDE, /* what is held outside this allocator would have been enough */
+    TARN_OOM_ROUNDED  /* what roundup_power2_divisions adds to blocks would have been enough */
 };
 
 /* One request that failed. */
@@ -382,7 +415,8 @@ struct tarn_oom_failure {
     enum tarn_oom_verdict verdict;
     bool emptying_helps; /* releasing the free segments would have made room */
     enum tarn_answer expandable_helps;
-    struct tarn_group stack;  /* of the request */
+    enum tarn_answer unrounded_helps; /* no roundup_power2_divisions */
+    struct tarn_group stack;          /* of the request */
     struct tarn_pool_row own; /* of the request's pool and stream; all zero if it has none */
     size_t pool_count;
     const struct tarn_pool_row *pools;
@@ -393,12 +427,38 @@ struct tarn_oom_failure {
     struct tarn_changes changes;
 };
 
+/* Failed requests with the same stack. */
+struct tarn_oom_requester {
+    uint64_t requests;
+    uint64_t smallest; /* bytes, rounded */
+    uint64_t largest;
+    struct tarn_group stack;
+};
+
+/* Failed requests with the same verdict, refused by the same side. */
+struct tarn_oom_cause {
+    enum tarn_oom_verdict verdict;
+    bool is_limited;
+    uint64_t requests;
+    size_t first; /* number of the first in `ooms` */
+    uint64_t first_event;
+    uint64_t last_event;
+    size_t requester_count;
+    const struct tarn_oom_requester *requesters; /* most requests first */
+};
+
 /* One device. */
 struct tarn_oom_result {
     struct tarn_report_head head;
     size_t oom_count;
     const struct tarn_oom_failure *ooms; /* the first ones */
     uint64_t later_ooms;                 /* more that are not examined */
+    size_t cause_count;
+    const struct tarn_oom_cause *causes; /* of `ooms`, in the order of their first ones */
+    bool has_remedies;                   /* find_remedies knew */
+    uint64_t memory;                     /* bytes that the run could reserve */
+    size_t remedy_count;
+    const struct tarn_oom_remedy *remedies;
 };
 
 /* The selection's instant, if any, must be TARN_AT_OOM. */
@@ -430,8 +490,9 @@ struct tarn_top_row {
 /* One device. */
 struct tarn_top_result {
     struct tarn_report_head head;
-    struct tarn_time_point at; /* the selection's instant, else the peak */
-    uint64_t left_out_at_end;  /* as `at.left_out` */
+    struct tarn_time_point at;         /* the selection's instant, else its peak */
+    struct tarn_time_point whole_peak; /* of allocated bytes, whatever is selected */
+    uint64_t left_out_at_end;          /* as `at.left_out` */
     size_t row_count;
     const struct tarn_top_row *rows;
     uint64_t other_count;
@@ -514,13 +575,24 @@ TARN_API enum tarn_status tarn_report_churn(const struct tarn_snapshot *snapshot
 struct tarn_frag_state {
     uint64_t event;
     uint64_t reserved;
-    uint64_t requested; /* of blocks in segments */
-    uint64_t rounding;  /* blocks are multiples of 512 bytes */
-    uint64_t slack;
+    uint64_t requested;   /* of blocks in segments */
+    uint64_t rounding;    /* blocks are multiples of 512 bytes */
+    uint64_t by_settings; /* what roundup_power2_divisions adds to that */
+    uint64_t slack;       /* remainders of blocks that were not split off */
     uint64_t free;
     uint64_t largest_free;
-    uint64_t scattered; /* free, but not in the largest piece */
     uint64_t free_pieces;
+
+    /* What is free is one of these three. */
+    uint64_t releasable; /* segments that can go back to the device at once, and whole pages of
+                            expandable ones */
+    uint64_t stuck;     /* beside blocks, for requests of the default pool on the main stream, which
+                            is the one with the most reserved memory */
+    uint64_t elsewhere; /* beside blocks of other streams, or in private pools */
+
+    uint64_t largest_stuck; /* piece */
+    uint64_t scattered;     /* stuck, but not in the largest piece */
+    uint64_t stuck_pieces;
 };
 
 /* A segment of which blocks take at most an eighth. */
@@ -623,6 +695,67 @@ TARN_API enum tarn_status tarn_leaks_compute(const struct tarn_snapshot *snapsho
 
 /* The stacks whose memory grows from step to step. `options->leaks_out` receives their number. */
 TARN_API enum tarn_status tarn_report_leaks(const struct tarn_snapshot *snapshot,
+                                            const struct tarn_report_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Which part of a run a row is. */
+enum tarn_step_kind {
+    TARN_STEP_WHOLE,
+    TARN_STEP_BEFORE, /* what comes before the first step */
+    TARN_STEP_AFTER   /* what comes after the last one, or the beginning of one more */
+};
+
+/* A step. In sums the peaks are the highest ones, and `end` is that of the last step. */
+struct tarn_step {
+    enum tarn_step_kind kind;
+    uint64_t number; /* from 1; TARN_NONE: it is no whole step */
+    uint64_t first_event;
+    uint64_t last_event;
+    uint64_t peak; /* requested bytes */
+    uint64_t peak_event;
+    uint64_t end;   /* requested bytes */
+    int64_t growth; /* of requested bytes, from the end of the row before to this one's */
+    uint64_t reserved_peak;
+    uint64_t allocations;  /* of blocks that are selected */
+    uint64_t allocated;    /* bytes */
+    uint64_t device_calls; /* the sum of these */
+    uint64_t segment_allocs;
+    uint64_t segment_frees;
+    uint64_t segment_maps;
+    uint64_t segment_unmaps;
+    uint64_t ooms;   /* requests that failed */
+    double distance; /* of the peak from the median, in median deviations times 1.4826 */
+    bool is_outlier;
+};
+
+/* One device. The growths of all rows and the others add up to that of the total. */
+struct tarn_steps_result {
+    struct tarn_report_head head;
+    enum tarn_leak_points points_by; /* what tells steps */
+    struct tarn_group repeated;      /* of TARN_LEAK_POINTS_STACK: each step begins with it */
+    uint64_t step_count;             /* whole ones */
+    uint64_t median_peak;            /* of whole steps */
+    size_t row_count;
+    const struct tarn_step *rows; /* in the order of the run; if not all, those of highest peak */
+    uint64_t other_count;
+    struct tarn_step others;
+    struct tarn_step total;
+    uint64_t outlier_count;
+    struct tarn_step outlier; /* the farthest above the median, else below; if there is one */
+};
+
+/* The steps of a run: one result per device. Steps are annotated, or begin where a stack repeats;
+ * without both, or as `options->parts` says, they are equal parts of the trace, of which none is an
+ * outlier. `options->rows` 0: all. */
+TARN_API enum tarn_status tarn_steps_compute(const struct tarn_snapshot *snapshot,
+                                             const struct tarn_report_options *options,
+                                             struct tarn_steps_result **results_out,
+                                             size_t *count_out,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Peak, growth, allocations and device calls of each step, and the step that stands out. */
+TARN_API enum tarn_status tarn_report_steps(const struct tarn_snapshot *snapshot,
                                             const struct tarn_report_options *options,
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error) TARN_MUST_CHECK;

@@ -75,11 +75,12 @@ TARN_API enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapsh
                                               const struct tarn_writer *writer,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The format for a file of that name: JSON when it ends in ".json", else a pickle. */
+/* The format for a file of that name: JSON when it ends in ".json", also before the ending of a
+ * compression, such as ".json.gz"; else a pickle. */
 TARN_API enum tarn_snapshot_format tarn_snapshot_format_of(const char *path);
 
-/* Writes a file in the format that its name implies. The file appears whole or not at all, and
- * replaces an existing one as tarn_file_finish does (tarn/writer.h). TARN_ERR_IO,
+/* Writes a file in the format and compression that its name implies. The file appears whole or not
+ * at all, and replaces an existing one as tarn_file_finish does (tarn/writer.h). TARN_ERR_IO,
  * TARN_ERR_HOST_MEMORY, TARN_ERR_INVALID_ARGUMENT for a path that is empty or too long. */
 TARN_API enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,
                                              struct tarn_error *error) TARN_MUST_CHECK;

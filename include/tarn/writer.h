@@ -18,9 +18,11 @@ struct tarn_writer {
     void *context;
 };
 
-/* A file that appears whole or not at all: until it is finished it is a draft under a temporary
- * name in the same directory. An existing symbolic link is replaced, not followed. A replaced file
- * keeps its mode. Devices and pipes, also through links, are written in place. Not thread-safe. */
+/* A file that appears whole or not at all: until it is finished it is a draft in the same
+ * directory, without a name where the file system has such files. An existing symbolic link is
+ * replaced, not followed. A replaced file keeps its mode. Devices and pipes, also through links,
+ * are written in place. A file whose name ends in ".gz" is compressed with gzip, one in ".zst" or
+ * ".zstd" with zstd. Not thread-safe. */
 struct tarn_file;
 
 /* Starts a file. Caller owns *file_out and ends it with tarn_file_finish. TARN_ERR_IO when it
@@ -32,11 +34,11 @@ TARN_API enum tarn_status tarn_file_create(const char *path, struct tarn_file **
 /* A writer to the file; valid until the file is finished. */
 TARN_API struct tarn_writer tarn_file_writer(struct tarn_file *file);
 
-/* Path of the draft, "" when there is none: for signal handlers that remove it. Borrowed until the
- * file is finished. */
+/* Path of the draft, "" when it has no name or there is none: for signal handlers that remove it.
+ * Borrowed until the file is finished. */
 TARN_API const char *tarn_file_draft(const struct tarn_file *file);
 
-/* If `status` is TARN_OK, renames the draft to its final name, replacing an existing file;
+/* If `status` is TARN_OK, gives the draft its final name, replacing an existing file;
  * otherwise removes it. Frees `file`. Returns `status`, or TARN_ERR_IO with the reason. */
 TARN_API enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
                                            struct tarn_error *error) TARN_MUST_CHECK;

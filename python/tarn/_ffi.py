@@ -245,20 +245,6 @@ class PinnedStats(Structure):
     ]
 
 
-class Recording(Structure):
-    _c_name_ = "tarn_torch_recording"
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("enabled", c_bool),
-        ("clear", c_bool),
-        ("c_stacks", c_bool),
-        ("level", c_int),
-        ("max_entries", c_uint64),
-        ("skip_actions", c_uint64),
-        ("max_python_frames", c_uint64),
-    ]
-
-
 class HistoryUsage(Structure):
     _c_name_ = "tarn_history_usage"
     _fields_ = [
@@ -340,11 +326,9 @@ class Writer(Structure):
 STRUCTURES = (
     TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, Progress,
     ReadLimits,
-    FlameOptions, Duration, PinnedStats, Recording, HistoryUsage, TrackerOptions, TrackEvent,
+    FlameOptions, Duration, PinnedStats, HistoryUsage, TrackerOptions, TrackEvent,
     TrackRow, TrackModule, Writer,
 )  # fmt: skip
-
-OOM_OBSERVER = CFUNCTYPE(None, c_int, c_uint64, c_uint64, c_uint64)
 
 _ERROR = POINTER(TarnError)
 _PTR = POINTER(c_uint64)
@@ -387,6 +371,7 @@ LIBRARY = {
         c_int,
         [POINTER(CaptureSource), c_size_t, POINTER(CaptureOptions), _HANDLE, _ERROR],
     ),
+    "tarn_oom_dump_expand": (c_int, [c_char_p, POINTER(c_char), _ERROR]),
     "tarn_snapshot_load_memory": (
         c_int,
         [c_void_p, c_size_t, POINTER(ReadLimits), _HANDLE, _ERROR],
@@ -441,30 +426,20 @@ LIBRARY = {
     "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
 }
 
-# Of libtarn_torch.so, for the installer; torch's own entry points are passed on by address.
+# Of libtarn_torch.so and of the library with torch's class; torch's own entry points are passed on
+# by address.
 PLUG = {
-    "tarn_torch_missing_symbol": (c_char_p, []),
-    "tarn_torch_take_methods": (c_int, [_ERROR]),
-    "tarn_torch_has_method": (c_bool, [c_char_p]),
     "tarn_torch_use_device": (c_int, [c_int, c_void_p, _ERROR]),
     "tarn_torch_find_allocator": (c_void_p, [c_int]),
     "tarn_torch_open_allocator": (c_int, [c_int, _HANDLE, _ERROR]),
-    "tarn_torch_get_memory_fraction": (c_double, [c_int]),
     "tarn_torch_configure": (c_int, [c_char_p, _ERROR]),
     "tarn_torch_get_config": (c_int, [POINTER(Config), _ERROR]),
-    "tarn_torch_set_oom_observer": (None, [OOM_OBSERVER]),
-    "tarn_torch_dump_on_oom": (c_int, [c_char_p, _ERROR]),
-    "tarn_torch_get_dump_on_oom": (c_int, [POINTER(c_char), _ERROR]),
-    "tarn_torch_oom_dumps": (c_uint64, [_ERROR]),
     "tarn_torch_last_error": (c_bool, [_ERROR]),
-    "tarn_torch_record_history": (c_int, [POINTER(Recording), _ERROR]),
-    "tarn_torch_is_recording": (c_bool, []),
     "tarn_torch_find_history": (c_void_p, [c_int]),
-    "tarn_torch_get_python_frames": (None, [_PTR, _PTR]),
-    "tarn_torch_capture": (c_int, [POINTER(CaptureOptions), _HANDLE, _ERROR]),
-    "tarn_torch_shutdown": (None, []),
-    "tarn_torch_close_device": (None, [c_int]),
 }
+
+# Of the library with the class alone.
+CLASS = {**PLUG, "tarn_torch_install": (c_int, [c_char_p, _ERROR])}
 
 
 # What lies in the root of the sources, and in no folder that packages are installed into.
@@ -514,6 +489,10 @@ def _load(name, prototypes):
             f"{name} cannot be loaded ({error}): build it with `make build`, or name its folder in "
             "TARN_LIBRARY_DIR"
         ) from None
+    return _bind(library, path, prototypes)
+
+
+def _bind(library, path, prototypes):
     for function, (result, arguments) in prototypes.items():
         try:
             bound = getattr(library, function)
@@ -540,6 +519,12 @@ class _Lazy:
 
 lib = _Lazy("libtarn.so.0", LIBRARY)
 plug = _Lazy("libtarn_torch.so", PLUG)
+
+
+def load_plug(path, prototypes):
+    """Loads a library that needs libtarn; OSError where something of torch is missing in it."""
+    lib.tarn_version()  # loads libtarn, which the library needs
+    return _bind(ctypes.CDLL(path), path, prototypes)
 
 
 def version():

@@ -273,7 +273,8 @@ class Allocator:
             return snapshot.dict_of(handle)
 
     def dump_snapshot(self, filename="dump_snapshot.pickle"):
-        """Writes a snapshot to a file: a pickle, or JSON when the name ends in ".json"."""
+        """Writes a snapshot to a file: a pickle, or JSON when the name ends in ".json"; compressed
+        when it ends in ".gz" or ".zst"."""
         with self._captured() as handle:
             call(lib.tarn_snapshot_save, handle, os.fsencode(filename))
 

@@ -7,7 +7,7 @@ import os
 import pickle
 
 from tarn import _ffi
-from tarn._ffi import call, lib, plug
+from tarn._ffi import call, lib
 
 
 @contextlib.contextmanager
@@ -21,16 +21,19 @@ def made(function, *arguments):
         lib.tarn_snapshot_destroy(handle)
 
 
-def captured(device_count, pool=None, with_traces=True):
-    """A snapshot of torch's devices. `pool` selects the segments of one pool; None = all."""
+def captured(allocators, device_count, pool=None):
+    """A snapshot of these allocators, by their handles. `pool` selects the segments of one pool;
+    None = all."""
     options = _ffi.CaptureOptions(
         struct_size=ctypes.sizeof(_ffi.CaptureOptions),
-        without_traces=not with_traces,
         only_pool=pool is not None,
         pool=_ffi.PoolId(*(pool or (0, 0))),
         device_count=device_count,
     )
-    return made(plug.tarn_torch_capture, ctypes.byref(options))
+    sources = (_ffi.CaptureSource * len(allocators))(
+        *(_ffi.CaptureSource(handle, None) for handle in allocators)
+    )
+    return made(lib.tarn_snapshot_capture, sources, len(allocators), ctypes.byref(options))
 
 
 def loaded(dictionary):
@@ -39,16 +42,11 @@ def loaded(dictionary):
     return made(lib.tarn_snapshot_load_memory, data, len(data), None)
 
 
-def save(path, device_count):
-    """Writes a pickle, or JSON for *.json, without building the dictionary in Python."""
-    with captured(device_count) as handle:
+def save_dict(path, dictionary):
+    """Writes PyTorch's dictionary to a file: a pickle, or JSON for *.json; compressed for *.gz and
+    *.zst."""
+    with loaded(dictionary) as handle:
         call(lib.tarn_snapshot_save, handle, os.fsencode(path))
-
-
-def as_dict(device_count, pool=None, with_traces=True):
-    """PyTorch's dictionary; equal frames and stacks are shared objects."""
-    with captured(device_count, pool, with_traces) as handle:
-        return dict_of(handle)
 
 
 def dict_of(handle):

@@ -24,6 +24,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         query->by = options->by;
         query->tree = options->tree;
         query->min_share = options->min_share;
+        query->full_stacks = options->full_stacks;
         query->units = options->format ? TARN_UNITS_IEC : options->units;
         if (options->selection) {
             query->selection = *options->selection;
@@ -242,11 +243,23 @@ static enum tarn_status steps_cut(const struct tn_analysis *analysis,
     return TARN_OK;
 }
 
+static enum tarn_status no_trace(const struct tn_analysis *analysis, struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                   "the file has no trace of device %" PRId64 ", so it has no events, times and "
+                   "steps: only its state at the end can be shown",
+                   analysis->whole.device);
+}
+
 static enum tarn_status window_find(const struct tn_analysis *analysis,
                                     struct tn_narrowing *narrowing, struct tarn_error *error)
 {
     const struct tarn_selection *selection = &analysis->query->selection;
     enum tarn_status status = TARN_OK;
+
+    if (analysis->whole.trace->count == 0) {
+        return limits_entries(selection) ? no_trace(analysis, error) : TARN_OK;
+    }
 
     narrowing->first = 0;
     narrowing->limit = analysis->whole.trace->count;
@@ -403,6 +416,7 @@ enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query 
     analysis->timeline = &analysis->whole;
     analysis->keys = (struct tn_group_keys){.by = query->by,
                                             .units = query->units,
+                                            .full_stacks = query->full_stacks,
                                             .model = query->model,
                                             .view = &query->view,
                                             .categories = &query->categories,
@@ -447,6 +461,9 @@ static enum tarn_status entry_time_point(const struct tn_analysis *analysis, uin
 {
     const struct tn_timeline *timeline = analysis->timeline;
 
+    if (timeline->trace->count == 0) {
+        return no_trace(analysis, error);
+    }
     if (entry != tn_timeline_before(timeline) &&
         (entry < timeline->first || entry >= timeline->limit)) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,

@@ -23,6 +23,7 @@ struct tn_query {
     struct tn_frame_view view;
     struct tn_categories categories;
     bool has_categories;
+    bool full_stacks;           /* in labels */
     struct tn_where_view where; /* for an expression */
     bool tree;                  /* stacks as a tree of calls */
     double min_share;           /* percent; of its rows */
@@ -48,9 +49,9 @@ struct tn_analysis {
     struct tn_group_keys keys;
 };
 
-/* `device` must have a trace. TARN_ERR_NOT_FOUND and TARN_ERR_NOT_SUPPORTED when what is selected
- * is not there, TARN_ERR_HOST_MEMORY; then there is nothing to release. It must not move until
- * tn_analysis_fini. */
+/* Of a device without a trace it has the state in the file. TARN_ERR_NOT_FOUND and
+ * TARN_ERR_NOT_SUPPORTED when what is selected is not there, TARN_ERR_HOST_MEMORY; then there is
+ * nothing to release. It must not move until tn_analysis_fini. */
 enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query *query,
                                   size_t device, struct tarn_error *error) TN_MUST_CHECK;
 void tn_analysis_fini(struct tn_analysis *analysis);

@@ -5,6 +5,7 @@
 #include "analysis/fold.h"
 #include "base/assertion.h"
 #include "base/order.h"
+#include "base/plural.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -385,7 +386,8 @@ void tn_call_row_put(struct tn_text_out *out, const struct tn_call_tree *tree,
         tn_text_puts(out, "(itself)");
         break;
     case TARN_CALL_OTHERS:
-        tn_text_printf(out, "others (%" PRIu32 " calls)", row->others);
+        tn_text_printf(out, "others (%" PRIu32 " %s)", row->others,
+                       tn_plural(row->others, "calls").text);
         break;
     }
 }

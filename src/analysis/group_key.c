@@ -2,6 +2,7 @@
 #include "analysis/group_key.h"
 
 #include "analysis/fold.h"
+#include "analysis/stack_label.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
 #include "base/utf8.h"
@@ -11,7 +12,6 @@
 #include <string.h>
 
 enum {
-    USER_FRAMES = 3,
     KEY_UNKNOWN = 0, /* of what belongs to a frame: the stack was not recorded */
     KEY_NO_FRAME = 1,
     KEY_FIRST = 2
@@ -237,44 +237,24 @@ static void string_put(struct tn_text_out *out, struct tn_string text)
     tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
 }
 
-/* Code of libraries and of the interpreter. */
-static bool is_library(const struct tn_model *model, const struct tn_frame *frame)
+void tn_group_key_put_stack(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
+                            const bool *wanted)
 {
-    static const char *const parts[] = {"/torch/", "<frozen", "/lib/python", ".so", ".cpp", ".h"};
-    const struct tn_string file = tn_model_string(model, frame->filename);
+    const struct tn_stack_label label = {.model = keys->model,
+                                         .stack = tn_frame_view_stack(keys->view, (uint32_t)key),
+                                         .is_known = key != TN_STACK_NONE,
+                                         .is_full = keys->full_stacks,
+                                         .wanted = wanted};
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (strstr(file.text, parts[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* `is_known`: the file has a list of frames, if an empty one. */
-static void frames_put(struct tn_text_out *out, const struct tn_model *model, struct tn_stack stack,
-                       bool is_known)
-{
-    unsigned shown = 0;
-
-    for (uint32_t i = 0; i < stack.count && shown <= USER_FRAMES; i++) {
-        const struct tn_frame *frame = tn_model_frame(model, stack.frames[i]);
-
-        if (tn_fold_hides_frame(model, frame) || (shown > 0 && is_library(model, frame))) {
-            continue;
-        }
-        tn_text_puts(out, shown > 0 ? " < " : "");
-        tn_frame_put(out, model, stack.frames[i], TN_ESCAPED_PLAIN);
-        shown++;
-    }
-    if (shown == 0) {
-        tn_text_puts(out, is_known ? "(no frames)" : "(not recorded)");
-    }
+    tn_stack_label_put(out, &label);
 }
 
 void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t stack)
 {
-    frames_put(out, model, tn_model_stack(model, stack), stack != TN_STACK_NONE);
+    const struct tn_stack_label label = {
+        .model = model, .stack = tn_model_stack(model, stack), .is_known = stack != TN_STACK_NONE};
+
+    tn_stack_label_put(out, &label);
 }
 
 /* ---- names of keys ---- */
@@ -405,8 +385,7 @@ void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys,
     struct name name;
 
     if (keys->by == TARN_BY_STACK) {
-        frames_put(out, keys->model, tn_frame_view_stack(keys->view, (uint32_t)key),
-                   key != TN_STACK_NONE);
+        tn_group_key_put_stack(out, keys, key, NULL);
         return;
     }
     name_set(&name, keys, key);

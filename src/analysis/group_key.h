@@ -17,6 +17,7 @@
 struct tn_group_keys {
     enum tarn_grouping by;
     enum tarn_units units; /* of sizes in names */
+    bool full_stacks;      /* labels have all frames */
     const struct tn_model *model;
     struct tn_frame_view *view;
     const struct tn_categories *categories;     /* for TARN_BY_CATEGORY */
@@ -38,8 +39,12 @@ void tn_group_keys_fini(struct tn_group_keys *keys);
 bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
                        uint64_t *key_out) TN_MUST_CHECK;
 
-/* Its name in a line of a table: of a stack the frame that asked and up to three of the user's. */
+/* Its name in a line of a table; of a stack as stack_label.h says. */
 void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);
+
+/* The same of a stack, with the `wanted` frames (struct tn_stack_label) as well. */
+void tn_group_key_put_stack(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
+                            const bool *wanted);
 
 /* The same in full, of all groupings but by stack. */
 void tn_group_key_put_name(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);

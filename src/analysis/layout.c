@@ -1,88 +1,183 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/layout.h"
 
-#include "analysis/segment_walk.h"
-#include "analysis/split_rule.h"
 #include "base/assertion.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 
-/* Walks the blocks of one range. */
-struct walk {
-    struct tn_layout_row *row;
-    uint64_t at;                    /* end of the last block */
-    const struct tn_lifetime *last; /* it, NULL at the start of the range */
-    uint64_t max_split;             /* UINT64_MAX: none */
+/* What expandable segments map and unmap. */
+#define SMALL_PAGE ((uint64_t)2 << 20)
+#define LARGE_PAGE ((uint64_t)20 << 20)
+
+/* Walks the blocks of one piece. */
+struct filling {
+    struct tn_layout_piece *piece;
+    struct tn_layout_row *row; /* of the piece */
+    const struct tn_split_rule *rule;
+    uint64_t entry;
+    uint64_t at; /* end of the last block */
 };
 
-/* The bytes up to `end` are free, or the last block's own. */
-static void walk_gap(struct walk *walk, uint64_t end)
+static void stuck_add(struct tn_layout_row *row, uint64_t bytes)
 {
-    const uint64_t gap = end - walk->at;
+    if (bytes > 0) {
+        row->stuck_runs++;
+        row->largest_stuck = bytes > row->largest_stuck ? bytes : row->largest_stuck;
+    }
+}
+
+/* The free bytes [start, end) of a piece that has blocks. A piece begins with a page. */
+static void stuck_find(struct filling *filling, uint64_t start, uint64_t end)
+{
+    const uint64_t page = filling->row->is_large ? LARGE_PAGE : SMALL_PAGE;
+    const uint64_t from = start - filling->piece->address;
+    const uint64_t to = end - filling->piece->address;
+    const uint64_t first = (from + page - 1) / page * page;
+    const uint64_t limit = to / page * page;
+
+    if (!filling->piece->is_expandable || first >= limit) {
+        stuck_add(filling->row, to - from);
+        return;
+    }
+    filling->row->releasable += limit - first;
+    stuck_add(filling->row, first - from);
+    stuck_add(filling->row, to - limit);
+}
+
+/* The bytes up to `end`, which no block has. */
+static void gap_add(struct filling *filling, uint64_t end)
+{
+    const uint64_t gap = end - filling->at;
 
     if (gap == 0) {
         return;
     }
-    if (walk->last && !tn_splits_off(gap, tn_split_rounded(walk->last->size), walk->row->is_large,
-                                     walk->max_split)) {
-        walk->row->slack += gap;
+    filling->row->free += gap;
+    filling->row->free_runs++;
+    if (gap > filling->row->largest_free) {
+        filling->row->largest_free = gap;
+    }
+    if (filling->piece->count > 0) {
+        stuck_find(filling, filling->at, end);
+    } else {
+        filling->row->releasable += gap;
+    }
+}
+
+static bool is_waiting(const struct tn_lifetime *lifetime, uint64_t entry)
+{
+    return lifetime->requested != TN_NEVER && entry != TN_NEVER && lifetime->requested <= entry;
+}
+
+/* Bytes of [start, end) in [from, to). */
+static uint64_t overlap(uint64_t start, uint64_t end, uint64_t from, uint64_t to)
+{
+    const uint64_t first = start > from ? start : from;
+    const uint64_t limit = end < to ? end : to;
+
+    return limit > first ? limit - first : 0;
+}
+
+/* Bytes that another block has already, which a damaged file may say, count once. */
+static void block_add(struct filling *filling, const struct tn_layout_block *block)
+{
+    const struct tn_lifetime *lifetime = block->lifetime;
+    const uint64_t address = lifetime->address;
+    const uint64_t rounded = tn_range_end(address, tn_split_rounded(filling->rule, lifetime->size));
+    const uint64_t by_unit = tn_range_end(address, tn_block_round_to_unit(lifetime->size));
+    struct tn_layout_row *row = filling->row;
+
+    if (address > filling->at) {
+        gap_add(filling, address);
+        filling->at = address;
+    }
+    if (block->end <= filling->at) {
         return;
     }
-    walk->row->free += gap;
-    walk->row->free_runs++;
-    if (gap > walk->row->largest_free) {
-        walk->row->largest_free = gap;
-    }
+    const uint64_t used = overlap(address, rounded, filling->at, block->end);
+
+    row->used += used;
+    row->slack += block->end - filling->at - used;
+    row->by_settings += overlap(by_unit, rounded, filling->at, block->end);
+    row->waiting += is_waiting(lifetime, filling->entry) ? used : 0;
+    filling->at = block->end;
 }
 
-static void walk_lifetime(struct walk *walk, const struct tn_lifetime *lifetime, uint64_t range_end,
-                          uint64_t entry)
+/* Whether the ranges are parts of one mapped range. */
+static bool continues(const struct tn_segment_range *a, const struct tn_segment_range *b)
 {
-    uint64_t end = tn_range_end(lifetime->address, tn_split_rounded(lifetime->size));
-
-    if (lifetime->address > walk->at) {
-        walk_gap(walk, lifetime->address);
-        walk->at = lifetime->address;
-    }
-    end = end < range_end ? end : range_end;
-    if (end > walk->at) {
-        walk->row->used += end - walk->at;
-        if (lifetime->requested != TN_NEVER && entry != TN_NEVER && lifetime->requested <= entry) {
-            walk->row->waiting += end - walk->at;
-        }
-        walk->at = end;
-    }
-    walk->last = lifetime;
+    return a->is_expandable && b->is_expandable && a->end == b->start && a->stream == b->stream;
 }
 
-/* The part of the layout that is one range and those that continue it; returns the range behind
- * them. */
-static const struct tn_segment_range *range_walk(const struct tn_segment_range *range,
-                                                 struct tn_layout_row *row,
-                                                 const struct tn_vec *sorted, size_t *next,
-                                                 uint64_t entry, uint64_t max_split)
+/* The last of the ranges that are one piece. */
+static const struct tn_segment_range *piece_last(const struct tn_segment_range *range,
+                                                 struct tn_layout_row *row)
 {
-    const struct tn_lifetime *const *lifetimes = sorted->items;
-    struct walk walk = {.row = row, .at = range->start, .max_split = max_split};
-    const struct tn_segment_range *last = range;
+    const struct tn_segment_range *next = tn_segment_walk_next(range);
+
+    row->segments = 1;
+    for (; next && continues(range, next); next = tn_segment_walk_next(range)) {
+        range = next;
+        row->segments++;
+    }
+    return range;
+}
+
+/* Ends of the blocks from number `first` on that begin before `end`; returns their number. */
+static size_t blocks_end(const struct tn_layout_walk *walk, struct tn_vec *all, size_t first,
+                         uint64_t end)
+{
+    struct tn_layout_block *blocks = all->items;
+    size_t i = first;
+
+    for (; i < all->count && blocks[i].lifetime->address < end; i++) {
+        const struct tn_lifetime *lifetime = blocks[i].lifetime;
+        const uint64_t size =
+            tn_block_extent_of(&walk->extents, lifetime->start, lifetime->address, lifetime->size);
+        const uint64_t next = i + 1 < all->count ? blocks[i + 1].lifetime->address : UINT64_MAX;
+        const uint64_t limit = next < end && next > lifetime->address ? next : end;
+
+        blocks[i].end = tn_range_end(lifetime->address, size);
+        blocks[i].end = blocks[i].end < limit ? blocks[i].end : limit;
+    }
+    return i - first;
+}
+
+/* Fills a piece that begins with the range; returns the range behind it. */
+static const struct tn_segment_range *piece_fill(struct tn_layout *layout,
+                                                 struct tn_layout_walk *walk, uint64_t entry,
+                                                 const struct tn_segment_range *range,
+                                                 struct tn_layout_piece *piece)
+{
+    struct tn_layout_row *row = &piece->row;
+    struct filling filling = {.piece = piece,
+                              .row = row,
+                              .rule = &walk->extents.rule,
+                              .entry = entry,
+                              .at = range->start};
 
     *row = (struct tn_layout_row){
         .pool = range->pool, .stream = range->stream, .is_large = range->is_large};
-    for (const struct tn_segment_range *more = range; more; more = tn_segment_walk_next(more)) {
-        if (more != range && !(more->is_expandable && last->is_expandable &&
-                               more->start == last->end && more->stream == range->stream)) {
-            break;
-        }
-        last = more;
-        row->segments++;
+    piece->address = range->start;
+    piece->is_expandable = range->is_expandable;
+    const bool is_guess = range->given_back != TN_NEVER; /* by its size; its blocks say it */
+
+    range = piece_last(range, row);
+    row->reserved = range->end - piece->address;
+    piece->count = blocks_end(walk, &layout->blocks, piece->first, range->end);
+    if (is_guess && piece->count > 0) {
+        const struct tn_layout_block *blocks = layout->blocks.items;
+        const uint64_t size = blocks[piece->first].lifetime->size;
+
+        row->is_large = tn_split_rounded(filling.rule, size) > TN_BLOCK_SMALL_MAX;
     }
-    row->reserved = last->end - range->start;
-    for (; *next < sorted->count && lifetimes[*next]->address < last->end; (*next)++) {
-        walk_lifetime(&walk, lifetimes[*next], last->end, entry);
+    for (size_t i = 0; i < piece->count; i++) {
+        block_add(&filling, (struct tn_layout_block *)layout->blocks.items + piece->first + i);
     }
-    walk_gap(&walk, last->end);
+    gap_add(&filling, range->end);
     row->whole = row->free == row->reserved ? row->reserved : 0;
-    return tn_segment_walk_next(last);
+    return tn_segment_walk_next(range);
 }
 
 /* ---- rows ---- */
@@ -107,11 +202,17 @@ static void row_add(struct tn_layout_row *into, const struct tn_layout_row *from
     into->segments += from->segments;
     into->reserved += from->reserved;
     into->used += from->used;
+    into->by_settings += from->by_settings;
     into->waiting += from->waiting;
     into->slack += from->slack;
     into->free += from->free;
     into->free_runs += from->free_runs;
     into->whole += from->whole;
+    into->releasable += from->releasable;
+    into->stuck_runs += from->stuck_runs;
+    if (from->largest_stuck > into->largest_stuck) {
+        into->largest_stuck = from->largest_stuck;
+    }
     if (from->largest_free > into->largest_free) {
         into->largest_free = from->largest_free;
     }
@@ -139,19 +240,14 @@ static void rows_merge(struct tn_layout *layout)
     layout->rows.count = kept + 1;
 }
 
-static bool rows_collect(struct tn_layout *layout, const struct tn_segment_walk *segments,
-                         const struct tn_timeline *timeline, uint64_t entry)
+static bool pieces_collect(struct tn_layout *layout, struct tn_layout_walk *walk, uint64_t entry)
 {
-    const struct tn_vec *sorted = &layout->lifetimes;
-    const struct tn_lifetime *const *lifetimes = sorted->items;
-    const int64_t setting =
-        timeline->model->settings.present ? timeline->model->settings.max_split_size : -1;
-    const uint64_t max_split = setting > 0 ? (uint64_t)setting : UINT64_MAX;
-    const struct tn_segment_range *range = tn_segment_walk_first(segments);
-    const size_t count = sorted->count;
+    const struct tn_layout_block *blocks = layout->blocks.items;
+    const struct tn_segment_range *range = tn_segment_walk_first(&walk->segments);
+    const size_t count = layout->blocks.count;
     size_t next = 0;
 
-    tn_assert(lifetimes || count == 0);
+    tn_assert(blocks || count == 0);
     while (range) {
         struct tn_layout_row *row = tn_vec_push(&layout->rows);
         struct tn_layout_piece *piece = row ? tn_vec_push(&layout->pieces) : NULL;
@@ -159,47 +255,118 @@ static bool rows_collect(struct tn_layout *layout, const struct tn_segment_walk 
         if (!piece) {
             return false;
         }
-        for (; next < count && lifetimes[next]->address < range->start; next++) {
-            layout->outside += lifetimes[next]->size;
+        for (; next < count && blocks[next].lifetime->address < range->start; next++) {
+            layout->outside += blocks[next].lifetime->size;
         }
-        piece->address = range->start;
         piece->first = next;
-        range = range_walk(range, row, sorted, &next, entry, max_split);
-        piece->count = next - piece->first;
-        piece->row = *row;
+        range = piece_fill(layout, walk, entry, range, piece);
+        next += piece->count;
+        *row = piece->row;
     }
     for (; next < count; next++) {
-        layout->outside += lifetimes[next]->size;
+        layout->outside += blocks[next].lifetime->size;
     }
     rows_merge(layout);
     return true;
 }
 
-bool tn_layout_collect(struct tn_layout *layout, const struct tn_timeline *timeline, uint64_t entry)
+static int block_compare(const void *left, const void *right)
 {
-    const struct tn_trace_source source = tn_timeline_source(timeline);
-    struct tn_segment_walk segments;
+    const struct tn_layout_block *a = left;
+    const struct tn_layout_block *b = right;
 
+    return tn_order(a->lifetime->address, b->lifetime->address);
+}
+
+static bool blocks_collect(struct tn_layout *layout, const struct tn_timeline *timeline,
+                           uint64_t entry)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        const struct tn_layout_block block = {.lifetime = &lifetimes[i]};
+
+        if (tn_lifetime_is_at(&lifetimes[i], entry) && !tn_vec_add(&layout->blocks, &block)) {
+            return false;
+        }
+    }
+    tn_vec_sort(&layout->blocks, block_compare);
+    return true;
+}
+
+/* Goes to right after an entry; segments are walked backwards only. */
+static bool segments_go(struct tn_layout_walk *walk, uint64_t entry)
+{
+    const struct tn_trace_source source = walk->segments.source;
+
+    if (entry != TN_NEVER && walk->segments.next <= entry) {
+        tn_segment_walk_fini(&walk->segments);
+        if (!tn_segment_walk_init(&walk->segments, &source)) {
+            return false;
+        }
+    }
+    return tn_segment_walk_to(&walk->segments, entry);
+}
+
+static bool extents_make(struct tn_layout_walk *walk, const struct tn_layout *layout)
+{
+    if (layout->blocks.count > 0 && !walk->has_extents) {
+        walk->has_extents = tn_block_extents_init(&walk->extents, &walk->segments.source);
+        return walk->has_extents;
+    }
+    return true;
+}
+
+bool tn_layout_collect(struct tn_layout *layout, struct tn_layout_walk *walk, uint64_t entry)
+{
     *layout = (struct tn_layout){.outside = 0};
     tn_vec_init(&layout->rows, sizeof(struct tn_layout_row));
     tn_vec_init(&layout->pieces, sizeof(struct tn_layout_piece));
-    if (!tn_segment_walk_init(&segments, &source)) {
-        return false;
+    tn_vec_init(&layout->blocks, sizeof(struct tn_layout_block));
+    if (segments_go(walk, entry) && blocks_collect(layout, walk->timeline, entry) &&
+        extents_make(walk, layout) && pieces_collect(layout, walk, entry)) {
+        return true;
     }
-    const bool good = tn_segment_walk_to(&segments, entry) &&
-                      tn_timeline_lifetimes_at(timeline, entry, &layout->lifetimes) &&
-                      rows_collect(layout, &segments, timeline, entry);
-
-    tn_segment_walk_fini(&segments);
-    if (!good) {
-        tn_layout_fini(layout);
-    }
-    return good;
+    tn_layout_fini(layout);
+    return false;
 }
 
 void tn_layout_fini(struct tn_layout *layout)
 {
-    tn_vec_fini(&layout->lifetimes);
+    tn_vec_fini(&layout->blocks);
     tn_vec_fini(&layout->pieces);
     tn_vec_fini(&layout->rows);
+}
+
+/* ---- walks ---- */
+
+bool tn_layout_walk_init(struct tn_layout_walk *walk, const struct tn_timeline *timeline)
+{
+    const struct tn_trace_source source = tn_timeline_source(timeline);
+
+    walk->timeline = timeline;
+    walk->has_extents = false;
+    return tn_segment_walk_init(&walk->segments, &source);
+}
+
+void tn_layout_walk_fini(struct tn_layout_walk *walk)
+{
+    tn_segment_walk_fini(&walk->segments);
+    if (walk->has_extents) {
+        tn_block_extents_fini(&walk->extents);
+    }
+}
+
+bool tn_layout_collect_at(struct tn_layout *layout, const struct tn_timeline *timeline,
+                          uint64_t entry)
+{
+    struct tn_layout_walk walk;
+
+    if (!tn_layout_walk_init(&walk, timeline)) {
+        return false;
+    }
+    const bool good = tn_layout_collect(layout, &walk, entry);
+
+    tn_layout_walk_fini(&walk);
+    return good;
 }

@@ -177,7 +177,6 @@ static void repeats_thin(struct tn_repeats *repeats)
     uint64_t *at = repeats->at.items;
     const size_t count = repeats->at.count;
 
-    repeats->found = count;
     if (count <= TN_REPEATS_MAX) {
         return;
     }
@@ -188,7 +187,7 @@ static void repeats_thin(struct tn_repeats *repeats)
 }
 
 static bool repeats_find(struct tn_repeats *repeats, const struct tn_analysis *analysis,
-                         uint64_t parts)
+                         uint64_t parts, size_t steps_min)
 {
     repeats->kind = TN_REPEAT_PARTS;
     if (parts > 0) {
@@ -198,7 +197,7 @@ static bool repeats_find(struct tn_repeats *repeats, const struct tn_analysis *a
     if (!steps_collect(repeats, analysis)) {
         return false;
     }
-    if (repeats->at.count >= TN_REPEATS_MIN) {
+    if (repeats->at.count >= steps_min) {
         return true;
     }
     repeats->at.count = 0;
@@ -213,16 +212,32 @@ static bool repeats_find(struct tn_repeats *repeats, const struct tn_analysis *a
     return parts_collect(repeats, analysis, PARTS_DEFAULT);
 }
 
-bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis, uint64_t parts)
+static bool repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis,
+                         uint64_t parts, size_t steps_min)
 {
     *repeats = (struct tn_repeats){.kind = TN_REPEAT_GUESSED};
     tn_vec_init(&repeats->at, sizeof(uint64_t));
-    if (!repeats_find(repeats, analysis, parts)) {
+    if (!repeats_find(repeats, analysis, parts, steps_min)) {
         tn_repeats_fini(repeats);
+        return false;
+    }
+    repeats->found = repeats->at.count;
+    return true;
+}
+
+bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis, uint64_t parts)
+{
+    if (!repeats_init(repeats, analysis, parts, TN_REPEATS_MIN)) {
         return false;
     }
     repeats_thin(repeats);
     return true;
+}
+
+bool tn_repeats_init_all(struct tn_repeats *repeats, const struct tn_analysis *analysis,
+                         uint64_t parts)
+{
+    return repeats_init(repeats, analysis, parts, 1);
 }
 
 void tn_repeats_fini(struct tn_repeats *repeats)

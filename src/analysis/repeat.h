@@ -31,6 +31,11 @@ struct tn_repeats {
  * missing; then there is nothing to release. Cost: O(n log n). */
 bool tn_repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis,
                      uint64_t parts) TN_MUST_CHECK;
+
+/* The same, but none is dropped, and annotated steps count also when there are few. */
+bool tn_repeats_init_all(struct tn_repeats *repeats, const struct tn_analysis *analysis,
+                         uint64_t parts) TN_MUST_CHECK;
+
 void tn_repeats_fini(struct tn_repeats *repeats);
 
 #endif

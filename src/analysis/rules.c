@@ -37,7 +37,15 @@ static const char default_text[] =
     "activation: /torch/nn/(modules/[a-z_]+|functional)\\.py:\n"
     "activation: :[0-9]+:forward$\n"
     "activation: /torch/cuda/graphs\\.py:\n"
-    "compiled: /torch/_(inductor|dynamo)/|/torchinductor_\n";
+    "compiled: /torch/_(inductor|dynamo)/|/torchinductor_\n"
+    "# Names that tarn trim --anonymize made up say what they had been.\n"
+    "optimizer: :function[0-9]+ \\(optimizer\\)$\n"
+    "gradient: :function[0-9]+ \\(gradient\\)$\n"
+    "communication: :function[0-9]+ \\(communication\\)$\n"
+    "parameter: :function[0-9]+ \\(parameter\\)$\n"
+    "input: :function[0-9]+ \\(input\\)$\n"
+    "activation: :function[0-9]+ \\(activation\\)$\n"
+    "compiled: :function[0-9]+ \\(compiled\\)$\n";
 
 const char *tarn_rules_default_text(void)
 {
@@ -192,7 +200,25 @@ void tn_categories_fini(struct tn_categories *categories)
     tarn_rules_destroy(categories->own_rules);
 }
 
-static uint32_t frame_category(struct tn_categories *categories, uint32_t number)
+/* The text that rules see. A path that "tarn trim --anonymize" has cut down to the package gets a
+ * slash in front, as rules on whole paths want it. */
+static void frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
+                           const struct tn_frame *frame)
+{
+    static const char package[] = "torch/";
+
+    tn_frame_text_set(text, model, frame);
+    if (strncmp(text->text, package, sizeof package - 1) == 0) {
+        const size_t length = strlen(text->text);
+        const size_t kept = length < TN_PATTERN_TEXT_MAX ? length : TN_PATTERN_TEXT_MAX - 1;
+
+        memmove(text->text + 1, text->text, kept);
+        text->text[0] = '/';
+        text->text[kept + 1] = '\0';
+    }
+}
+
+uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
 {
     const struct tn_rule *rules = categories->rules->rules.items;
     uint32_t *known = &categories->of_frame[number];
@@ -201,7 +227,7 @@ static uint32_t frame_category(struct tn_categories *categories, uint32_t number
         struct tn_frame_text text = {.text = ""};
 
         *known = 1;
-        tn_frame_text_set(&text, categories->model, tn_model_frame(categories->model, number));
+        frame_text_set(&text, categories->model, tn_model_frame(categories->model, number));
         for (size_t i = 0; i < categories->rules->rules.count; i++) {
             if (tn_pattern_matches(&rules[i].pattern, &text)) {
                 *known = rules[i].category + 2;
@@ -220,7 +246,7 @@ uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t number)
     if (*known == 0) {
         *known = 1;
         for (uint32_t i = stack.count; i > 0 && *known == 1; i--) {
-            *known = frame_category(categories, stack.frames[i - 1]) + 1;
+            *known = tn_category_of_frame(categories, stack.frames[i - 1]) + 1;
         }
     }
     return *known - 1;

@@ -56,6 +56,9 @@ enum tarn_status tn_categories_init(struct tn_categories *categories,
                                     struct tarn_error *error) TN_MUST_CHECK;
 void tn_categories_fini(struct tn_categories *categories);
 
+/* The category of a frame by the rules; TN_CATEGORY_UNCLASSIFIED when none matches. */
+uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t frame);
+
 /* The category of a stack; TN_CATEGORY_UNCLASSIFIED when no rule matches. */
 uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t stack);
 

@@ -36,15 +36,20 @@ static bool range_report(const struct tn_segment_walk *walk, const struct tn_seg
     return !walk->reserved || walk->reserved(walk->context, range, from, to);
 }
 
+/* The first range that ends behind an address; NULL: none. */
+static struct tn_segment_range *range_from(const struct tn_segment_walk *walk, uint64_t address)
+{
+    const struct tn_segment_range key = {.start = address};
+    struct tn_segment_range *at = range_of(tn_tree_find_at_most(&walk->tree, &key.node));
+
+    return at && at->end > address ? at : range_of(tn_tree_find_at_least(&walk->tree, &key.node));
+}
+
 /* Takes [start, end) out of whatever has it; a range that reaches beyond keeps its ends. */
 static bool ranges_remove(struct tn_segment_walk *walk, uint64_t start, uint64_t end)
 {
-    const struct tn_segment_range key = {.start = start};
-    struct tn_segment_range *at = range_of(tn_tree_find_at_most(&walk->tree, &key.node));
+    struct tn_segment_range *at = range_from(walk, start);
 
-    if (!at || at->end <= start) {
-        at = range_of(tn_tree_find_at_least(&walk->tree, &key.node));
-    }
     while (at && at->start < end) {
         struct tn_segment_range *next = range_of(tn_tree_next(&at->node));
         struct tn_segment_range rest = *at;
@@ -68,8 +73,13 @@ static bool ranges_remove(struct tn_segment_walk *walk, uint64_t start, uint64_t
 
 static bool range_add(struct tn_segment_walk *walk, const struct tn_segment_range *range)
 {
-    return range->start >= range->end ||
-           (ranges_remove(walk, range->start, range->end) && range_insert(walk, range));
+    if (range->start >= range->end) {
+        return true;
+    }
+    const struct tn_segment_range *other = range_from(walk, range->start);
+
+    walk->overlaps += other && other->start < range->end;
+    return ranges_remove(walk, range->start, range->end) && range_insert(walk, range);
 }
 
 static bool finals_add(struct tn_segment_walk *walk)
@@ -95,14 +105,34 @@ static bool finals_add(struct tn_segment_walk *walk)
     return true;
 }
 
-/* What an entry gave back. Its pool is known from newer files only; its size tells the class. */
+/* The expandable range that begins or ends where the pages of an entry end or begin: they are parts
+ * of one segment. NULL: none. */
+static const struct tn_segment_range *range_beside(const struct tn_segment_walk *walk,
+                                                   const struct tn_segment_range *pages)
+{
+    const struct tn_segment_range key = {.start = pages->start};
+    const struct tn_segment_range *before = range_of(tn_tree_find_at_most(&walk->tree, &key.node));
+    const struct tn_segment_range *behind = tn_segment_walk_find(walk, pages->end);
+
+    if (before && before->end == pages->start && before->is_expandable &&
+        before->stream == pages->stream) {
+        return before;
+    }
+    return behind && behind->start == pages->end && behind->is_expandable &&
+                   behind->stream == pages->stream
+               ? behind
+               : NULL;
+}
+
+/* What an entry gave back. Its pool is known from newer files only; its size tells the class,
+ * unless the rest of its segment is there. */
 static struct tn_segment_range range_given_back(const struct tn_segment_walk *walk,
                                                 const struct tn_trace_entry *entry)
 {
     const bool is_expandable = entry->action == TN_TRACE_SEGMENT_UNMAP;
     const struct tn_trace_extra *extra = tn_model_extra(walk->source.model, entry->extra);
 
-    return (struct tn_segment_range){.start = entry->address,
+    struct tn_segment_range range = {.start = entry->address,
                                      .end = tn_range_end(entry->address, entry->size),
                                      .segment = entry->address,
                                      .given_back = walk->next,
@@ -113,6 +143,14 @@ static struct tn_segment_range range_given_back(const struct tn_segment_walk *wa
                                      .is_large = is_expandable ? entry->size % LARGE_PAGES == 0
                                                                : entry->size > SMALL_SEGMENT,
                                      .is_expandable = is_expandable};
+    const struct tn_segment_range *beside = is_expandable ? range_beside(walk, &range) : NULL;
+
+    if (beside) {
+        range.is_large = beside->is_large;
+        range.pool = range.has_pool ? range.pool : beside->pool;
+        range.has_pool = range.has_pool || beside->has_pool;
+    }
+    return range;
 }
 
 bool tn_segment_walk_init(struct tn_segment_walk *walk, const struct tn_trace_source *source)

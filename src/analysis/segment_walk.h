@@ -3,9 +3,9 @@
  * The segments of a device at any time point of its trace, as ranges of addresses: those of the
  * snapshot with later entries undone, from the end backwards.
  *
- * Ranges do not overlap. What overlaps is a contradiction of the file: what the walk meets later
- * wins. Owns: the ranges; removed ones stay in memory until the end. Cost: O(log n) per entry
- * that adds or removes memory, O(1) for others.
+ * Ranges do not overlap. What overlaps is a contradiction of the file, which is counted: what the
+ * walk meets later wins. Owns: the ranges; removed ones stay in memory until the end. Cost:
+ * O(log n) per entry that adds or removes memory, O(1) for others.
  */
 #ifndef TN_ANALYSIS_SEGMENT_WALK_H
 #define TN_ANALYSIS_SEGMENT_WALK_H
@@ -35,6 +35,7 @@ struct tn_segment_walk {
     struct tn_budget budget; /* without a limit */
     struct tn_chunked_vec ranges;
     struct tn_tree tree;
+    uint64_t overlaps; /* ranges that shared bytes with one that was there */
 
     /* Called with [start, end) of a range that entry `next` reserved; false stops the walk. May be
      * NULL. */

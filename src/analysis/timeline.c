@@ -3,6 +3,10 @@
 
 #include "analysis/lifetime_walk.h"
 
+enum {
+    ENTRIES_PER_LIFETIME = 3 /* of most: an allocation, a free and its completion */
+};
+
 /* While the trace is read. */
 struct reading {
     struct tn_timeline *timeline;
@@ -144,9 +148,7 @@ static bool deltas_fill(struct tn_timeline *timeline)
     return true;
 }
 
-/* From one entry to the next. */
-static void time_point_step(const struct tn_timeline *timeline, struct tn_time_point *now,
-                            uint64_t entry)
+void tn_timeline_step(const struct tn_timeline *timeline, struct tn_time_point *now, uint64_t entry)
 {
     const uint64_t delta = ((const uint64_t *)timeline->deltas.items)[entry];
 
@@ -168,7 +170,7 @@ static void peaks_find(struct tn_timeline *timeline)
     timeline->requested_peak = now;
     timeline->reserved_peak = now;
     for (uint64_t i = timeline->first; i < timeline->limit; i++) {
-        time_point_step(timeline, &now, i);
+        tn_timeline_step(timeline, &now, i);
         if (now.requested > timeline->requested_peak.requested) {
             timeline->requested_peak = now;
         }
@@ -184,35 +186,9 @@ struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t
     struct tn_time_point now = timeline->start;
 
     for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
-        time_point_step(timeline, &now, i);
+        tn_timeline_step(timeline, &now, i);
     }
     return now;
-}
-
-static int address_compare(const void *left, const void *right)
-{
-    const struct tn_lifetime *a = *(const struct tn_lifetime *const *)left;
-    const struct tn_lifetime *b = *(const struct tn_lifetime *const *)right;
-
-    return a->address < b->address ? -1 : a->address > b->address;
-}
-
-bool tn_timeline_lifetimes_at(const struct tn_timeline *timeline, uint64_t entry,
-                              struct tn_vec *lifetimes_out)
-{
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
-
-    tn_vec_init(lifetimes_out, sizeof(const struct tn_lifetime *));
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        const struct tn_lifetime *lifetime = &lifetimes[i];
-
-        if (tn_lifetime_is_at(lifetime, entry) && !tn_vec_append(lifetimes_out, &lifetime, 1)) {
-            tn_vec_fini(lifetimes_out);
-            return false;
-        }
-    }
-    tn_vec_sort(lifetimes_out, address_compare);
-    return true;
 }
 
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry)
@@ -221,7 +197,7 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
     uint64_t most = now.reserved;
 
     for (uint64_t i = timeline->first; entry != TN_NEVER && i <= entry; i++) {
-        time_point_step(timeline, &now, i);
+        tn_timeline_step(timeline, &now, i);
         most = now.reserved > most ? now.reserved : most;
     }
     return most;
@@ -248,19 +224,34 @@ static void vecs_init(struct tn_timeline *timeline)
     tn_vec_init(&timeline->reserved, sizeof(uint64_t));
 }
 
-bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model, size_t device)
+bool tn_timeline_init_lifetimes(struct tn_timeline *timeline, const struct tn_model *model,
+                                size_t device)
 {
     struct reading reading = {.timeline = timeline};
+    const struct tn_trace_source source = tn_source_of_device(model, device);
 
     *timeline = (struct tn_timeline){.model = model,
-                                     .trace = &model->traces[device],
+                                     .trace = source.trace,
                                      .device = (int64_t)device,
-                                     .limit = model->traces[device].count};
+                                     .limit = source.trace->count};
     vecs_init(timeline);
-    const bool good = trace_read(&reading) && deltas_fill(timeline);
+    const bool good =
+        tn_vec_reserve(&timeline->lifetimes, timeline->trace->count / ENTRIES_PER_LIFETIME) &&
+        trace_read(&reading);
 
     tn_lifetime_walk_fini(&reading.walk);
     if (!good) {
+        tn_timeline_fini(timeline);
+    }
+    return good;
+}
+
+bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model, size_t device)
+{
+    if (!tn_timeline_init_lifetimes(timeline, model, device)) {
+        return false;
+    }
+    if (!deltas_fill(timeline)) {
         tn_timeline_fini(timeline);
         return false;
     }

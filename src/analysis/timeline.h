@@ -64,11 +64,15 @@ struct tn_timeline {
     uint64_t unknown_frees;          /* of an address that the trace freed already */
 };
 
-/* `device` must be one that has a trace. False when host memory is missing; then there is nothing
- * to release. */
+/* A device without a trace has an empty one, whose start is what the file has. False when host
+ * memory is missing; then there is nothing to release. */
 bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model,
                       size_t device) TN_MUST_CHECK;
 void tn_timeline_fini(struct tn_timeline *timeline);
+
+/* The same with lifetimes only: no totals, so none of the functions that return time points. */
+bool tn_timeline_init_lifetimes(struct tn_timeline *timeline, const struct tn_model *model,
+                                size_t device) TN_MUST_CHECK;
 
 static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline *timeline)
 {
@@ -77,7 +81,7 @@ static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline
 
 /* Which blocks, and which part of the trace, a narrowed timeline has. */
 struct tn_narrowing {
-    uint64_t first; /* entries [first, limit), first < limit */
+    uint64_t first; /* entries [first, limit), first < limit unless the trace is empty */
     uint64_t limit;
 
     /* Whether a block is wanted, by its whole lifetime; NULL: all. */
@@ -116,10 +120,9 @@ static inline bool tn_lifetime_is_at(const struct tn_lifetime *lifetime, uint64_
  */
 struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
 
-/* Blocks allocated right after an entry, by address: const struct tn_lifetime *. False without
- * host memory; then there is nothing to release. */
-bool tn_timeline_lifetimes_at(const struct tn_timeline *timeline, uint64_t entry,
-                              struct tn_vec *lifetimes_out) TN_MUST_CHECK;
+/* From right before an entry of the covered part, first the timeline's start, to right after it. */
+void tn_timeline_step(const struct tn_timeline *timeline, struct tn_time_point *now,
+                      uint64_t entry);
 
 /* The peak of reserved bytes up to an entry. Cost: O(entries). */
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);

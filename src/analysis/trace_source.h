@@ -19,12 +19,15 @@ struct tn_trace_source {
     bool is_host;
 };
 
-/* `device` must be one that has a trace. */
+/* A device without a trace is as after its last event. */
 static inline struct tn_trace_source tn_source_of_device(const struct tn_model *model,
                                                          size_t device)
 {
+    static const struct tn_trace none = {0};
+
     return (struct tn_trace_source){.model = model,
-                                    .trace = &model->traces[device],
+                                    .trace = device < model->trace_count ? &model->traces[device]
+                                                                         : &none,
                                     .segments = model->segments,
                                     .segment_count = model->segment_count,
                                     .device = (int32_t)device};

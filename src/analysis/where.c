@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* What a field is compared with. */
 enum kind {
@@ -215,8 +216,11 @@ static const struct unit {
     {"MiB", (uint64_t)1 << 20, false},
     {"GiB", (uint64_t)1 << 30, false},
     {"TiB", (uint64_t)1 << 40, false},
+    {"K", (uint64_t)1 << 10, false},
+    {"M", (uint64_t)1 << 20, false},
+    {"G", (uint64_t)1 << 30, false},
+    {"T", (uint64_t)1 << 40, false},
     {"KB", 1000, false},
-    {"kB", 1000, false},
     {"MB", 1000000, false},
     {"GB", 1000000000, false},
     {"TB", 1000000000000, false},
@@ -230,7 +234,7 @@ static const struct unit {
 static const struct unit *unit_find(const char *text, size_t length)
 {
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strlen(units[i].name) == length && memcmp(units[i].name, text, length) == 0) {
+        if (strlen(units[i].name) == length && strncasecmp(units[i].name, text, length) == 0) {
             return &units[i];
         }
     }

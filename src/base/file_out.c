@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements struct tarn_file of tarn/writer.h: a file that appears whole or not at all: a draft in
- * the same directory under a new, unpredictable name, finally renamed. So nothing is ever written
- * through a symbolic link: an existing link is replaced, not followed. A replaced file keeps its
- * mode; a new one follows the umask. Devices and pipes, also through links, are written in place.
- * Guarded by its owner.
+ * Implements struct tarn_file of tarn/writer.h: a file that appears whole or not at all. It is
+ * written as a draft in the same directory: a file without a name, which is gone when the process
+ * ends, or, where the file system has none, one under a new, unpredictable name. Finally it gets
+ * its name or replaces the file of that name. So nothing is ever written through a symbolic link:
+ * an existing link is replaced, not followed. A replaced file keeps its mode; a new one follows the
+ * umask. Devices and pipes, also through links, are written in place. A file whose name ends as
+ * those of compressed files do is compressed on the way. Guarded by its owner.
  */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/os_file.h"
 #include "base/os_process.h"
+#include "base/pack.h"
 #include "tarn/writer.h"
 
 #include <errno.h>
@@ -27,9 +31,11 @@ enum {
 
 struct tarn_file {
     int file;
-    int reason; /* errno of the write that failed */
+    int reason;           /* errno of the write that failed */
+    bool is_unnamed;      /* a draft without a name */
+    struct tn_pack *pack; /* NULL: what is written is not compressed */
     char path[PATH_BYTES_MAX];
-    char draft[PATH_BYTES_MAX]; /* name of the draft, "" when there is none */
+    char draft[PATH_BYTES_MAX]; /* name of the draft, "" when it has none */
 };
 
 /* strerror is not thread-safe. */
@@ -70,19 +76,35 @@ static int special_open(const char *path)
 
 /* ---- drafts ---- */
 
+/* Length of the directory's part of the path, with its slash. */
+static int folder_length(const struct tarn_file *out)
+{
+    const char *slash = strrchr(out->path, '/');
+
+    return slash ? (int)(slash - out->path) + 1 : 0;
+}
+
 /* In the directory of the path, because rename works only within a file system. Its length does not
  * depend on the final name, which may already have the maximum length. */
 static void draft_name(struct tarn_file *out)
 {
-    const char *slash = strrchr(out->path, '/');
-    const int folder = slash ? (int)(slash - out->path) + 1 : 0;
+    (void)snprintf(out->draft, sizeof out->draft, "%.*starn-%016" PRIx64 ".part",
+                   folder_length(out), out->path, tn_os_random());
+}
 
-    (void)snprintf(out->draft, sizeof out->draft, "%.*starn-%016" PRIx64 ".part", folder, out->path,
-                   tn_os_random());
+static int unnamed_create(struct tarn_file *out, mode_t mode)
+{
+    char folder[PATH_BYTES_MAX];
+
+    (void)snprintf(folder, sizeof folder, "%.*s.", folder_length(out), out->path);
+    const int file = tn_os_file_unnamed(folder, mode);
+
+    out->is_unnamed = file >= 0;
+    return file;
 }
 
 /* Creates a new file, so that nobody can have planted a link there. */
-static int draft_create(struct tarn_file *out, mode_t mode)
+static int named_create(struct tarn_file *out, mode_t mode)
 {
     int file = -1;
 
@@ -91,6 +113,38 @@ static int draft_create(struct tarn_file *out, mode_t mode)
         file = open(out->draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     }
     return file;
+}
+
+static int draft_create(struct tarn_file *out, mode_t mode)
+{
+    const int file = unnamed_create(out, mode);
+
+    return file >= 0 ? file : named_create(out, mode);
+}
+
+/* Some file systems report a failed write only on closing, here that of a copy. */
+static bool is_flushed(int file)
+{
+    const int copy = tn_os_descriptor_copy(file);
+
+    errno = 0;
+    return copy < 0 || close(copy) == 0;
+}
+
+/* Gives an unnamed draft the final name or, if that is taken, one from which it can replace the
+ * file there. */
+static bool unnamed_name(struct tarn_file *out)
+{
+    bool is_named = is_flushed(out->file) && tn_os_file_name(out->file, out->path);
+
+    for (int i = 0; !is_named && i < DRAFT_TRIES && errno == EEXIST; i++) {
+        draft_name(out);
+        is_named = tn_os_file_name(out->file, out->draft);
+    }
+    if (!is_named) {
+        out->draft[0] = '\0';
+    }
+    return is_named;
 }
 
 /* Gives the new file the permissions of the old one. */
@@ -134,11 +188,13 @@ static enum tarn_status file_open(struct tarn_file *out, const char *path, struc
     memcpy(out->path, path, length + 1);
     out->draft[0] = '\0';
     out->reason = 0;
+    out->is_unnamed = false;
+    out->pack = NULL;
     out->file = is_special(path) ? special_open(path) : draft_open(out);
     return out->file >= 0 ? TARN_OK : file_failed(path, "write", errno, error);
 }
 
-static enum tarn_status file_write(void *context, const char *bytes, size_t size)
+static enum tarn_status plain_write(void *context, const char *bytes, size_t size)
 {
     struct tarn_file *out = context;
 
@@ -157,6 +213,26 @@ static enum tarn_status file_write(void *context, const char *bytes, size_t size
     return TARN_OK;
 }
 
+static enum tarn_status file_write(void *context, const char *bytes, size_t size)
+{
+    struct tarn_file *out = context;
+
+    return out->pack ? tn_pack_write(out->pack, bytes, size) : plain_write(out, bytes, size);
+}
+
+/* Compresses what comes, if the name asks for it. */
+static enum tarn_status pack_begin(struct tarn_file *file, struct tarn_error *error)
+{
+    const enum tn_packing packing = tn_packing_of(file->path);
+    const struct tarn_writer writer = {.write = plain_write, .context = file};
+
+    if (packing == TN_PACKING_NONE || is_special(file->path)) {
+        return TARN_OK;
+    }
+    file->pack = tn_pack_create(packing, &writer);
+    return file->pack ? TARN_OK : tn_fail_memory(error);
+}
+
 enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
                                   struct tarn_error *error)
 {
@@ -171,6 +247,11 @@ enum tarn_status tarn_file_create(const char *path, struct tarn_file **file_out,
     if (status) {
         tn_host_free(file, sizeof *file);
         return status;
+    }
+    const enum tarn_status packed = pack_begin(file, error);
+
+    if (packed) {
+        return tarn_file_finish(file, packed, error);
     }
     *file_out = file;
     return TARN_OK;
@@ -189,8 +270,16 @@ const char *tarn_file_draft(const struct tarn_file *file)
 enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
                                   struct tarn_error *error)
 {
+    if (file->pack && status == TARN_OK) {
+        status = tn_pack_end(file->pack);
+        status = status == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : status;
+    }
+    tn_pack_destroy(file->pack);
     if (status == TARN_ERR_IO) {
         status = file_failed(file->path, "write", file->reason ? file->reason : errno, error);
+    }
+    if (file->is_unnamed && status == TARN_OK && !unnamed_name(file)) {
+        status = file_failed(file->path, "write", errno, error);
     }
     if (close(file->file) != 0 && status == TARN_OK) {
         status = file_failed(file->path, "write", errno, error);

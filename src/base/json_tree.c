@@ -147,8 +147,17 @@ static enum tarn_status string_parse(struct parse *p)
     if (wrong) {
         return parse_wrong(p, wrong);
     }
-    if (!tn_utf8_is_valid(copy, size) || memchr(copy, '\0', size)) {
-        return parse_wrong(p, "a string that is not UTF-8 or has a NUL");
+    if (memchr(copy, '\0', size)) {
+        return parse_wrong(p, "a string with a NUL");
+    }
+    if (!tn_utf8_is_valid(copy, size)) {
+        char *repaired = tn_arena_alloc(&p->tree->arena, size * TN_UTF8_REPAIR_GROWTH + 1);
+
+        if (!repaired) {
+            return parse_memory(p);
+        }
+        size = tn_utf8_repair(copy, size, repaired);
+        copy = repaired;
     }
     copy[size] = '\0';
     value.count = (uint32_t)size;

@@ -8,33 +8,60 @@ enum {
     PREFIX_COUNT = 9
 };
 
-static struct tn_size_text amount_text(double bytes, double step,
-                                       const char *const prefixes[PREFIX_COUNT])
-{
-    struct tn_size_text result;
-    unsigned unit = 0;
+/* An amount in the largest unit of which it has one. */
+struct amount {
+    double value;
+    unsigned unit; /* 0: bytes */
+    const char *prefix;
+};
 
-    while (unit < PREFIX_COUNT - 1 && fabs(bytes) >= step) {
-        bytes /= step;
-        unit++;
-    }
-    (void)snprintf(result.text, sizeof result.text, "%.1f%sB", bytes, prefixes[unit]);
-    return result;
-}
-
-struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes)
+static struct amount amount_in(enum tarn_units units, double bytes)
 {
     static const char *const iec[PREFIX_COUNT] = {"",   "Ki", "Mi", "Gi", "Ti",
                                                   "Pi", "Ei", "Zi", "Yi"};
     static const char *const si[PREFIX_COUNT] = {"", "k", "M", "G", "T", "P", "E", "Z", "Y"};
+    const double step = units == TARN_UNITS_SI ? 1000.0 : 1024.0;
+    struct amount amount = {.value = bytes};
+
+    while (amount.unit < PREFIX_COUNT - 1 && fabs(amount.value) >= step) {
+        amount.value /= step;
+        amount.unit++;
+    }
+    amount.prefix = (units == TARN_UNITS_SI ? si : iec)[amount.unit];
+    return amount;
+}
+
+const char *tarn_size_text(char text_out[TARN_SIZE_TEXT_MAX], enum tarn_units units, double bytes)
+{
+    const struct amount amount = amount_in(units, bytes);
+
+    if (units == TARN_UNITS_BYTES) {
+        (void)snprintf(text_out, TARN_SIZE_TEXT_MAX, "%.0f", bytes);
+    } else {
+        (void)snprintf(text_out, TARN_SIZE_TEXT_MAX, "%.*f %sB", amount.unit > 0 ? 2 : 0,
+                       amount.value, amount.prefix);
+    }
+    return text_out;
+}
+
+struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes)
+{
+    struct tn_size_text result;
+
+    (void)tarn_size_text(result.text, units, bytes);
+    return result;
+}
+
+struct tn_size_text tn_size_text_viz(enum tarn_units units, double bytes)
+{
+    const struct amount amount = amount_in(units, bytes);
     struct tn_size_text result;
 
     if (units == TARN_UNITS_BYTES) {
-        (void)snprintf(result.text, sizeof result.text, "%.0f", bytes);
-        return result;
+        return tn_size_text_in(units, bytes);
     }
-    return units == TARN_UNITS_SI ? amount_text(bytes, 1000.0, si)
-                                  : amount_text(bytes, 1024.0, iec);
+    (void)snprintf(result.text, sizeof result.text, "%.1f%sB", amount.value, amount.prefix);
+    return result;
 }
 
 struct tn_size_text tn_size_text_message(uint64_t bytes)

@@ -81,14 +81,19 @@ struct tn_size_text tn_text_size(const struct tn_text_out *out, double bytes)
     return tn_size_text_in(out->units, bytes);
 }
 
+struct tn_size_text tn_text_size_viz(const struct tn_text_out *out, double bytes)
+{
+    return tn_size_text_viz(out->units, bytes);
+}
+
 int tn_text_size_width(const struct tn_text_out *out)
 {
-    return out->units == TARN_UNITS_BYTES ? 15 : 10; /* below a petabyte; "1023.9KiB" and a blank */
+    return out->units == TARN_UNITS_BYTES ? 17 : 12; /* bytes below a petabyte */
 }
 
 void tn_text_put_size(struct tn_text_out *out, double bytes)
 {
-    tn_text_printf(out, "  %*s", tn_text_size_width(out), tn_text_size(out, bytes).text);
+    tn_text_printf(out, "%*s", tn_text_size_width(out), tn_text_size(out, bytes).text);
 }
 
 enum tarn_status tn_text_finish(struct tn_text_out *out)

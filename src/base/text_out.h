@@ -37,13 +37,14 @@ void tn_text_putc(struct tn_text_out *out, char c);
  * TARN_ERR_INTERNAL. */
 void tn_text_printf(struct tn_text_out *out, const char *format, ...) TN_PRINTF(2, 3);
 
-/* A byte count in the units of this output. */
+/* A byte count in the units of this output; as PyTorch's tools write it. */
 struct tn_size_text tn_text_size(const struct tn_text_out *out, double bytes);
+struct tn_size_text tn_text_size_viz(const struct tn_text_out *out, double bytes);
 
-/* Writes a size column: two blanks, then the right-aligned amount. */
+/* Writes a size column: the right-aligned amount. */
 void tn_text_put_size(struct tn_text_out *out, double bytes);
 
-/* Width of a size column without the blanks. */
+/* Width of a size column with its leading blanks: one before the longest amount, "1023.99 KiB". */
 int tn_text_size_width(const struct tn_text_out *out);
 
 /* Flushes the buffer; returns the first failure. */

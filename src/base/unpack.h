@@ -7,13 +7,8 @@
 #ifndef TN_BASE_UNPACK_H
 #define TN_BASE_UNPACK_H
 
+#include "base/packing.h"
 #include "base/source.h"
-
-enum tn_packing {
-    TN_PACKING_NONE,
-    TN_PACKING_GZIP,
-    TN_PACKING_ZSTD
-};
 
 struct tn_unpack_limits {
     uint64_t max_bytes; /* uncompressed; 0 = none */

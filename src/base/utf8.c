@@ -60,6 +60,35 @@ bool tn_utf8_is_valid(const char *text, size_t length)
     return true;
 }
 
+/* U+DC00 with the byte as its lowest bits. */
+static void surrogate_put(char *out, uint8_t byte)
+{
+    out[0] = (char)0xed;
+    out[1] = (char)(0xb0 | byte >> 6);
+    out[2] = (char)(0x80 | (byte & 0x3f));
+}
+
+size_t tn_utf8_repair(const char *text, size_t length, char *out)
+{
+    size_t size = 0;
+
+    for (size_t at = 0; at < length;) {
+        uint32_t code;
+        const size_t count = tn_utf8_decode(text + at, length - at, &code);
+
+        if (count == 0) {
+            surrogate_put(out + size, (uint8_t)text[at]);
+            size += TN_UTF8_REPAIR_GROWTH;
+            at++;
+        } else {
+            memcpy(out + size, text + at, count);
+            size += count;
+            at += count;
+        }
+    }
+    return size;
+}
+
 size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out)
 {
     static const uint8_t lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};

@@ -14,6 +14,14 @@ enum {
 
 bool tn_utf8_is_valid(const char *text, size_t length);
 
+enum {
+    TN_UTF8_REPAIR_GROWTH = 3 /* times that a repaired text may be longer */
+};
+
+/* Copies `text`, with each invalid byte as the lone surrogate U+DC80 to U+DCFF, as Python's
+ * surrogateescape reads it. Returns the size of the copy, for which `out` has room. */
+size_t tn_utf8_repair(const char *text, size_t length, char *out);
+
 /* Length of the first character of `text`, `length` > 0; 0 when it is invalid. */
 size_t tn_utf8_decode(const char *text, size_t length, uint32_t *code_out);
 

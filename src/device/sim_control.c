@@ -18,9 +18,9 @@ static enum tarn_status script_add(struct tarn_device *device, enum tn_sim_kind 
     if (!sim || address == 0 || address >= TN_SIM_SPACE_END) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     const enum tarn_status st = tn_sim_space_script(&sim->space, kind, address);
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return st;
 }
 
@@ -44,10 +44,10 @@ void tarn_sim_set_address_oracle(struct tarn_device *device,
     struct tn_sim *sim = tn_sim_from(device);
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         sim->space.oracle = oracle;
         sim->space.oracle_context = context;
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
 }
 
@@ -56,9 +56,9 @@ void tarn_sim_script_clear(struct tarn_device *device)
     struct tn_sim *sim = tn_sim_from(device);
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         tn_sim_space_script_clear(&sim->space);
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
 }
 
@@ -67,9 +67,9 @@ void tarn_sim_set_foreign_memory(struct tarn_device *device, uint64_t bytes)
     struct tn_sim *sim = tn_sim_from(device);
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         sim->space.foreign = bytes;
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
 }
 
@@ -80,9 +80,9 @@ uint64_t tarn_sim_now_ns(struct tarn_device *device)
     if (!sim) {
         return 0;
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     const uint64_t now = sim->streams.now_ns;
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return now;
 }
 
@@ -91,10 +91,10 @@ void tarn_sim_advance_ns(struct tarn_device *device, uint64_t ns)
     struct tn_sim *sim = tn_sim_from(device);
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         const uint64_t left = UINT64_MAX - sim->streams.now_ns;
         sim->streams.now_ns += ns < left ? ns : left;
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
 }
 
@@ -111,12 +111,12 @@ static enum tarn_status stream_apply(struct tarn_device *device, tarn_stream han
     if (!sim) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     struct tn_sim_stream *stream = tn_sim_stream_get(&sim->streams, handle);
     if (stream) {
         st = action(sim, stream, value);
     }
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return st;
 }
 
@@ -192,9 +192,9 @@ enum tarn_status tarn_sim_complete_event(struct tarn_device *device, uint64_t ev
     if (!sim) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     const enum tarn_status st = tn_sim_event_complete(&sim->streams, event);
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return st;
 }
 
@@ -205,10 +205,10 @@ void tarn_sim_set_event_oracle(struct tarn_device *device,
     struct tn_sim *sim = tn_sim_from(device);
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         sim->streams.oracle = oracle;
         sim->streams.oracle_context = context;
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
 }
 
@@ -218,9 +218,9 @@ void tarn_sim_fail_nth(struct tarn_device *device, enum tarn_sim_call call, uint
     struct tn_sim *sim = tn_sim_from(device);
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         tn_sim_fault_plan(&sim->faults, call, n, status);
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
 }
 
@@ -248,9 +248,9 @@ void tarn_sim_get_counters(struct tarn_device *device, struct tarn_sim_counters 
     struct tarn_sim_counters counters = {.struct_size = counters_out->struct_size};
 
     if (sim) {
-        tn_lock_acquire(&sim->lock);
+        tn_biased_lock_acquire(&sim->lock);
         counters_read(sim, &counters);
-        tn_lock_release(&sim->lock);
+        tn_biased_lock_release(&sim->lock);
     }
     memcpy(counters_out, &counters,
            counters.struct_size < sizeof counters ? counters.struct_size : sizeof counters);
@@ -260,12 +260,12 @@ uint64_t tn_sim_check(struct tn_sim *sim, struct tarn_findings *findings)
 {
     const uint64_t before = findings->count;
 
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     (void)tn_sim_space_check(&sim->space, findings);
     (void)tn_tree_check(&sim->vmm.pages, findings);
     (void)tn_tree_check(&sim->vmm.mappings, findings);
     (void)tn_sim_pool_check(sim, findings);
     tn_sim_streams_check(&sim->streams, findings);
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return findings->count - before;
 }

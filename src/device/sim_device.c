@@ -56,7 +56,7 @@ enum tarn_status tn_sim_enter(struct tarn_device *device, enum tarn_sim_call cal
     if (tn_fork_passed(&sim->fork)) {
         return refuse_in_child(sim);
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     sim->explained = false;
     const enum tarn_status st = tn_sim_fault_next(&sim->faults, call);
     if (st == TARN_OK) {
@@ -80,7 +80,7 @@ enum tarn_status tn_sim_leave(struct tarn_device *device, enum tarn_status statu
             (void)tn_sim_fail(sim, status, "%s", tarn_status_text(status));
         }
     }
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return status;
 }
 
@@ -201,10 +201,10 @@ static enum tarn_status sim_processes(struct tarn_device *device, tarn_process_v
     if (tn_fork_passed(&sim->fork)) {
         return refuse_in_child(sim);
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     const uint64_t used = device->total_memory - tn_sim_space_room(&sim->space);
 
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     *number_out = device->ordinal;
     if (used > 0) {
         visit(context, tn_os_process_id(), used);
@@ -380,7 +380,7 @@ static void sim_destroy(struct tarn_device *device)
     }
     tn_sim_space_fini(&sim->space);
     tn_sim_streams_fini(&sim->streams);
-    tn_lock_fini(&sim->lock);
+    tn_biased_lock_fini(&sim->lock);
     tn_host_free(sim, sizeof *sim);
 }
 
@@ -480,7 +480,7 @@ enum tarn_status tarn_sim_open(const struct tarn_sim_options *given,
     if (!sim) {
         return tn_fail_memory(error);
     }
-    tn_lock_init(&sim->lock, TN_LOCK_DEVICE);
+    tn_biased_lock_init(&sim->lock, TN_LOCK_DEVICE);
     sim_init(sim, &options);
     tn_fork_watch_init(&sim->fork, NULL);
     *device_out = &sim->base;

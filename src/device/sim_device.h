@@ -14,7 +14,7 @@
 #ifndef TN_DEVICE_SIM_DEVICE_H
 #define TN_DEVICE_SIM_DEVICE_H
 
-#include "base/lock.h"
+#include "base/biased_lock.h"
 #include "base/map.h"
 #include "base/os_fork.h"
 #include "device/device_ops.h"
@@ -48,7 +48,7 @@ struct tn_sim_host {
 struct tn_sim {
     struct tarn_device base; /* first: the table's functions get a pointer to it */
     struct tn_fork_watch fork;
-    struct tn_lock lock;
+    struct tn_biased_lock lock;
     uint64_t id; /* never used twice in a process */
     bool backed;
     struct tarn_device *memory; /* provides the memory, or NULL */

@@ -39,12 +39,12 @@ void *tarn_sim_host_memory(struct tarn_device *device, tarn_ptr address, uint64_
     if (!sim || !sim->backed) {
         return NULL;
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     const struct tn_sim_range *range = range_find(sim, address, size);
     if (range) {
         memory = (char *)range->host + (address - range->start);
     }
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return memory;
 }
 
@@ -56,12 +56,12 @@ tarn_ptr tarn_sim_memory_address(struct tarn_device *device, tarn_ptr address, u
     if (!sim || !sim->memory) {
         return 0;
     }
-    tn_lock_acquire(&sim->lock);
+    tn_biased_lock_acquire(&sim->lock);
     const struct tn_sim_range *range = range_find(sim, address, size);
     if (range && range->there) {
         there = range->there + (address - range->start);
     }
-    tn_lock_release(&sim->lock);
+    tn_biased_lock_release(&sim->lock);
     return there;
 }
 

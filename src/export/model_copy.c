@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/model_copy.h"
 
+#include "analysis/code_origin.h"
 #include "base/host_mem.h"
 #include "snapshot/keys.h"
 
@@ -166,13 +167,16 @@ static bool is_kept(const struct tn_string text, enum tn_text_kind kind)
     return text.length == 0;
 }
 
-/* A made-up name; optimizers' steps and files keep what tells their kind. */
+/* A made-up name; optimizers' steps and files keep what tells their kind, files also that they are
+ * of a library. */
 static void name_invent(struct tn_model_copy *copy, const struct tn_string text,
                         enum tn_text_kind kind, char name[NAME_MAX_BYTES])
 {
     static const char *const words[] = {"function", "file", "note", "word", "setting"};
     const char *before =
-        kind == TN_TEXT_NOTE && begins_with(text, "Optimizer.step#") ? "Optimizer.step#" : "";
+        kind == TN_TEXT_NOTE && begins_with(text, "Optimizer.step#")     ? "Optimizer.step#"
+        : kind == TN_TEXT_FILE && tn_code_origin_of(text) != TN_CODE_OWN ? "site-packages/"
+                                                                         : "";
     const char *behind = kind != TN_TEXT_FILE ? "" : ends_with(text, ".py") ? ".py" : ".cpp";
 
     (void)snprintf(name, NAME_MAX_BYTES, "%s%s%u%s", before, words[kind], ++copy->given[kind],
@@ -308,14 +312,40 @@ static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
     return copied;
 }
 
-static void frame_copy(struct tn_model_copy *copy, const struct tn_frame *frame)
+/* The made-up name of a function that a rule matches says its category, by which the built-in rules
+ * classify it again. */
+static uint32_t name_with_category(struct tn_model_copy *copy, uint32_t name, uint32_t frame)
 {
+    const uint32_t category = tn_category_of_frame(copy->categories, frame);
+    const char *hint;
+    char text[NAME_MAX_BYTES];
+    uint32_t string = name;
+
+    if (category == TN_CATEGORY_UNCLASSIFIED || copy->status) {
+        return name;
+    }
+    (void)snprintf(text, sizeof text, "%s (%s)", tn_model_string(copy->to, name).text,
+                   tn_category_name(copy->categories, category, &hint));
+    (void)tn_copy_note(copy, tn_model_add_string(copy->to, text, strlen(text), &string));
+    return string;
+}
+
+static uint32_t function_copy(struct tn_model_copy *copy, uint32_t number)
+{
+    const struct tn_frame *frame = tn_model_frame(copy->from, number);
+    const uint32_t name = tn_copy_string(copy, frame->name, TN_TEXT_FUNCTION);
+
+    return copy->categories ? name_with_category(copy, name, number) : name;
+}
+
+static void frame_copy(struct tn_model_copy *copy, uint32_t from)
+{
+    const struct tn_frame *frame = tn_model_frame(copy->from, from);
     const struct tn_string file = tn_model_string(copy->from, frame->filename);
     /* Names inside PyTorch are public. */
     const bool is_public = !copy->anonymize || torch_path(file) != NULL;
     const struct tn_frame made = {
-        .name = is_public ? string_pass(copy, frame->name)
-                          : tn_copy_string(copy, frame->name, TN_TEXT_FUNCTION),
+        .name = is_public ? string_pass(copy, frame->name) : function_copy(copy, from),
         .filename = tn_copy_string(copy, frame->filename, TN_TEXT_FILE),
         .line = frame->line,
         .fx = fx_copy(copy, frame->fx),
@@ -337,7 +367,7 @@ static uint32_t stack_make(struct tn_model_copy *copy, uint32_t stack)
         const struct tn_frame *frame = tn_model_frame(copy->from, frames.frames[i]);
 
         if (!copy->drop_cpp || is_python(tn_model_string(copy->from, frame->filename))) {
-            frame_copy(copy, frame);
+            frame_copy(copy, frames.frames[i]);
         }
     }
     if (copy->status == TARN_OK && copy->frames.count > 0) {

@@ -8,6 +8,7 @@
 #ifndef TN_EXPORT_MODEL_COPY_H
 #define TN_EXPORT_MODEL_COPY_H
 
+#include "analysis/rules.h"
 #include "base/vec.h"
 #include "snapshot/model.h"
 
@@ -23,6 +24,7 @@ enum tn_text_kind {
 struct tn_model_copy {
     const struct tn_model *from;
     struct tn_model *to;
+    struct tn_categories *categories; /* of `from`; NULL unless `anonymize` */
     bool drop_cpp;
     bool anonymize;
     int64_t time_shift; /* taken off every time */

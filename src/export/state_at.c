@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/state_at.h"
 
-#include "analysis/segment_walk.h"
-#include "analysis/split_rule.h"
-
-#include <stdlib.h>
+#include "analysis/layout.h"
 
 struct state {
     struct tn_model_copy *copy;
     const struct tn_timeline *timeline;
     uint64_t entry;
-    struct tn_segment_walk walk;
-    struct tn_vec lifetimes; /* const struct tn_lifetime *, allocated then, by address */
-    struct tn_vec blocks;    /* struct tn_model_block, of the segment at hand */
-    size_t next;             /* the next lifetime */
+    struct tn_layout layout;
+    struct tn_vec blocks; /* struct tn_model_block, of the segment at hand */
 };
 
 /* ---- blocks ---- */
@@ -35,32 +30,6 @@ static struct tn_model_block *block_add(struct state *state, uint64_t address, u
     return block;
 }
 
-/* The bytes up to `end` that no block has: free, or the rest of the block before them. */
-static void gap_add(struct state *state, const struct tn_segment_range *range, uint64_t at,
-                    uint64_t end)
-{
-    struct tn_model_block *last =
-        state->blocks.count > 0
-            ? (struct tn_model_block *)state->blocks.items + state->blocks.count - 1
-            : NULL;
-
-    if (at >= end) {
-        return;
-    }
-    if (last && !tn_splits_off(end - at, last->size, range->is_large, TN_SPLIT_UNLIMITED)) {
-        last->size += end - at;
-    } else {
-        (void)block_add(state, at, end - at);
-    }
-}
-
-static uint64_t lifetime_end(const struct tn_lifetime *lifetime, uint64_t limit)
-{
-    const uint64_t end = tn_range_end(lifetime->address, tn_split_rounded(lifetime->size));
-
-    return end < limit ? end : limit;
-}
-
 static void lifetime_add(struct state *state, const struct tn_lifetime *lifetime, uint64_t end)
 {
     struct tn_model_block *block = block_add(state, lifetime->address, end - lifetime->address);
@@ -76,31 +45,29 @@ static void lifetime_add(struct state *state, const struct tn_lifetime *lifetime
     }
 }
 
-/* The blocks of [start, end). A file that contradicts itself may have overlapping ones: those that
- * begin inside of another are left out. */
-static void blocks_collect(struct state *state, const struct tn_segment_range *range, uint64_t end)
+/* The blocks of a piece, and free ones between them. A file that contradicts itself may have
+ * overlapping ones: those that begin inside of another are left out. */
+static void blocks_collect(struct state *state, const struct tn_layout_piece *piece)
 {
-    const struct tn_lifetime *const *lifetimes = state->lifetimes.items;
-    uint64_t at = range->start;
+    const struct tn_layout_block *blocks = state->layout.blocks.items;
+    const uint64_t end = piece->address + piece->row.reserved;
+    uint64_t at = piece->address;
 
     state->blocks.count = 0;
-    for (; state->next < state->lifetimes.count && lifetimes[state->next]->address < end;
-         state->next++) {
-        const struct tn_lifetime *lifetime = lifetimes[state->next];
+    for (size_t i = piece->first; i < piece->first + piece->count; i++) {
+        const uint64_t address = blocks[i].lifetime->address;
 
-        if (lifetime->address >= at) {
-            const uint64_t limit = state->next + 1 < state->lifetimes.count &&
-                                           lifetimes[state->next + 1]->address < end &&
-                                           lifetimes[state->next + 1]->address > lifetime->address
-                                       ? lifetimes[state->next + 1]->address
-                                       : end;
-
-            gap_add(state, range, at, lifetime->address);
-            at = lifetime_end(lifetime, limit);
-            lifetime_add(state, lifetime, at);
+        if (address > at) {
+            (void)block_add(state, at, address - at);
+        }
+        if (address >= at) {
+            lifetime_add(state, blocks[i].lifetime, blocks[i].end);
+            at = blocks[i].end;
         }
     }
-    gap_add(state, range, at, end);
+    if (end > at) {
+        (void)block_add(state, at, end - at);
+    }
 }
 
 /* ---- segments ---- */
@@ -146,25 +113,25 @@ static void sums_fill(struct tn_model_segment *segment)
     }
 }
 
-static void segment_add(struct state *state, const struct tn_segment_range *range, uint64_t end,
+static void segment_add(struct state *state, const struct tn_layout_piece *piece,
                         struct tn_vec *segments)
 {
     struct tn_model_segment *segment = tn_vec_push(segments);
 
-    blocks_collect(state, range, end);
+    blocks_collect(state, piece);
     if (!segment) {
         (void)tn_copy_note(state->copy, TARN_ERR_HOST_MEMORY);
         return;
     }
     *segment = (struct tn_model_segment){
-        .address = range->start,
-        .total_size = end - range->start,
-        .stream = range->stream,
-        .pool = range->pool,
+        .address = piece->address,
+        .total_size = piece->row.reserved,
+        .stream = piece->row.stream,
+        .pool = piece->row.pool,
         .device = (int32_t)state->timeline->device,
-        .stack = segment_stack(state, range->start),
-        .is_large = range->is_large,
-        .is_expandable = range->is_expandable,
+        .stack = segment_stack(state, piece->address),
+        .is_large = piece->row.is_large,
+        .is_expandable = piece->is_expandable,
         .blocks = blocks_keep(state),
         .block_count = state->blocks.count,
     };
@@ -173,52 +140,20 @@ static void segment_add(struct state *state, const struct tn_segment_range *rang
     }
 }
 
-/* Whether the pieces are one mapped range. */
-static bool continues(const struct tn_segment_range *a, const struct tn_segment_range *b)
-{
-    return a->is_expandable && b->is_expandable && a->end == b->start && a->stream == b->stream &&
-           a->is_large == b->is_large;
-}
-
-static void segments_collect(struct state *state, struct tn_vec *segments)
-{
-    const struct tn_lifetime *const *lifetimes = state->lifetimes.items;
-
-    for (const struct tn_segment_range *range = tn_segment_walk_first(&state->walk);
-         range && state->copy->status == TARN_OK;) {
-        const struct tn_segment_range *last = range;
-        const struct tn_segment_range *next = tn_segment_walk_next(range);
-
-        for (; next && continues(last, next); next = tn_segment_walk_next(next)) {
-            last = next;
-        }
-        while (state->next < state->lifetimes.count &&
-               lifetimes[state->next]->address < range->start) {
-            state->next++;
-        }
-        segment_add(state, range, last->end, segments);
-        range = next;
-    }
-}
-
 void tn_state_segments(struct tn_model_copy *copy, const struct tn_timeline *timeline,
                        uint64_t entry, struct tn_vec *segments)
 {
-    const struct tn_trace_source source = tn_timeline_source(timeline);
     struct state state = {.copy = copy, .timeline = timeline, .entry = entry};
 
-    tn_vec_init(&state.blocks, sizeof(struct tn_model_block));
-    if (!tn_segment_walk_init(&state.walk, &source)) {
+    if (!tn_layout_collect_at(&state.layout, timeline, entry)) {
         (void)tn_copy_note(state.copy, TARN_ERR_HOST_MEMORY);
         return;
     }
-    if (tn_segment_walk_to(&state.walk, entry) &&
-        tn_timeline_lifetimes_at(timeline, entry, &state.lifetimes)) {
-        segments_collect(&state, segments);
-    } else {
-        (void)tn_copy_note(state.copy, TARN_ERR_HOST_MEMORY);
+    tn_vec_init(&state.blocks, sizeof(struct tn_model_block));
+    for (size_t i = 0; i < state.layout.pieces.count && copy->status == TARN_OK; i++) {
+        segment_add(&state, (const struct tn_layout_piece *)state.layout.pieces.items + i,
+                    segments);
     }
-    tn_segment_walk_fini(&state.walk);
-    tn_vec_fini(&state.lifetimes);
     tn_vec_fini(&state.blocks);
+    tn_layout_fini(&state.layout);
 }

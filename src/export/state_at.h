@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The segments of a device at an earlier time point, with their blocks, as a snapshot taken then
- * would have them: what later entries did is undone. A block has its bytes rounded up to 512; what
- * follows it is a free block where PyTorch would have split it off, else part of the block.
+ * would have them: the layout (analysis/layout.h) as segments of a file.
  */
 #ifndef TN_EXPORT_STATE_AT_H
 #define TN_EXPORT_STATE_AT_H

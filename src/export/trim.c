@@ -388,7 +388,8 @@ static void trim_run(struct trim *trim, struct part *parts)
 }
 
 static enum tarn_status trim_into(const struct tn_model *from, struct tn_model *to,
-                                  const struct tarn_trim_options *options)
+                                  const struct tarn_trim_options *options,
+                                  struct tn_categories *categories)
 {
     struct trim trim = {.options = options};
     struct tn_vec parts;
@@ -405,6 +406,7 @@ static enum tarn_status trim_into(const struct tn_model *from, struct tn_model *
         tn_vec_fini(&parts);
         return TARN_ERR_HOST_MEMORY;
     }
+    trim.copy.categories = categories;
     trim.copy.drop_cpp = options->drop_cpp;
     trim.copy.anonymize = options->anonymize;
     trim.copy.time_shift = options->anonymize ? time_shift(from) : 0;
@@ -413,6 +415,24 @@ static enum tarn_status trim_into(const struct tn_model *from, struct tn_model *
     tn_model_copy_fini(&trim.copy);
     tn_vec_fini(&trim.segments);
     tn_vec_fini(&parts);
+    return status;
+}
+
+/* Made-up names say the categories of the built-in rules. */
+static enum tarn_status trim_with_rules(const struct tn_model *from, struct tn_model *to,
+                                        const struct tarn_trim_options *options)
+{
+    struct tn_categories categories;
+    enum tarn_status status;
+
+    if (!options->anonymize) {
+        return trim_into(from, to, options, NULL);
+    }
+    status = tn_categories_init(&categories, NULL, from, NULL);
+    if (status == TARN_OK) {
+        status = trim_into(from, to, options, &categories);
+        tn_categories_fini(&categories);
+    }
     return status;
 }
 
@@ -451,8 +471,8 @@ enum tarn_status tarn_snapshot_trim(const struct tarn_snapshot *snapshot,
     }
     status = tn_snapshot_create(0, &trimmed);
     if (status == TARN_OK) {
-        status = trim_into(tn_snapshot_model(snapshot), tn_snapshot_model_mutable(trimmed),
-                           options ? options : &all);
+        status = trim_with_rules(tn_snapshot_model(snapshot), tn_snapshot_model_mutable(trimmed),
+                                 options ? options : &all);
         if (status == TARN_OK) {
             *trimmed_out = trimmed;
             return TARN_OK;

@@ -618,9 +618,19 @@ int64_t tn_history_time_us(const struct tarn_history *history, const struct tn_h
     return tn_tick_time_us(&history->origin, copy->tick_length, ticks);
 }
 
-static struct tarn_history_entry entry_shown(const struct tarn_history *history,
-                                             const struct tn_history_copy *copy,
-                                             const struct tn_ring_entry *entry)
+uint64_t tn_history_host_stack(const struct tn_interned *stack)
+{
+    uint64_t host_stack = 0;
+
+    if (stack) {
+        memcpy(&host_stack, stack->bytes, sizeof host_stack);
+    }
+    return host_stack;
+}
+
+struct tarn_history_entry tn_history_entry_shown(const struct tarn_history *history,
+                                                 const struct tn_history_copy *copy,
+                                                 const struct tn_ring_entry *entry)
 {
     const struct tn_extra_view extra = tn_history_extra(entry->extra);
 
@@ -654,7 +664,8 @@ enum tarn_status tarn_history_walk(struct tarn_history *history,
     }
     tn_history_copy_take(history, &copy);
     for (uint64_t i = 0; i < copy.count && more; i++) {
-        const struct tarn_history_entry entry = entry_shown(history, &copy, &copy.entries[i]);
+        const struct tarn_history_entry entry =
+            tn_history_entry_shown(history, &copy, &copy.entries[i]);
 
         more = visit(context, &entry);
     }

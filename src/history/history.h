@@ -91,6 +91,14 @@ struct tn_extra_view {
 
 struct tn_extra_view tn_history_extra(const struct tn_interned *extra);
 
+/* The number that the host language assigned to a stack, 0 = none. */
+uint64_t tn_history_host_stack(const struct tn_interned *stack);
+
+/* An entry of the copy as callers see it. */
+struct tarn_history_entry tn_history_entry_shown(const struct tarn_history *history,
+                                                 const struct tn_history_copy *copy,
+                                                 const struct tn_ring_entry *entry);
+
 int64_t tn_history_time_us(const struct tarn_history *history, const struct tn_history_copy *copy,
                            uint64_t ticks);
 

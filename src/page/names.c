@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/names.h"
 
+#include "analysis/code_origin.h"
 #include "base/host_mem.h"
 #include "page/section.h"
 
@@ -127,6 +128,7 @@ static uint32_t frame_number(struct tn_names *names, uint32_t frame)
     tn_column_put_varint(column, tn_names_text(names, from->name, TN_TEXT_NAME));
     tn_column_put_varint(column, tn_names_text(names, from->filename, TN_TEXT_FILE));
     tn_column_put_step(column, 0, names->redact == TARN_VIEW_REDACT_ALL ? 0 : (uint64_t)from->line);
+    tn_column_put_varint(column, tn_code_origin_of(tn_model_string(names->model, from->filename)));
     const struct tn_frame_fx *fx = tn_chunked_vec_at(&names->model->fx, from->fx);
 
     tn_column_put_varint(column, tn_names_text(names, fx->node_op, TN_TEXT_OTHER));

@@ -48,7 +48,8 @@ struct tn_names {
     uint32_t nodes;
     struct tn_column text_sizes;
     struct tn_column text_bytes;
-    struct tn_column frame_column; /* name, file, line as step from 0, four of torch.fx */
+    struct tn_column frame_column; /* name, file, line as step from 0, enum tn_code_origin,
+                                      four of torch.fx */
     struct tn_column node_column;  /* own number less the parent's, frame */
     struct tn_column stack_column; /* node, category */
     struct tn_column extra_column; /* metadata, compile context, category, internal, action */

@@ -92,16 +92,22 @@ bool tn_record_init(struct tn_record *record, const struct tn_trace_source *sour
     if (!tn_entry_pools_init(&record->pools, source)) {
         return false;
     }
-    if (!tn_view_spans_collect(&record->spans, source, first)) {
-        tn_entry_pools_fini(&record->pools);
-        return false;
+    if (!tn_block_sizes_init(&record->block_sizes, source)) {
+        goto pools;
     }
-    return true;
+    if (tn_view_spans_collect(&record->spans, source, first)) {
+        return true;
+    }
+    tn_block_sizes_fini(&record->block_sizes);
+pools:
+    tn_entry_pools_fini(&record->pools);
+    return false;
 }
 
 void tn_record_fini(struct tn_record *record)
 {
     tn_vec_fini(&record->spans);
+    tn_block_sizes_fini(&record->block_sizes);
     tn_entry_pools_fini(&record->pools);
     tn_lifetime_ids_fini(&record->lifetimes);
     tn_vec_fini(&record->origin);
@@ -413,6 +419,11 @@ static bool entry_put(struct tn_record *record, uint64_t *number)
     if (!lifetime_step(record, *number, &id)) {
         return false;
     }
+    if (id.step.is_new) {
+        tn_block_sizes_add(&record->block_sizes, id.step.lifetime,
+                           entry->action == TN_TRACE_ALLOC ? *number : TN_NEVER, entry->address,
+                           entry->size);
+    }
     enum tn_record_kind kind = kind_of(entry, &id.step);
     const bool is_two =
         (kind == TN_RECORD_FREE_REQUESTED || kind == TN_RECORD_OLD_FREE_REQUESTED) &&
@@ -556,6 +567,8 @@ static bool survivor_put(void *context, const struct tn_model_segment *segment,
     const struct tn_lifetime lifetime = {.start = TN_NEVER, .end = TN_NEVER, .stack = block->stack};
 
     old_put(record, &old);
+    tn_block_sizes_add(&record->block_sizes, record->lifetimes.walk.count + record->survivors,
+                       TN_NEVER, block->address, block->requested_size);
     tn_column_put_byte(&record->hints, hint_of(record, &lifetime));
     record->survivors++;
     return true;
@@ -615,6 +628,9 @@ static bool carried_put(struct tn_record *record, const struct tn_map *said)
             carried_block(record, origin[i], tn_map_find(said, lifetime + 1));
 
         old_put(record, &old);
+        tn_block_sizes_add(&record->block_sizes, i,
+                           origin[i] & BEFORE ? TN_NEVER : origin[i] & ENTRY, old.address,
+                           old.size);
     }
     record->carried = carried.count;
     record->origin.count = good ? carried.count : record->origin.count;
@@ -668,18 +684,17 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
     return tn_section_put(out, name, column);
 }
 
-static bool hints_put(struct tn_record *record, struct tn_text_out *out)
+static bool column_put(const struct tn_record *record, const char *what,
+                       const struct tn_column *column, struct tn_text_out *out)
 {
     char name[48];
 
-    (void)snprintf(name, sizeof name, "d%zu.hints", record->number);
-    return tn_section_put(out, name, &record->hints);
+    (void)snprintf(name, sizeof name, "d%zu.%s", record->number, what);
+    return tn_section_put(out, name, column);
 }
 
 bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *out)
 {
-    char name[48];
-
     record->number = number;
     record->reserved_before = tn_source_reserved_before(record->source, record->first);
     record->reserved = record->reserved_before;
@@ -704,6 +719,7 @@ bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *
                                     record)) {
         return false;
     }
-    (void)snprintf(name, sizeof name, "d%zu.before", number);
-    return tn_section_put(out, name, &record->before) && hints_put(record, out);
+    return column_put(record, "before", &record->before, out) &&
+           column_put(record, "hints", &record->hints, out) &&
+           column_put(record, "blocks", &record->block_sizes.column, out);
 }

@@ -5,6 +5,8 @@
  * then the next ones, as many as the largest needs. They deflate to one or two bytes per entry;
  * entries are packed in chunks, so that neither side needs them all at once.
  *
+ * The blocks whose size does not follow from the request are a section after the trace.
+ *
  * A category by lifetime (analysis/rules.h) is one byte per block, in a section after the trace:
  * it is known when the block is freed.
  *
@@ -14,6 +16,7 @@
 #define TN_PAGE_RECORD_H
 
 #include "analysis/pool_stream.h"
+#include "page/block_sizes.h"
 #include "page/lifetime_ids.h"
 #include "page/names.h"
 #include "page/pool_stream_table.h"
@@ -73,6 +76,7 @@ struct tn_record {
     struct tn_size_table *sizes;
     struct tn_entry_pools pools;
     struct tn_lifetime_ids lifetimes;
+    struct tn_block_sizes block_sizes;
     struct tn_vec spans;    /* struct tn_view_span */
     struct tn_vec origin;   /* by lifetime, uint64_t: first entry; bit 63: its free is requested,
                            bit 62: it was there before */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/view_head.h"
 
+#include "analysis/split_rule.h"
 #include "base/escaped.h"
 #include "page/section.h"
 
@@ -97,6 +98,18 @@ static void settings_put(struct tn_text_out *out, const struct tn_model *model)
     tn_text_puts(out, "],");
 }
 
+/* The page rounds requests as the allocator did. */
+static void roundup_put(struct tn_text_out *out, const struct tn_model_settings *settings)
+{
+    const struct tn_split_rule rule = tn_split_rule_of(settings);
+
+    tn_text_puts(out, "\"roundup\":[");
+    for (int i = 0; i < TN_ROUNDUP_INTERVALS; i++) {
+        tn_text_printf(out, "%s%" PRIu64, i > 0 ? "," : "", rule.divisions[i]);
+    }
+    tn_text_puts(out, "],");
+}
+
 /* Names of the categories of stacks in the page, then of those by lifetime. */
 static void categories_put(struct tn_text_out *out, const struct tn_categories *categories)
 {
@@ -137,15 +150,14 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
     head->writer = tn_column_writer(&head->column);
     head->is_first = true;
     tn_text_init(out, &head->writer);
-    tn_text_printf(out, "{\"format\":3,\"tool\":\"%s\",\"title\":", tarn_version());
+    tn_text_printf(out, "{\"format\":4,\"tool\":\"%s\",\"title\":", tarn_version());
     text_put(out, title, strlen(title));
     tn_text_printf(out, ",\"view\":\"%s\",\"redacted\":\"%s\",", view_word(options->view),
                    redactions[options->redact]);
     tn_text_printf(out, "\"partial\":%s,\"list\":%s,\"legacy\":%s,\"traces\":%s,",
                    word(model->is_partial), word(model->is_list_only), word(model->is_legacy),
                    word(model->has_traces));
-    tn_text_printf(out, "\"split\":%" PRId64 ",",
-                   model->settings.present ? model->settings.max_split_size : -1);
+    roundup_put(out, &model->settings);
     if (options->redact == TARN_VIEW_REDACT_ALL) {
         tn_text_puts(out, "\"warnings\":[],\"settings\":[],");
     } else {

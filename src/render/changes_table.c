@@ -2,6 +2,7 @@
 #include "render/changes_table.h"
 
 #include "analysis/group_key.h"
+#include "base/plural.h"
 
 #include <inttypes.h>
 
@@ -59,10 +60,9 @@ void tn_change_kinds_put(struct tn_text_out *out, const struct tarn_changes *cha
         const struct tarn_change_sum *sum = &changes->kinds[i];
 
         if (sum->groups > 0) {
-            tn_text_puts(out, "  ");
             tn_change_put(out, tn_text_size_width(out) + 1, (double)sum->change);
             tn_text_printf(out, "  %-6s  %" PRIu64 " %s\n", sum->kind, sum->groups,
-                           tn_grouping_plural(changes->by));
+                           tn_plural(sum->groups, tn_grouping_plural(changes->by)).text);
         }
     }
 }

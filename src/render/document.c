@@ -99,7 +99,19 @@ void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options 
         tn_text_printf(out, "%" PRIu64 " to %" PRIu64 " of %" PRIu64, head->first_event,
                        head->last_event, head->events);
     }
-    tn_text_putc(out, '\n');
+    tn_text_puts(out, head->blocks > 0 ? "\n" : "; no block of this device matches\n");
+}
+
+void tn_own_peak_put(struct tn_text_out *out, const struct tarn_report_head *head,
+                     const struct tarn_time_point *at, const struct tarn_time_point *whole)
+{
+    if (!head->is_part || at->event == whole->event || whole->event == TARN_NONE) {
+        return;
+    }
+    tn_text_printf(out,
+                   "  this is the peak of what is selected; that of all blocks is %s at event "
+                   "%" PRIu64 "\n",
+                   tn_text_size(out, (double)whole->requested).text, whole->event);
 }
 
 static void pool_put_json(struct tn_json_text *json, const struct tarn_selection *selection)
@@ -134,6 +146,7 @@ void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_o
     tn_json_open_object(json, "selection");
     tn_json_number(json, "first_event", head->first_event);
     tn_json_number(json, "last_event", head->last_event);
+    tn_json_number(json, "blocks", head->blocks);
     if (selection->one_stream) {
         tn_json_number(json, "stream", selection->stream);
     }
@@ -156,7 +169,8 @@ void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *h
     tn_text_printf(out, "%s: %s reserved, ", what, tn_text_size(out, (double)at->reserved).text);
     tn_text_printf(out, "%s allocated, ", tn_text_size(out, (double)at->requested).text);
     if (at->event == TARN_NONE) {
-        tn_text_puts(out, "before the first event\n");
+        tn_text_puts(out, head->events > 0 ? "before the first event\n"
+                                           : "at the end; the file has no trace\n");
     } else if (at->event + 1 == head->first_event) {
         tn_text_printf(out, "before event %" PRIu64 " of %" PRIu64 "\n", head->first_event,
                        head->events);
@@ -224,8 +238,8 @@ enum tarn_status tn_devices_report(const struct tn_device_report *report,
     const struct tarn_report_options *options = given ? given : &defaults;
     char *results;
     size_t count;
-    enum tarn_status status = tn_report_run(snapshot, options, report->result_size, report->compute,
-                                            &results, &count, error);
+    enum tarn_status status = tn_report_run(snapshot, options, report->scope, report->result_size,
+                                            report->compute, &results, &count, error);
 
     if (status == TARN_OK) {
         status = devices_put(report, results, count, options, writer, error);

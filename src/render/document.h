@@ -16,6 +16,7 @@ struct tn_device_report {
     /* What comes below the device's heading in text, and after the selection in JSON. */
     void (*put)(struct tn_document *document, const struct tarn_report_options *options,
                 const void *result);
+    enum tn_report_scope scope;
     bool has_own_heading; /* in text `put` writes it */
 };
 
@@ -28,6 +29,10 @@ enum tarn_status tn_devices_report(const struct tn_device_report *report,
                                    const struct tarn_report_options *options,
                                    const struct tarn_writer *writer,
                                    struct tarn_error *error) TN_MUST_CHECK;
+
+/* A line, where the peak of what is selected, `at`, is not that of all blocks, `whole`. */
+void tn_own_peak_put(struct tn_text_out *out, const struct tarn_report_head *head,
+                     const struct tarn_time_point *at, const struct tarn_time_point *whole);
 
 /* The selection as a line of text, and as members of the open object. */
 void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options *options,

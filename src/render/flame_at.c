@@ -235,8 +235,8 @@ static enum tarn_status flame_write(struct drawing *drawing, const struct tn_mod
                                     struct tarn_error *error)
 {
     char title[TITLE_MAX];
-    enum tarn_status status =
-        tn_report_devices(model, drawing->options, device_draw, drawing, error);
+    enum tarn_status status = tn_report_devices_found(model, drawing->options, TN_REPORT_STATE,
+                                                      device_draw, drawing, error);
 
     if (status == TARN_OK && !drawing->how->folded) {
         if (tn_flame_layout(&drawing->flame)) {
@@ -265,7 +265,7 @@ enum tarn_status tarn_report_flame_at(const struct tarn_snapshot *snapshot,
                               .how = given_how ? given_how : &how_defaults};
     enum tarn_status status;
 
-    drawing.shows_device = tn_report_device_count(model, drawing.options) > 1;
+    drawing.shows_device = tn_report_device_count(model, drawing.options, TN_REPORT_STATE) > 1;
     tn_vec_init(&drawing.group, 1);
     tn_text_init(&drawing.out, writer);
     if (tn_flame_init(&drawing.flame, "all") == TARN_OK) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn frag`: the parts of reserved memory, then and over the trace, pools and pinned segments. */
+#include "base/plural.h"
 #include "render/document.h"
 #include "render/pools_table.h"
 
@@ -15,11 +16,17 @@ static const struct tn_row_column state_columns[] = {
     {"reserved_bytes", "reserved", TN_ROW_SIZE, 0, AT(reserved)},
     {"requested_bytes", "requested", TN_ROW_SIZE, 0, AT(requested)},
     {"rounding_bytes", "rounding", TN_ROW_SIZE, 0, AT(rounding)},
+    {"rounded_by_settings_bytes", NULL, TN_ROW_SIZE, 0, AT(by_settings)},
     {"slack_bytes", "slack", TN_ROW_SIZE, 0, AT(slack)},
     {"free_bytes", "free", TN_ROW_SIZE, 0, AT(free)},
-    {"largest_free_bytes", "largest", TN_ROW_SIZE, 0, AT(largest_free)},
-    {"free_pieces", "pieces", TN_ROW_COUNT, 6, AT(free_pieces)},
-    {NULL, "external", TN_ROW_PERCENT, 8, AT(scattered), OF(free)},
+    {"largest_free_bytes", NULL, TN_ROW_SIZE, 0, AT(largest_free)},
+    {"free_pieces", NULL, TN_ROW_COUNT, 6, AT(free_pieces)},
+    {"releasable_bytes", NULL, TN_ROW_SIZE, 0, AT(releasable)},
+    {"stuck_bytes", "stuck", TN_ROW_SIZE, 0, AT(stuck)},
+    {"held_elsewhere_bytes", NULL, TN_ROW_SIZE, 0, AT(elsewhere)},
+    {"largest_stuck_bytes", NULL, TN_ROW_SIZE, 0, AT(largest_stuck)},
+    {"stuck_pieces", "pieces", TN_ROW_COUNT, 6, AT(stuck_pieces)},
+    {NULL, "external", TN_ROW_PERCENT, 8, AT(scattered), OF(stuck)},
     {0}};
 
 static const struct tn_row_table states_table = {.columns = state_columns,
@@ -41,14 +48,24 @@ static void state_put(struct tn_text_out *out, const struct tarn_frag_state *sta
 {
     state_line(out, state, state->requested, "requested by allocated blocks");
     state_line(out, state, state->rounding, "internal: rounded up to 512 bytes");
-    state_line(out, state, state->slack, "internal: remainders too small to split off");
-    state_line(out, state, state->free, "free in segments");
+    if (state->by_settings > 0) {
+        state_line(out, state, state->by_settings,
+                   "internal: rounded by settings (roundup_power2_divisions)");
+    }
+    state_line(out, state, state->slack, "internal: remainders that were not split off");
+    state_line(out, state, state->releasable, "free: can be returned to the device at once");
+    state_line(out, state, state->stuck, "free: stuck beside live blocks");
+    if (state->elsewhere > 0) {
+        state_line(out, state, state->elsewhere, "free: held by other streams or private pools");
+    }
     state_line(out, state, state->reserved, "reserved");
-    tn_text_printf(out,
-                   "  largest of %" PRIu64 " free pieces: %s, so %.1f%% of the free memory is "
-                   "fragmented\n",
-                   state->free_pieces, tn_text_size(out, (double)state->largest_free).text,
-                   tn_percent(state->scattered, state->free));
+    if (state->stuck_pieces > 1) {
+        tn_text_printf(out,
+                       "  stuck in %" PRIu64 " pieces, the largest of %s: %.1f%% of it is in "
+                       "smaller ones\n",
+                       state->stuck_pieces, tn_text_size(out, (double)state->largest_stuck).text,
+                       tn_percent(state->scattered, state->stuck));
+    }
     if (outside > 0) {
         tn_text_printf(out, "  %s more is allocated outside the recorded segments\n",
                        tn_text_size(out, (double)outside).text);
@@ -89,8 +106,8 @@ static void pins_put(struct tn_document *document, const struct tarn_frag_result
     }
     if (document->text) {
         tn_text_printf(document->text,
-                       "\npinned: %" PRIu64 " segments of which blocks use at most an eighth\n",
-                       count);
+                       "\npinned: %" PRIu64 " %s of which blocks use at most an eighth\n", count,
+                       tn_plural(count, "segments").text);
     } else if (document->json) {
         tn_json_open_object(document->json, "pinned");
     }
@@ -137,10 +154,12 @@ static void frag_put(struct tn_document *document, const struct tarn_report_opti
         head_put_json(document->json, frag);
     }
     pins_put(document, frag);
-    if (document->text) {
+    if (document->text && frag->state_count > 0) {
         tn_text_puts(document->text, "\nover time\n");
     }
-    tn_table_put(document, &states_table, "over_time", &states);
+    if (!document->text || frag->state_count > 0) {
+        tn_table_put(document, &states_table, "over_time", &states);
+    }
 }
 
 static const struct tn_row_table *const tables[] = {&pin_table, &states_table, NULL};
@@ -151,6 +170,7 @@ enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
 {
     static const struct tn_device_report report = {.schema = "tarn.frag/1",
                                                    .compute = tn_frag_compute,
+                                                   .scope = TN_REPORT_STATE,
                                                    .result_size = sizeof(struct tarn_frag_result),
                                                    .tables = tables,
                                                    .put = frag_put};

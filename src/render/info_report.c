@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn info`: the file, its warnings and its devices, as text or JSON. */
 #include "base/escaped.h"
+#include "base/plural.h"
 #include "render/document.h"
 #include "render/row.h"
 
@@ -60,15 +61,16 @@ static void file_text(struct tn_text_out *out, const struct tarn_info_result *in
         tn_text_printf(out, "annotations: %" PRIu64 "\n", info->annotations);
     }
     if (info->host_segments > 0) {
-        tn_text_printf(out, "pinned memory: %" PRIu64 " segments\n", info->host_segments);
+        tn_text_printf(out, "pinned memory: %" PRIu64 " %s\n", info->host_segments,
+                       tn_plural(info->host_segments, "segments").text);
     }
     for (size_t i = 0; i < info->warning_count; i++) {
         const struct tarn_snapshot_warning *warning = &info->warnings[i];
 
         tn_text_puts(out, "warning: ");
         tn_text_put_escaped(out, warning->text, strlen(warning->text), TN_ESCAPED_PLAIN);
-        tn_text_printf(out, " (%" PRIu64 " times, first at byte %" PRIu64 ")\n", warning->count,
-                       warning->offset);
+        tn_text_printf(out, " (%" PRIu64 " %s, first at byte %" PRIu64 ")\n", warning->count,
+                       tn_plural(warning->count, "times").text, warning->offset);
     }
 }
 
@@ -90,7 +92,8 @@ static void span_put(struct tn_text_out *out, const struct tarn_info_device *dev
 
 static void trace_text(struct tn_text_out *out, const struct tarn_info_device *device)
 {
-    tn_text_printf(out, "  trace: %" PRIu64 " events", device->events);
+    tn_text_printf(out, "  trace: %" PRIu64 " %s", device->events,
+                   tn_plural(device->events, "events").text);
     span_put(out, device);
     tn_text_putc(out, '\n');
     for (size_t i = 0; i < device->action_count; i++) {
@@ -105,8 +108,9 @@ static void trace_text(struct tn_text_out *out, const struct tarn_info_device *d
     }
     tn_text_printf(out,
                    "  the trace begins mid-run: %s was reserved and %" PRIu64
-                   " blocks of %s allocated before it\n",
+                   " %s of %s allocated before it\n",
                    tn_text_size(out, (double)device->reserved_before).text, device->blocks_before,
+                   tn_plural(device->blocks_before, "blocks").text,
                    tn_text_size(out, (double)device->requested_before).text);
 }
 
@@ -119,7 +123,8 @@ static void selected_text(struct tn_text_out *out, const struct tarn_report_opti
     if (device->head.is_part) {
         tn_text_puts(out, "  ");
         tn_selection_put(out, options, &device->head);
-        tn_text_printf(out, "    %" PRIu64 " allocations of %s", device->selected_allocations,
+        tn_text_printf(out, "    %" PRIu64 " %s of %s", device->selected_allocations,
+                       tn_plural(device->selected_allocations, "allocations").text,
                        tn_text_size(out, (double)device->selected_bytes).text);
         tn_text_printf(out, ", at most %s allocated at once\n",
                        tn_text_size(out, (double)device->selected_peak).text);
@@ -127,17 +132,19 @@ static void selected_text(struct tn_text_out *out, const struct tarn_report_opti
 }
 
 static void device_text(struct tn_text_out *out, const struct tarn_report_options *options,
-                        const struct tarn_info_device *device)
+                        const struct tarn_info_device *device, bool is_partial)
 {
-    tn_text_printf(out, "\ndevice %d\n  now: %s reserved in %" PRIu64 " segments",
-                   device->head.device, tn_text_size(out, (double)device->reserved).text,
-                   device->segments);
-    tn_text_printf(out, ", %s in %" PRIu64 " blocks allocated",
-                   tn_text_size(out, (double)device->active).text, device->active_blocks);
+    tn_text_printf(out, "\ndevice %d\n  now: %s reserved in %" PRIu64 " %s", device->head.device,
+                   tn_text_size(out, (double)device->reserved).text, device->segments,
+                   tn_plural(device->segments, "segments").text);
+    tn_text_printf(out, ", %s in %" PRIu64 " %s allocated",
+                   tn_text_size(out, (double)device->active).text, device->active_blocks,
+                   tn_plural(device->active_blocks, "blocks").text);
     tn_text_printf(out, ", %s of it requested\n",
                    tn_text_size(out, (double)device->requested).text);
     if (device->events == 0) {
-        tn_text_puts(out, "  no trace: history was not recorded\n");
+        tn_text_puts(out, is_partial ? "  no trace: the file ends before it\n"
+                                     : "  no trace: history was not recorded\n");
         return;
     }
     trace_text(out, device);
@@ -223,7 +230,7 @@ static void info_put(struct tn_document *document, const struct tarn_report_opti
         if (document->json) {
             device_json(document->json, options, &info->devices[i]);
         } else if (document->text) {
-            device_text(document->text, options, &info->devices[i]);
+            device_text(document->text, options, &info->devices[i], info->is_partial);
         }
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn leaks`: which time points are compared, and the groups that grow. */
 #include "analysis/group_key.h"
+#include "base/plural.h"
 #include "render/document.h"
 
 #include <inttypes.h>
@@ -65,20 +66,26 @@ static void points_put(struct tn_text_out *out, const struct tarn_leaks_result *
     tn_text_puts(out, "\n\n");
 }
 
-/* The table, and all sums below it. */
+/* The table, and all sums below it, if anything grows. */
 static void table_put(struct tn_document *document, const struct tarn_leaks_result *leaks)
 {
     const char *plural = tn_grouping_plural(leaks->head.by);
     const struct tn_rows rows = {.rows = leaks->rows, .count = leaks->row_count};
     char label[LABEL_MAX];
 
+    if (leaks->leak_count == 0) {
+        tn_text_puts(document->text, "no growth found\n");
+        return;
+    }
     tn_text_printf(document->text, "%s that keep growing: %zu\n", plural, leaks->leak_count);
     tn_table_put(document, &table, "groups", &rows);
     if (leaks->more_count > 0) {
-        (void)snprintf(label, sizeof label, "others that grow (%zu %s)", leaks->more_count, plural);
+        (void)snprintf(label, sizeof label, "others that grow (%zu %s)", leaks->more_count,
+                       tn_plural(leaks->more_count, plural).text);
         tn_table_put_row(document, &table, &rows, &leaks->more, label);
     }
-    (void)snprintf(label, sizeof label, "others (%zu %s)", leaks->other_count, plural);
+    (void)snprintf(label, sizeof label, "others (%zu %s)", leaks->other_count,
+                   tn_plural(leaks->other_count, plural).text);
     tn_table_put_row(document, &table, &rows, &leaks->others, label);
     if (leaks->suppressed_blocks > 0) {
         tn_table_put_row(document, &table, &rows, &leaks->suppressed, "suppressed");

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn oom`: for each failed request the verdict in sentences, pools, holders and changes. */
+#include "base/plural.h"
 #include "render/changes_table.h"
 #include "render/holders_table.h"
+#include "render/oom_causes_table.h"
 #include "render/pools_table.h"
 
 #include <inttypes.h>
-
-static const char *const verdict_words[] = {
-    [TARN_OOM_FRAGMENTED] = "fragmented",
-    [TARN_OOM_ELSEWHERE] = "wrong pool or stream",
-    [TARN_OOM_FULL] = "really full",
-    [TARN_OOM_OUTSIDE] = "outside the allocator",
-};
 
 /* ---- text ---- */
 
@@ -27,9 +22,17 @@ static void verdict_put(struct tn_text_out *out, const struct tarn_oom_failure *
     struct tn_size_text b;
     struct tn_size_text c;
 
-    tn_text_printf(out, "\n  verdict: %s\n  ", verdict_words[oom->verdict]);
+    tn_text_printf(out, "\n  verdict: %s\n  ", tn_oom_verdict_words[oom->verdict]);
     switch (oom->verdict) {
     case TARN_OOM_FRAGMENTED:
+        if (oom->own.free < oom->request) {
+            tn_text_printf(out,
+                           "%s is free and %s more could be reserved, together enough for %s, but "
+                           "not in one piece",
+                           size_of(&a, out, oom->all_pools.free), size_of(&b, out, oom->room),
+                           size_of(&c, out, oom->request));
+            break;
+        }
         tn_text_printf(out,
                        "%s is free in the request's own pool and stream, enough for %s, but the "
                        "largest of %" PRIu64 " pieces has %s",
@@ -42,6 +45,14 @@ static void verdict_put(struct tn_text_out *out, const struct tarn_oom_failure *
                        "and stream",
                        size_of(&a, out, oom->all_pools.free), size_of(&b, out, oom->request),
                        size_of(&c, out, oom->own.free));
+        break;
+    case TARN_OOM_ROUNDED:
+        tn_text_printf(
+            out,
+            "only %s of %s reserved is free, but roundup_power2_divisions adds %s to the "
+            "allocated blocks",
+            size_of(&a, out, oom->all_pools.free), size_of(&b, out, oom->reserved),
+            size_of(&c, out, oom->all_pools.by_settings));
         break;
     case TARN_OOM_FULL:
     case TARN_OOM_OUTSIDE:
@@ -74,6 +85,19 @@ static void refusal_put(struct tn_text_out *out, const struct tarn_oom_failure *
     }
 }
 
+/* What a replay with another setting says. */
+static void answer_put(struct tn_text_out *out, enum tarn_answer answer, const char *setting)
+{
+    if (answer != TARN_ANSWER_UNKNOWN) {
+        tn_text_printf(
+            out, "  %s would %s\n", setting,
+            answer == TARN_ANSWER_YES
+                ? "have saved it: replayed with it, the run gets past this request in the "
+                  "same memory"
+                : "not have saved it: replayed with it, the run fails in the same memory");
+    }
+}
+
 /* What would have helped. */
 static void remedies_put(struct tn_text_out *out, const struct tarn_oom_failure *oom)
 {
@@ -88,14 +112,8 @@ static void remedies_put(struct tn_text_out *out, const struct tarn_oom_failure 
     tn_text_printf(out, "  emptying the cache would %s: %s is in entirely free segments\n",
                    oom->emptying_helps ? "have made room" : "not have helped",
                    size_of(&size, out, oom->all_pools.free_segments));
-    if (oom->expandable_helps != TARN_ANSWER_UNKNOWN) {
-        tn_text_printf(
-            out, "  expandable_segments:True would %s\n",
-            oom->expandable_helps == TARN_ANSWER_YES
-                ? "have saved it: replayed with it, the run gets past this request in the "
-                  "same memory"
-                : "not have saved it: replayed with it, the run fails in the same memory");
-    }
+    answer_put(out, oom->expandable_helps, "expandable_segments:True");
+    answer_put(out, oom->unrounded_helps, "no roundup_power2_divisions");
 }
 
 static void head_put(struct tn_text_out *out, const struct tarn_report_head *head,
@@ -130,9 +148,10 @@ static const struct tn_row_column oom_columns[] = {
     {"refused_by_a_limit_of_the_allocator", NULL, TN_ROW_BOOL, 0, AT(is_limited)},
     {"reserved_bytes", NULL, TN_ROW_SIZE, 0, AT(reserved)},
     {"requested_bytes", NULL, TN_ROW_SIZE, 0, AT(requested)},
-    {"verdict", NULL, TN_ROW_CHOICE, 0, AT(verdict), .words = verdict_words},
+    {"verdict", NULL, TN_ROW_CHOICE, 0, AT(verdict), .words = tn_oom_verdict_words},
     {"emptying_the_cache_helps", NULL, TN_ROW_BOOL, 0, AT(emptying_helps)},
     {"expandable_segments_help", NULL, TN_ROW_ANSWER, 0, AT(expandable_helps)},
+    {"no_rounding_by_settings_helps", NULL, TN_ROW_ANSWER, 0, AT(unrounded_helps)},
     {"frames", NULL, TN_ROW_FRAMES, 0, AT(stack)},
     {0}};
 
@@ -243,6 +262,23 @@ static void failure_put(struct tn_document *document, const struct tarn_report_h
     }
 }
 
+/* The first failure of each cause, with the number of the others. */
+static void causes_text(struct tn_document *document, const struct tarn_oom_result *ooms)
+{
+    for (size_t i = 0; i < ooms->cause_count; i++) {
+        if (i > 0) {
+            tn_text_putc(document->text, '\n');
+        }
+        failure_put(document, &ooms->head, &ooms->ooms[ooms->causes[i].first]);
+        tn_oom_cause_put(document->text, &ooms->causes[i]);
+    }
+    if (ooms->later_ooms > 0) {
+        tn_text_printf(document->text, "\n%" PRIu64 " later %s failed as well\n", ooms->later_ooms,
+                       tn_plural(ooms->later_ooms, "requests").text);
+    }
+    tn_oom_remedies_put(document, ooms);
+}
+
 static void oom_put(struct tn_document *document, const struct tarn_report_options *options,
                     const void *result)
 {
@@ -257,23 +293,28 @@ static void oom_put(struct tn_document *document, const struct tarn_report_optio
                            ooms->head.device, ooms->head.last_event - ooms->head.first_event + 1);
         }
     }
+    if (document->text) {
+        causes_text(document, ooms);
+        return;
+    }
     for (size_t i = 0; i < ooms->oom_count; i++) {
-        if (document->text && i > 0) {
-            tn_text_putc(document->text, '\n');
-        }
         failure_put(document, &ooms->head, &ooms->ooms[i]);
     }
     if (document->json) {
         tn_json_close(document->json);
         tn_json_number(document->json, "later_ooms", ooms->later_ooms);
-    } else if (document->text && ooms->later_ooms > 0) {
-        tn_text_printf(document->text, "\n%" PRIu64 " later requests failed as well\n",
-                       ooms->later_ooms);
     }
+    tn_oom_causes_put(document, ooms);
+    tn_oom_remedies_put(document, ooms);
 }
 
-static const struct tn_row_table *const tables[] = {&oom_table, &pool_table, &holders_table,
-                                                    &changes_table, NULL};
+static const struct tn_row_table *const tables[] = {&oom_table,
+                                                    &pool_table,
+                                                    &holders_table,
+                                                    &changes_table,
+                                                    &tn_oom_causes_table,
+                                                    &tn_oom_remedies_table,
+                                                    NULL};
 
 enum tarn_status tarn_report_oom(const struct tarn_snapshot *snapshot,
                                  const struct tarn_report_options *options,

@@ -25,7 +25,7 @@ static void around_put(struct tn_text_out *out, const struct tarn_report_head *h
         line_put(out, composition->unallocated,
                  "reserved but not allocated: cached, between blocks, or lost to rounding");
     }
-    if (composition->holders.total.bytes_before > 0) {
+    if (composition->holders.total.bytes_before > 0 && head->events > 0) {
         line_put(out, composition->holders.total.bytes_before,
                  head->first_event > 0 ? "of the total was allocated before that part"
                                        : "of the total was allocated before the first event");
@@ -48,10 +48,12 @@ static void tables_put(struct tn_document *document, const struct tarn_report_op
     }
 }
 
-/* `what` is the name of the time point in text, `key` in JSON. */
+/* `what` is the name of the time point in text, `key` in JSON; `whole_peak` is that of all blocks
+ * if the time point is a peak of allocated bytes, else the time point itself. */
 static void composition_put(struct tn_document *document, const struct tarn_report_options *options,
                             const struct tarn_report_head *head,
-                            const struct tarn_composition *composition, const char *what,
+                            const struct tarn_composition *composition,
+                            const struct tarn_time_point *whole_peak, const char *what,
                             const char *key)
 {
     if (document->json) {
@@ -60,6 +62,7 @@ static void composition_put(struct tn_document *document, const struct tarn_repo
     } else if (document->text) {
         tn_text_putc(document->text, '\n');
         tn_time_point_put(document->text, head, what, &composition->at);
+        tn_own_peak_put(document->text, head, &composition->at, whole_peak);
     }
     tables_put(document, options, &composition->holders, key);
     if (document->json) {
@@ -74,10 +77,15 @@ static void peak_put(struct tn_document *document, const struct tarn_report_opti
 {
     const struct tarn_peak_result *peak = result;
 
-    composition_put(document, options, &peak->head, &peak->requested_peak, "allocated peak",
-                    "requested_peak");
-    composition_put(document, options, &peak->head, &peak->reserved_peak, "reserved peak",
-                    "reserved_peak");
+    composition_put(document, options, &peak->head, &peak->requested_peak, &peak->whole_peak,
+                    "allocated peak", "requested_peak");
+    composition_put(document, options, &peak->head, &peak->reserved_peak, &peak->reserved_peak.at,
+                    "reserved peak", "reserved_peak");
+    if (document->json) {
+        tn_json_open_object(document->json, "peak_of_all_blocks");
+        tn_time_point_put_json(document->json, &peak->whole_peak);
+        tn_json_close(document->json);
+    }
 }
 
 static void live_put(struct tn_document *document, const struct tarn_report_options *options,
@@ -85,7 +93,8 @@ static void live_put(struct tn_document *document, const struct tarn_report_opti
 {
     const struct tarn_live_result *live = result;
 
-    composition_put(document, options, &live->head, &live->composition, "memory", "instant");
+    composition_put(document, options, &live->head, &live->composition, &live->composition.at,
+                    "memory", "instant");
 }
 
 static const struct tn_row_table *const tables[] = {&tn_holders_table, &tn_holders_tree_table,
@@ -97,6 +106,7 @@ static enum tarn_status live_report(const struct tarn_snapshot *snapshot, const 
 {
     const struct tn_device_report report = {.schema = schema,
                                             .compute = tn_live_compute,
+                                            .scope = TN_REPORT_STATE,
                                             .result_size = sizeof(struct tarn_live_result),
                                             .tables = tables,
                                             .put = live_put};

@@ -3,6 +3,7 @@
 #include "report/ranks.h"
 
 #include "base/escaped.h"
+#include "base/plural.h"
 #include "render/changes_table.h"
 
 #include <string.h>
@@ -74,7 +75,8 @@ static void ranks_text(struct tn_document *document, const struct tarn_ranks_res
                                  .other_count = result->other_count,
                                  .total = &result->total};
 
-    tn_text_printf(document->text, "%zu ranks\n", result->rank_count);
+    tn_text_printf(document->text, "%zu %s\n", result->rank_count,
+                   tn_plural(result->rank_count, "ranks").text);
     range_put(document->text, "allocated", &result->requested);
     range_put(document->text, "reserved peak", &result->reserved_peak);
     tn_text_putc(document->text, '\n');

@@ -142,7 +142,7 @@ static void free_put(struct tn_text_out *out, const struct sums *sums)
 {
     const uint64_t all = sums->free_external + sums->free_internal;
 
-    tn_text_puts(out, tn_text_size(out, (double)all).text);
+    tn_text_puts(out, tn_text_size_viz(out, (double)all).text);
     if (all != 0) {
         tn_text_printf(out, " (%.1f%% internal)", (double)sums->free_internal / (double)all * 100);
     }
@@ -155,7 +155,7 @@ static void row_put(struct tn_text_out *out, const struct page *row, uint64_t pa
     for (uint64_t i = 0; i < page_count; i++) {
         tn_text_putc(out, row[i].mark);
     }
-    tn_text_printf(out, "] %s allocated, ", tn_text_size(out, (double)sums->reserved).text);
+    tn_text_printf(out, "] %s allocated, ", tn_text_size_viz(out, (double)sums->reserved).text);
     free_put(out, sums);
     tn_text_puts(out, " free");
     if (stream != 0) {
@@ -171,7 +171,7 @@ static enum tarn_status segment_put(struct tn_text_out *out, const struct tn_mod
 
     if (page_count > PAGES_MAX) {
         return tn_fail(error, TARN_ERR_LIMIT, "a segment of %s is too large to draw",
-                       tn_text_size(out, (double)segment->total_size).text);
+                       tn_text_size_viz(out, (double)segment->total_size).text);
     }
     const size_t size = (size_t)page_count * sizeof(struct page);
     struct page *row = tn_host_alloc(size);
@@ -214,8 +214,10 @@ static enum tarn_status segments_put(struct tn_text_out *out, const struct ranke
 static void totals_put(struct tn_text_out *out, size_t segment_count, const struct sums *total)
 {
     tn_text_printf(out, "segments: %zu\n", segment_count);
-    tn_text_printf(out, "total_reserved: %s\n", tn_text_size(out, (double)total->reserved).text);
-    tn_text_printf(out, "total_allocated: %s\n", tn_text_size(out, (double)total->allocated).text);
+    tn_text_printf(out, "total_reserved: %s\n",
+                   tn_text_size_viz(out, (double)total->reserved).text);
+    tn_text_printf(out, "total_allocated: %s\n",
+                   tn_text_size_viz(out, (double)total->allocated).text);
     tn_text_puts(out, "total_free: ");
     free_put(out, total);
     tn_text_putc(out, '\n');
@@ -249,7 +251,8 @@ enum tarn_status tarn_report_stats(const struct tarn_snapshot *snapshot, enum ta
     }
     tn_text_init(&out, writer);
     out.units = units;
-    tn_text_printf(&out, "Summary of segments >= %s in size\n", tn_text_size(&out, PAGE_SIZE).text);
+    tn_text_printf(&out, "Summary of segments >= %s in size\n",
+                   tn_text_size_viz(&out, PAGE_SIZE).text);
     enum tarn_status status = segments_put(&out, ranked, model->segment_count, &total, error);
     if (status == TARN_OK) {
         totals_put(&out, model->segment_count, &total);

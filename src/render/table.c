@@ -3,6 +3,7 @@
 
 #include "analysis/group_key.h"
 #include "base/errinfo.h"
+#include "base/plural.h"
 #include "render/row.h"
 
 #include <inttypes.h>
@@ -21,12 +22,21 @@ static bool is_last(const struct tn_row_column *column)
            column->kind == TN_ROW_CHAIN || column->kind == TN_ROW_LABEL;
 }
 
+/* With the blanks before it; below 0: flush left. */
 static int width_of(const struct tn_text_out *out, const struct tn_row_column *column)
 {
     if (column->kind == TN_ROW_SIZE || column->kind == TN_ROW_CHANGE) {
         return tn_text_size_width(out) + (column->kind == TN_ROW_CHANGE);
     }
-    return column->width;
+    return column->width < 0 ? column->width : column->width + 2;
+}
+
+static void padded_put(struct tn_text_out *out, const struct tn_row_column *column,
+                       const char *text)
+{
+    const int width = width_of(out, column);
+
+    tn_text_printf(out, "%s%*s", width < 0 ? "  " : "", width, text);
 }
 
 static void last_heading_put(const struct tn_document *document, const struct tn_row_column *column)
@@ -49,8 +59,7 @@ static void heading_put(const struct tn_document *document, const struct tn_row_
         if (is_last(column)) {
             last_heading_put(document, column);
         } else {
-            tn_text_printf(document->text, "  %*s", width_of(document->text, column),
-                           first ? first : column->heading);
+            padded_put(document->text, column, first ? first : column->heading);
         }
         first = NULL;
     }
@@ -167,7 +176,7 @@ static void line_put(const struct tn_document *document, const struct tn_row_tab
             if (tn_row_has(column, in, row)) {
                 cell_text(cell, out, column, row, total);
             }
-            tn_text_printf(out, "  %*s", width_of(out, column), cell);
+            padded_put(out, column, cell);
         } else if (label) {
             tn_text_printf(out, "  %s", label);
         } else {
@@ -197,7 +206,7 @@ static void text_put(const struct tn_document *document, const struct tn_row_tab
     }
     if (rows->others && rows->other_count > 0) {
         (void)snprintf(label, sizeof label, "others (%" PRIu64 " %s)", rows->other_count,
-                       tn_table_others_key(document, table));
+                       tn_plural(rows->other_count, tn_table_others_key(document, table)).text);
         line_put(document, table, TN_IN_OTHERS, rows->others, rows->total, label);
     }
     if (rows->total) {

@@ -45,7 +45,7 @@ static inline double tn_percent(uint64_t part, uint64_t all)
     return all > 0 ? (double)part / (double)all * 100 : 0.0;
 }
 
-/* "+1.5KiB", flush right in `width`. */
+/* "+1.50 KiB", flush right in `width`. */
 void tn_change_put(struct tn_text_out *out, int width, double change);
 
 #endif

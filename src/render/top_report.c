@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn top`: one table of groups, or a tree of calls. */
+#include "base/plural.h"
 #include "render/document.h"
 
 #include <inttypes.h>
@@ -73,12 +74,24 @@ static void top_put(struct tn_document *document, const struct tarn_report_optio
     const struct tarn_top_result *top = result;
 
     if (document->text) {
-        tn_text_printf(document->text, "device %d: %" PRIu64 " events\n", top->head.device,
-                       top->head.events);
+        if (top->head.events > 0) {
+            tn_text_printf(document->text, "device %d: %" PRIu64 " %s\n", top->head.device,
+                           top->head.events, tn_plural(top->head.events, "events").text);
+        } else {
+            tn_text_printf(document->text,
+                           "device %d: no trace; what is allocated at the end of the file\n",
+                           top->head.device);
+        }
         tn_selection_put(document->text, options, &top->head);
+        if (options->selection && options->selection->at.kind == TARN_AT_UNSPECIFIED) {
+            tn_own_peak_put(document->text, &top->head, &top->at, &top->whole_peak);
+        }
     } else if (document->json) {
         tn_json_open_object(document->json, "instant");
         tn_time_point_put_json(document->json, &top->at);
+        tn_json_close(document->json);
+        tn_json_open_object(document->json, "peak_of_all_blocks");
+        tn_time_point_put_json(document->json, &top->whole_peak);
         tn_json_close(document->json);
     }
     tables_put(document, options, top);
@@ -97,6 +110,7 @@ enum tarn_status tarn_report_top(const struct tarn_snapshot *snapshot,
 {
     static const struct tn_device_report report = {.schema = "tarn.top/1",
                                                    .compute = tn_top_compute,
+                                                   .scope = TN_REPORT_STATE,
                                                    .result_size = sizeof(struct tarn_top_result),
                                                    .tables = tables,
                                                    .put = top_put,

@@ -38,7 +38,7 @@ struct trace_text {
 
 static void size_put(struct tn_text_out *out, uint64_t size)
 {
-    tn_text_puts(out, tn_text_size(out, (double)size).text);
+    tn_text_puts(out, tn_text_size_viz(out, (double)size).text);
 }
 
 static void name_put(struct tn_text_out *out, uint64_t name)
@@ -224,7 +224,7 @@ static bool device_put(struct trace_text *text, size_t device, bool compat)
     }
     const double total = compat ? total_compat(text->model, trace) : total_live(text, device);
 
-    tn_text_printf(text->out, "TOTAL MEM: %s%s", tn_text_size(text->out, total).text,
+    tn_text_printf(text->out, "TOTAL MEM: %s%s", tn_text_size_viz(text->out, total).text,
                    compat ? "" : "\n");
     return true;
 }

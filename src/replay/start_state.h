@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state before the first entry of a trace: the final segments with every entry undone, last to
- * first, and the blocks that the trace frees without allocating them, or never mentions.
+ * The state before the first entry of a trace: the layout there (analysis/layout.h) as segments and
+ * blocks of a program, without what no allocator could have had.
  */
 #ifndef TN_REPLAY_START_STATE_H
 #define TN_REPLAY_START_STATE_H

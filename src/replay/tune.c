@@ -56,7 +56,7 @@ struct tried {
     enum tarn_status status;
     enum tarn_tune_goal goal; /* of the search, for comparing */
     uint32_t number;          /* in the order of the search */
-    bool expanded;
+    bool expanded;            /* or not to be: row.removed */
 };
 
 struct tune {
@@ -68,7 +68,8 @@ struct tune {
     uint32_t computed;
     _Atomic uint32_t next; /* to be computed */
     _Atomic bool cancelled;
-    bool is_limited; /* without a limit there is no garbage collection */
+    bool is_limited;   /* without a limit there is no garbage collection */
+    bool has_one_conf; /* all traces were recorded under the same settings */
 };
 
 /* ---- one pick ---- */
@@ -159,12 +160,26 @@ static void *compute_aside(void *context)
 
 /* ---- order ---- */
 
-static unsigned options_set(const struct pick *pick)
+/* Length of the first option of settings, in which commas also separate values in brackets. */
+static size_t option_length(const char *conf)
+{
+    size_t length = 0;
+    int depth = 0;
+
+    for (; conf[length] && (depth > 0 || conf[length] != ','); length++) {
+        depth += (conf[length] == '[') - (conf[length] == ']');
+    }
+    return length;
+}
+
+static unsigned options_set(const char *conf)
 {
     unsigned count = 0;
 
-    for (size_t d = 0; d < DIMENSIONS; d++) {
-        count += pick->value[d] > 0;
+    while (*conf) {
+        conf += option_length(conf);
+        conf += *conf == ',';
+        count++;
     }
     return count;
 }
@@ -184,7 +199,7 @@ static void rank_fill(const struct tried *tried, uint64_t keys[RANK_KEYS])
     keys[2] = tried->goal == TARN_TUNE_DEVICE_CALLS ? row->device_calls : 0;
     keys[3] = row->peak_reserved;
     keys[4] = row->device_calls;
-    keys[5] = options_set(&tried->pick);
+    keys[5] = options_set(row->conf);
     keys[6] = tried->number;
 }
 
@@ -243,6 +258,30 @@ static void add_neighbours(struct tune *tune, struct pick from)
     }
 }
 
+/* The recorded settings without one option each, since that option may do harm. */
+static void add_removals(struct tune *tune)
+{
+    const char *conf = tune->tried[0].row.conf;
+
+    for (const char *at = conf; tune->has_one_conf && *at && tune->count <= tune->options.tries;) {
+        const size_t length = option_length(at);
+        const size_t name = strcspn(at, ":");
+        const char *rest = at + length + (at[length] == ',');
+        struct tried *tried = &tune->tried[tune->count];
+        struct tarn_config config;
+
+        *tried =
+            (struct tried){.goal = tune->options.goal, .number = tune->count, .expanded = true};
+        memset(&tried->pick, UINT8_MAX, sizeof tried->pick); /* like no other */
+        (void)snprintf(tried->row.removed, sizeof tried->row.removed, "%.*s",
+                       (int)(name < length ? name : length), at);
+        (void)snprintf(tried->row.conf, sizeof tried->row.conf, "%.*s%s",
+                       (int)(at - conf) - (at > conf && !*rest), conf, rest);
+        tune->count += tarn_config_parse(tried->row.conf, &config, NULL) == TARN_OK;
+        at = rest;
+    }
+}
+
 /* Computes the picks added. */
 static enum tarn_status run_round(struct tune *tune)
 {
@@ -286,6 +325,9 @@ static enum tarn_status search(struct tune *tune)
     const struct tried *before = NULL;
     enum tarn_status st;
 
+    if (tune->options.recommends && !tune->options.each) {
+        add_removals(tune);
+    }
     add_neighbours(tune, (struct pick){{0}});
     st = run_round(tune);
     while (st == TARN_OK && !tune->options.each && before != best(tune, false) &&
@@ -322,19 +364,96 @@ static bool does_the_same(const struct tarn_tune_row *rows, size_t count,
     return false;
 }
 
+/* What is minimized. */
+static uint64_t figure(const struct tried *tried)
+{
+    return tried->goal == TARN_TUNE_CAPACITY       ? tried->row.capacity
+           : tried->goal == TARN_TUNE_DEVICE_CALLS ? tried->row.device_calls
+                                                   : tried->row.peak_reserved;
+}
+
+/* Whether the first needs at most 1 % more than the second. */
+static bool is_close(const struct tried *tried, const struct tried *to)
+{
+    return tried->row.ooms <= to->row.ooms && (double)figure(tried) <= 1.01 * (double)figure(to);
+}
+
+/* After sorting. The recorded settings are the simplest: nothing changes. */
+static struct tried *recommended(const struct tune *tune)
+{
+    struct tried *simplest = &tune->tried[1];
+
+    if (tune->has_one_conf && is_close(&tune->tried[0], simplest)) {
+        return &tune->tried[0];
+    }
+    for (uint32_t i = 2; i < tune->count; i++) {
+        if (is_close(&tune->tried[i], &tune->tried[1]) &&
+            options_set(tune->tried[i].row.conf) < options_set(simplest->row.conf)) {
+            simplest = &tune->tried[i];
+        }
+    }
+    return simplest;
+}
+
+/* After sorting: the option without which the recorded settings do best, if it does harm. */
+static struct tried *removal(const struct tune *tune)
+{
+    for (uint32_t i = 1; i < tune->count; i++) {
+        if (tune->tried[i].row.removed[0]) {
+            return is_close(&tune->tried[0], &tune->tried[i]) ? NULL : &tune->tried[i];
+        }
+    }
+    return NULL;
+}
+
+/* The second row, and the third if there is something to remove. */
+static size_t give_recommended(const struct tune *tune, struct tarn_tune_row *rows, size_t capacity)
+{
+    const struct tried *first = recommended(tune);
+    const struct tried *harmful = removal(tune);
+    size_t count = 1;
+
+    if (count < capacity) {
+        rows[count++] = first->row;
+    }
+    if (harmful && count < capacity && strcmp(harmful->row.conf, first->row.conf) == 0) {
+        rows[1] = harmful->row;
+    } else if (harmful && count < capacity) {
+        rows[count++] = harmful->row;
+    }
+    return count;
+}
+
 static size_t give_rows(struct tune *tune, struct tarn_tune_row *rows, size_t capacity)
 {
-    size_t count = 0;
+    size_t count = 1;
 
+    rows[0] = tune->tried[0].row;
     if (!tune->options.each) {
         qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compare);
     }
-    for (size_t i = 0; i < tune->count && count < capacity; i++) {
+    if (!tune->options.each && tune->options.recommends && tune->count > 1) {
+        count = give_recommended(tune, rows, capacity);
+    }
+    for (size_t i = 1; i < tune->count && count < capacity; i++) {
         if (tune->options.each || count < 2 || !does_the_same(rows, count, &tune->tried[i].row)) {
             rows[count++] = tune->tried[i].row;
         }
     }
     return count;
+}
+
+static bool have_one_conf(const struct tarn_replay *const *replays, size_t count, const char *conf)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_replay_info info = {.struct_size = sizeof info};
+
+        tarn_replay_get_info(replays[i], &info);
+        if (strcmp(info.conf, conf) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static struct tarn_tune_options options_read(const struct tarn_tune_options *given)
@@ -378,6 +497,8 @@ enum tarn_status tarn_replay_tune(const struct tarn_replay *const *replays, size
     tune.is_limited = tune.options.memory_limit ? tune.options.memory_limit != UINT64_MAX
                                                 : tune.is_limited && !tune.options.device_total;
     (void)snprintf(tune.tried[0].row.conf, sizeof tune.tried[0].row.conf, "%s", info.conf);
+    tune.tried[0].goal = tune.options.goal;
+    tune.has_one_conf = have_one_conf(replays, count, info.conf);
     tune.count = 1;
     const enum tarn_status st = search(&tune);
 

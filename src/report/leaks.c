@@ -239,7 +239,8 @@ static bool rows_make(const struct tn_report *report, const struct tn_analysis *
             return false;
         }
     }
-    return rows != NULL;
+    return rows &&
+           tn_labels_distinguish(report->result, &analysis->keys, rows, count, sizeof *rows);
 }
 
 static bool sums_make(const struct tn_report *report, const struct leaks *leaks,

@@ -6,11 +6,13 @@
  * allocator refused shows in the device's free bytes.
  *
  * A trace has the rounded request only; the one before rounding is at most 511 bytes less, unless
- * roundup_power2_divisions is set.
+ * roundup_power2_divisions is set. Where what that setting adds to the blocks makes up for what is
+ * missing, it is the cause.
  */
 #include "base/errinfo.h"
 #include "report/changes.h"
 #include "report/composition.h"
+#include "report/oom_causes.h"
 #include "report/pools.h"
 #include "report/reports.h"
 
@@ -23,8 +25,10 @@
 
 /* A run that tries again and again leaves thousands, which each cost a walk through the trace. */
 enum {
-    OOMS_MAX = 20,
-    ANSWERS_MAX = 8 /* requests that would_fit is called for: it may run a replay */
+    OOMS_MIN = 20, /* that are examined, however long the trace is */
+    OOMS_MAX = 100,
+    WALKED_MAX = 20000000, /* events of all walks beyond that */
+    ANSWERS_MAX = 8        /* requests that would_fit is called for: it may run a replay */
 };
 
 /* What is examined for one failed request. */
@@ -32,8 +36,8 @@ struct failure {
     const struct tn_report *report;
     const struct tn_analysis *analysis;
     const struct tn_trace_entry *entry;
-    struct tn_layout layout;
-    struct tn_row_set holders; /* right after the failure */
+    struct tn_layout layout; /* right after the failure, as the holders */
+    struct tn_row_set holders;
     struct tarn_oom_failure *oom;
 };
 
@@ -81,6 +85,9 @@ static enum tarn_oom_verdict judge(const struct tarn_oom_failure *oom)
     }
     const uint64_t missing = oom->request - free - oom->room;
 
+    if (oom->all_pools.by_settings >= missing) {
+        return TARN_OOM_ROUNDED;
+    }
     return oom->outside > CONTEXT_ROOM && oom->outside - CONTEXT_ROOM >= missing ? TARN_OOM_OUTSIDE
                                                                                  : TARN_OOM_FULL;
 }
@@ -191,7 +198,7 @@ static bool tables_make(struct failure *failure)
 }
 
 static bool oom_make(const struct tn_report *report, const struct tn_analysis *analysis,
-                     uint64_t event, struct tarn_oom_failure *oom)
+                     struct tn_layout_walk *walk, uint64_t event, struct tarn_oom_failure *oom)
 {
     const struct tn_timeline *timeline = &analysis->whole;
     struct failure failure = {.report = report,
@@ -199,7 +206,7 @@ static bool oom_make(const struct tn_report *report, const struct tn_analysis *a
                               .entry = tn_trace_at(timeline->model, timeline->trace, event),
                               .oom = oom};
 
-    if (!tn_layout_collect(&failure.layout, timeline, event)) {
+    if (!tn_layout_collect(&failure.layout, walk, event)) {
         return false;
     }
     bool good = tn_holders_collect(&failure.holders, analysis, event);
@@ -242,31 +249,53 @@ static enum tarn_status ooms_find(const struct tn_analysis *analysis, const uint
     return status;
 }
 
-static bool ooms_make(const struct tn_report *report, const struct tn_analysis *analysis,
-                      const uint64_t *events, struct tarn_oom_result *result)
+/* What other settings would have done. */
+static void answers_set(const struct tn_report *report, int device, struct tarn_oom_failure *oom)
 {
     const struct tarn_report_options *options = report->options;
+    const uint64_t capacity = oom->reserved + oom->room;
+
+    oom->expandable_helps = options->would_fit(options->context, device, oom->event, capacity,
+                                               "expandable_segments:True");
+    if (oom->all_pools.by_settings > 0) {
+        oom->unrounded_helps = options->would_fit(options->context, device, oom->event, capacity,
+                                                  "roundup_power2_divisions:1");
+    }
+}
+
+static bool ooms_make(const struct tn_report *report, const struct tn_analysis *analysis,
+                      struct tn_layout_walk *walk, const uint64_t *events,
+                      struct tarn_oom_result *result)
+{
     struct tarn_oom_failure *ooms =
         tn_arena_alloc_array(tn_result_arena(report->result), result->oom_count, sizeof *ooms);
 
-    for (size_t i = 0; ooms && i < result->oom_count; i++) {
-        if (!oom_make(report, analysis, events[i], &ooms[i])) {
+    for (size_t i = result->oom_count; ooms && i > 0; i--) {
+        if (!oom_make(report, analysis, walk, events[i - 1], &ooms[i - 1])) {
             return false;
         }
-        if (i < ANSWERS_MAX && options->would_fit) {
-            ooms[i].expandable_helps =
-                options->would_fit(options->context, result->head.device, ooms[i].event,
-                                   ooms[i].reserved + ooms[i].room);
+    }
+    for (size_t i = 0; ooms && report->options->would_fit && i < result->oom_count; i++) {
+        if (i < ANSWERS_MAX) {
+            answers_set(report, result->head.device, &ooms[i]);
         }
     }
     result->ooms = ooms;
     return ooms != NULL;
 }
 
+static size_t ooms_limit(const struct tn_analysis *analysis)
+{
+    const uint64_t limit = WALKED_MAX / (analysis->whole.trace->count + 1);
+
+    return limit < OOMS_MIN ? OOMS_MIN : limit > OOMS_MAX ? OOMS_MAX : (size_t)limit;
+}
+
 enum tarn_status tn_oom_compute(const struct tn_report *report, const struct tn_analysis *analysis,
                                 void *result_out, struct tarn_error *error)
 {
     struct tarn_oom_result *result = result_out;
+    struct tn_layout_walk walk;
     const uint64_t *events;
     size_t count;
     const enum tarn_status status = ooms_find(analysis, &events, &count, error);
@@ -274,7 +303,20 @@ enum tarn_status tn_oom_compute(const struct tn_report *report, const struct tn_
     if (status) {
         return status;
     }
-    result->oom_count = count < OOMS_MAX ? count : OOMS_MAX;
+    const size_t limit = ooms_limit(analysis);
+
+    result->oom_count = count < limit ? count : limit;
     result->later_ooms = count - result->oom_count;
-    return ooms_make(report, analysis, events, result) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+    if (count == 0) {
+        return TARN_OK;
+    }
+    if (!tn_layout_walk_init(&walk, &analysis->whole)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    const bool good = ooms_make(report, analysis, &walk, events, result) &&
+                      tn_oom_causes_make(report->result, result) &&
+                      tn_oom_remedies_make(report->result, report->options, result);
+
+    tn_layout_walk_fini(&walk);
+    return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }

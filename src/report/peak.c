@@ -12,6 +12,7 @@ enum tarn_status tn_peak_compute(const struct tn_report *report, const struct tn
     struct tarn_peak_result *peak = result_out;
 
     (void)error;
+    peak->whole_peak = tn_result_time_point(&analysis->whole.requested_peak);
     return tn_composition_make(report, analysis, &analysis->timeline->requested_peak,
                                &peak->requested_peak) &&
                    tn_composition_make(report, analysis, &analysis->timeline->reserved_peak,

@@ -8,13 +8,18 @@ struct tarn_pool_row tn_pool_row_of(const struct tn_layout_row *row)
                                   .size_class = row->is_large ? "large" : "small",
                                   .reserved = row->reserved,
                                   .used = row->used,
+                                  .by_settings = row->by_settings,
                                   .waiting = row->waiting,
                                   .slack = row->slack,
                                   .free = row->free,
                                   .largest_free = row->largest_free,
-                                  .scattered = row->free - row->largest_free,
                                   .free_pieces = row->free_runs,
-                                  .free_segments = row->whole};
+                                  .free_segments = row->whole,
+                                  .releasable = row->releasable,
+                                  .stuck = row->free - row->releasable,
+                                  .largest_stuck = row->largest_stuck,
+                                  .scattered = row->free - row->releasable - row->largest_stuck,
+                                  .stuck_pieces = row->stuck_runs};
 }
 
 const struct tarn_pool_row *tn_pool_rows_make(struct tn_result *result,

@@ -3,10 +3,8 @@
  * Many ranks side by side: their peaks, which of them stand out, and what these hold that the
  * others do not. Snapshots are added one by one, and only what each held at its instant is kept.
  *
- * How far a rank stands out is its distance from the median in units of the median absolute
- * deviation, times 1.4826, which for a normal distribution is the standard deviation. From 3.5 on,
- * and 1 % of the median, it is an outlier. It is compared with the rank
- * that is the (lower) median, so that the changes add up to the difference of the two.
+ * How far a rank stands out is its distance from the median (spread.h). An outlier is compared with
+ * the rank that is the (lower) median, so that the changes add up to the difference of the two.
  */
 #include "report/ranks.h"
 
@@ -14,20 +12,18 @@
 #include "base/host_mem.h"
 #include "report/changes.h"
 #include "report/composition.h"
+#include "report/spread.h"
 #include "snapshot/snapshot.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTLIER_DISTANCE 3.5
-#define OUTLIER_SHARE    0.01
-#define NORMAL_FACTOR    1.4826 /* of the median distance to the standard deviation */
-#define FAR_AWAY         999.9  /* a distance where all others are equal */
-
 enum {
-    OUTLIERS_MAX = 5, /* that are compared with the median rank */
-    RANKS_MIN = TARN_RANKS_MIN
+    OUTLIERS_MAX = 5 /* that are compared with the median rank */
 };
+
+static_assert((int)TARN_RANKS_MIN == (int)TN_SPREAD_MIN, "the header says from how many on");
 
 /* What one group held. */
 struct part {
@@ -140,8 +136,8 @@ enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snap
     const size_t rank_count = ranks->ranks.count;
     const size_t part_count = ranks->parts.count;
     struct adding adding = {ranks, name};
-    const enum tarn_status status =
-        tn_report_devices(tn_snapshot_model(snapshot), &ranks->options, device_add, &adding, error);
+    const enum tarn_status status = tn_report_devices(tn_snapshot_model(snapshot), &ranks->options,
+                                                      TN_REPORT_TRACE, device_add, &adding, error);
 
     if (status) {
         ranks->ranks.count = rank_count;
@@ -166,19 +162,6 @@ static struct tarn_rank_range range_of(double *numbers, size_t count, double *me
                                     .most = (uint64_t)numbers[count - 1]};
 }
 
-/* `deviation` is the usual distance. */
-static void distance_set(struct tarn_rank *rank, double middle, double deviation, size_t ranks)
-{
-    const double distance = away((double)rank->requested, middle);
-
-    if (distance > 0) {
-        rank->distance =
-            deviation > 0 && distance / deviation < FAR_AWAY ? distance / deviation : FAR_AWAY;
-    }
-    rank->is_outlier = ranks >= RANKS_MIN && rank->distance >= OUTLIER_DISTANCE &&
-                       distance > middle * OUTLIER_SHARE;
-}
-
 /* Sets the distances and what there is of all ranks; `numbers` is room for one number per rank.
  * Returns the median. */
 static double distances_set(const struct tn_vec *ranks, double *numbers,
@@ -195,13 +178,13 @@ static double distances_set(const struct tn_vec *ranks, double *numbers,
         numbers[i] = (double)items[i].shown.requested;
     }
     result->requested = range_of(numbers, ranks->count, &middle);
-    for (size_t i = 0; i < ranks->count; i++) {
-        numbers[i] = away((double)items[i].shown.requested, middle);
-    }
-    const double deviation = tn_median(numbers, ranks->count) * NORMAL_FACTOR;
+    const struct tn_spread spread = tn_spread_of(numbers, ranks->count);
 
     for (size_t i = 0; i < ranks->count; i++) {
-        distance_set(&items[i].shown, middle, deviation, ranks->count);
+        const double number = (double)items[i].shown.requested;
+
+        items[i].shown.distance = tn_spread_distance(&spread, number);
+        items[i].shown.is_outlier = tn_spread_has_outlier(&spread, number);
     }
     return middle;
 }

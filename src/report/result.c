@@ -2,14 +2,18 @@
 #include "report/result.h"
 
 #include "analysis/address_map.h"
+#include "analysis/no_match.h"
+#include "analysis/stack_label.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/order.h"
 #include "snapshot/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
+    STATE_DEVICES_MAX = 1024, /* numbers of devices beyond are not those of a machine */
     ROWS_DEFAULT = 10
 };
 
@@ -172,7 +176,8 @@ enum tarn_status tn_report_check_traces(const struct tn_model *model, bool one_d
 {
     if (!has_entries(model)) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
-                       "the file has no trace, only segments; call "
+                       "the file has no trace, only segments: tarn info, live, top, frag and flame "
+                       "show its state. For what happened before, call "
                        "torch.cuda.memory._record_memory_history() before the code to observe, and "
                        "_dump_snapshot() after it");
     }
@@ -203,26 +208,79 @@ struct tarn_report_head tn_report_head_of(const struct tn_analysis *analysis)
                                      .by = analysis->keys.by,
                                      .events = timeline->trace->count,
                                      .first_event = timeline->first,
-                                     .last_event = timeline->limit - 1,
+                                     .last_event = timeline->limit - (timeline->limit > 0),
+                                     .blocks = timeline->lifetimes.count,
                                      .is_part = tn_analysis_is_part(analysis)};
 }
 
-static bool is_wanted(const struct tn_model *model, const struct tarn_report_options *options,
-                      size_t device)
+/* The devices that a report can be about: those below `limit` that `has`. */
+struct devices {
+    bool is_state; /* there are no traces, and the report can do without */
+    size_t limit;
+    bool has_segments[STATE_DEVICES_MAX]; /* only for `is_state` */
+};
+
+static void devices_find(struct devices *devices, const struct tn_model *model,
+                         enum tn_report_scope scope)
 {
-    return model->traces[device].count > 0 &&
-           (!options->one_device || (size_t)options->device == device);
+    *devices = (struct devices){.is_state = scope == TN_REPORT_STATE && model->segment_count > 0 &&
+                                            !has_entries(model),
+                                .limit = model->trace_count};
+    if (!devices->is_state) {
+        return;
+    }
+    devices->limit = STATE_DEVICES_MAX;
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const int32_t device = model->segments[i].device;
+
+        if (device >= 0 && device < STATE_DEVICES_MAX) {
+            devices->has_segments[device] = true;
+        }
+    }
 }
 
-size_t tn_report_device_count(const struct tn_model *model,
-                              const struct tarn_report_options *options)
+static bool is_wanted(const struct devices *devices, const struct tn_model *model,
+                      const struct tarn_report_options *options, size_t device)
+{
+    const bool has_any =
+        devices->is_state ? devices->has_segments[device] : model->traces[device].count > 0;
+
+    return has_any && (!options->one_device || (size_t)options->device == device);
+}
+
+static size_t devices_count(const struct devices *devices, const struct tn_model *model,
+                            const struct tarn_report_options *options)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < model->trace_count; i++) {
-        count += is_wanted(model, options, i);
+    for (size_t i = 0; i < devices->limit; i++) {
+        count += is_wanted(devices, model, options, i);
     }
     return count;
+}
+
+size_t tn_report_device_count(const struct tn_model *model,
+                              const struct tarn_report_options *options, enum tn_report_scope scope)
+{
+    struct devices devices;
+
+    devices_find(&devices, model, scope);
+    return devices_count(&devices, model, options);
+}
+
+/* Whether there is what the options ask for. */
+static enum tarn_status devices_check(const struct devices *devices, const struct tn_model *model,
+                                      const struct tarn_report_options *options,
+                                      struct tarn_error *error)
+{
+    if (!devices->is_state) {
+        return tn_report_check_traces(model, options->one_device, options->device, error);
+    }
+    return devices_count(devices, model, options) > 0
+               ? TARN_OK
+               : tn_fail(error, TARN_ERR_NOT_FOUND,
+                         "the file has no segments of device %d; \"tarn info\" lists the devices",
+                         options->one_device ? options->device : 0);
 }
 
 static enum tarn_status device_visit(struct tn_query *query, size_t device, tn_report_visit *visit,
@@ -240,11 +298,14 @@ static enum tarn_status device_visit(struct tn_query *query, size_t device, tn_r
 
 enum tarn_status tn_report_devices(const struct tn_model *model,
                                    const struct tarn_report_options *options,
-                                   tn_report_visit *visit, void *context, struct tarn_error *error)
+                                   enum tn_report_scope scope, tn_report_visit *visit,
+                                   void *context, struct tarn_error *error)
 {
     struct tn_query query;
-    enum tarn_status status =
-        tn_report_check_traces(model, options->one_device, options->device, error);
+    struct devices devices;
+
+    devices_find(&devices, model, scope);
+    enum tarn_status status = devices_check(&devices, model, options, error);
 
     if (status == TARN_OK) {
         status = tn_query_init(&query, model, options, error);
@@ -252,13 +313,48 @@ enum tarn_status tn_report_devices(const struct tn_model *model,
     if (status) {
         return status;
     }
-    for (size_t i = 0; status == TARN_OK && i < model->trace_count; i++) {
-        if (is_wanted(model, options, i)) {
+    for (size_t i = 0; status == TARN_OK && i < devices.limit; i++) {
+        if (is_wanted(&devices, model, options, i)) {
             status = device_visit(&query, i, visit, context, error);
         }
     }
     tn_query_fini(&query);
     return status;
+}
+
+/* Devices without a selected block, while none has any. */
+struct finding {
+    tn_report_visit *visit;
+    void *context;
+    bool is_found;
+    struct tarn_error missing; /* of the first that has none */
+};
+
+static enum tarn_status device_find(void *context, const struct tn_analysis *analysis,
+                                    struct tarn_error *error)
+{
+    struct finding *finding = context;
+
+    if (!tn_no_match(analysis)) {
+        finding->is_found = true;
+    } else if (finding->missing.status == TARN_OK) {
+        (void)tn_no_match_fail(analysis, &finding->missing);
+    }
+    return finding->visit(finding->context, analysis, error);
+}
+
+enum tarn_status tn_report_devices_found(const struct tn_model *model,
+                                         const struct tarn_report_options *options,
+                                         enum tn_report_scope scope, tn_report_visit *visit,
+                                         void *context, struct tarn_error *error)
+{
+    struct finding finding = {.visit = visit, .context = context};
+    const enum tarn_status status =
+        tn_report_devices(model, options, scope, device_find, &finding, error);
+
+    return status || finding.is_found || finding.missing.status == TARN_OK
+               ? status
+               : tn_fail(error, TARN_ERR_NOT_FOUND, "%s", finding.missing.text);
 }
 
 /* An array of results, one of each device. */
@@ -281,9 +377,9 @@ static enum tarn_status result_compute(void *context, const struct tn_analysis *
 }
 
 enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
-                               const struct tarn_report_options *given, size_t size,
-                               tn_report_device *compute, void *results_out, size_t *count_out,
-                               struct tarn_error *error)
+                               const struct tarn_report_options *given, enum tn_report_scope scope,
+                               size_t size, tn_report_device *compute, void *results_out,
+                               size_t *count_out, struct tarn_error *error)
 {
     static const struct tarn_report_options defaults = {.struct_size = sizeof defaults};
     const struct tarn_report_options *options = given ? given : &defaults;
@@ -292,7 +388,7 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (options->leaks_out) {
         *options->leaks_out = 0;
     }
-    *count_out = tn_report_device_count(model, options);
+    *count_out = tn_report_device_count(model, options, scope);
     char *results = tn_result_create(*count_out * size);
 
     if (!results) {
@@ -304,7 +400,7 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
         .next = results,
         .size = size};
     const enum tarn_status status =
-        tn_report_devices(model, options, result_compute, &computing, error);
+        tn_report_devices_found(model, options, scope, result_compute, &computing, error);
 
     if (status) {
         tarn_report_destroy(results);
@@ -391,6 +487,75 @@ const void *tn_row_find(const struct tn_row_set *set, uint64_t key)
     return NULL;
 }
 
+/* ---- labels that differ ---- */
+
+enum {
+    NEIGHBOURS_MAX = 32 /* of rows with equal labels: others that one is compared with */
+};
+
+static int label_compare(const void *left, const void *right)
+{
+    const struct tarn_group *const *a = left;
+    const struct tarn_group *const *b = right;
+    const int order = strcmp((*a)->text, (*b)->text);
+
+    return order ? order : tn_order((*a)->key, (*b)->key);
+}
+
+/* New labels for `count` groups that have the same. */
+static bool same_distinguish(struct tn_result *result, const struct tn_group_keys *keys,
+                             struct tarn_group *const *groups, size_t count)
+{
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        const struct tn_stack stack = tn_frame_view_stack(keys->view, (uint32_t)groups[i]->key);
+        const size_t first = i > NEIGHBOURS_MAX ? i - NEIGHBOURS_MAX : 0;
+        bool *wanted = tn_arena_alloc_array(&result->arena, stack.count, sizeof *wanted);
+
+        if (!wanted) {
+            return false;
+        }
+        memset(wanted, 0, stack.count * sizeof *wanted);
+        for (size_t k = first; k < count && k <= i + NEIGHBOURS_MAX; k++) {
+            tn_stack_label_tell_apart(keys->model, stack,
+                                      tn_frame_view_stack(keys->view, (uint32_t)groups[k]->key),
+                                      wanted);
+        }
+        tn_group_key_put_stack(tn_result_text_begin(result), keys, groups[i]->key, wanted);
+        groups[i]->text = tn_result_text_end(result);
+        if (!groups[i]->text) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tn_labels_distinguish(struct tn_result *result, const struct tn_group_keys *keys, void *rows,
+                           size_t count, size_t row_size)
+{
+    struct tarn_group **groups;
+    bool good = true;
+
+    if (keys->by != TARN_BY_STACK || keys->full_stacks || count < 2) {
+        return true;
+    }
+    groups = tn_host_alloc_zero(count * sizeof(struct tarn_group *));
+    if (!groups) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        groups[i] = (void *)((char *)rows + i * row_size);
+    }
+    qsort(groups, count, sizeof(struct tarn_group *), label_compare);
+    for (size_t first = 0, end; good && first < count; first = end) {
+        for (end = first + 1; end < count && strcmp(groups[first]->text, groups[end]->text) == 0;) {
+            end++;
+        }
+        good = same_distinguish(result, keys, groups + first, end - first);
+    }
+    tn_host_free(groups, count * sizeof(struct tarn_group *));
+    return good;
+}
+
 void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
                    const struct tn_group_keys *keys)
 {
@@ -401,5 +566,6 @@ void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_
             return NULL;
         }
     }
-    return rows;
+    return rows && tn_labels_distinguish(result, keys, rows, count, set->rows.item_size) ? rows
+                                                                                         : NULL;
 }

@@ -61,27 +61,41 @@ typedef enum tarn_status tn_report_device(const struct tn_report *report,
                                           const struct tn_analysis *analysis, void *result_out,
                                           struct tarn_error *error);
 
+/* What a report is about. */
+enum tn_report_scope {
+    TN_REPORT_TRACE, /* what happened: devices that have a trace */
+    TN_REPORT_STATE  /* one time point: if the file has no traces, its devices as they are */
+};
+
 /* Computes an array of results of `size` bytes, one for each device that the options select and
- * that has a trace. `results_out` points to a pointer to the report's own struct, which begins with
- * struct tarn_report_head. `options` may be NULL. */
+ * that is in the scope. `results_out` points to a pointer to the report's own struct, which begins
+ * with struct tarn_report_head. `options` may be NULL. */
 enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
-                               const struct tarn_report_options *options, size_t size,
-                               tn_report_device *compute, void *results_out, size_t *count_out,
+                               const struct tarn_report_options *options,
+                               enum tn_report_scope scope, size_t size, tn_report_device *compute,
+                               void *results_out, size_t *count_out,
                                struct tarn_error *error) TN_MUST_CHECK;
 
 /* Called for a device; TARN_ERR_HOST_MEMORY needs no text. */
 typedef enum tarn_status tn_report_visit(void *context, const struct tn_analysis *analysis,
                                          struct tarn_error *error);
 
-/* Visits each device that has a trace and that the options ask for, until a visit fails. */
+/* Visits each device that is in the scope and that the options ask for, until a visit fails. */
 enum tarn_status tn_report_devices(const struct tn_model *model,
                                    const struct tarn_report_options *options,
-                                   tn_report_visit *visit, void *context,
-                                   struct tarn_error *error) TN_MUST_CHECK;
+                                   enum tn_report_scope scope, tn_report_visit *visit,
+                                   void *context, struct tarn_error *error) TN_MUST_CHECK;
+
+/* The same; TARN_ERR_NOT_FOUND when the selection picks blocks and no device has one. */
+enum tarn_status tn_report_devices_found(const struct tn_model *model,
+                                         const struct tarn_report_options *options,
+                                         enum tn_report_scope scope, tn_report_visit *visit,
+                                         void *context, struct tarn_error *error) TN_MUST_CHECK;
 
 /* The number of devices that tn_report_devices visits. */
 size_t tn_report_device_count(const struct tn_model *model,
-                              const struct tarn_report_options *options);
+                              const struct tarn_report_options *options,
+                              enum tn_report_scope scope);
 
 /* The most rows that a table has, and how many of `count` rows it shows. */
 uint64_t tn_report_limit(const struct tarn_report_options *options);
@@ -122,6 +136,11 @@ void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row);
 
 /* The row of a key, NULL when there is none. Cost: O(rows). */
 const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
+
+/* Lengthens the labels of rows by stack, structs that begin with struct tarn_group, until those of
+ * different stacks differ. False without host memory. */
+bool tn_labels_distinguish(struct tn_result *result, const struct tn_group_keys *keys, void *rows,
+                           size_t count, size_t row_size) TN_MUST_CHECK;
 
 /* Copies the first `count` rows into the result and names their groups; NULL without host memory.
  */

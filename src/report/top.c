@@ -116,6 +116,7 @@ enum tarn_status tn_top_compute(const struct tn_report *report, const struct tn_
     if (status) {
         return status;
     }
+    top->whole_peak = tn_result_time_point(&analysis->whole.requested_peak);
     top->at = tn_result_time_point(&at);
     top->left_out_at_end = analysis->timeline->end.left_out;
     tn_row_set_init(&set, sizeof(struct tarn_top_row), SUMS_AT,

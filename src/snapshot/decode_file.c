@@ -641,8 +641,39 @@ static enum tarn_status top_set(struct tn_decoder *decoder, uint32_t key, struct
     }
 }
 
+static bool has_key(const struct tn_decoder *decoder, const struct tn_value_list *list,
+                    const char *name)
+{
+    for (size_t i = 0; list && i + 1 < list->count; i += 2) {
+        const struct tn_string key = tn_model_string(decoder->model, list_key(list, i));
+
+        if (key.length == strlen(name) && memcmp(key.text, name, key.length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A Chrome trace: an object with its events, or a list of them. */
+static bool is_profile(const struct tn_decoder *decoder, struct tn_value top)
+{
+    const struct tn_value_list *items = tn_decode_items(decoder, top, false);
+
+    if (items && tn_decode_is_list(decoder, top)) {
+        return items->count > 0 &&
+               has_key(decoder, tn_decode_items(decoder, items->items[0], true), "ph");
+    }
+    return has_key(decoder, tn_decode_items(decoder, top, true), "traceEvents");
+}
+
 static enum tarn_status top_wrong(struct tn_decoder *decoder, struct tn_value top)
 {
+    if (is_profile(decoder, top)) {
+        return tn_fail_at(decoder->error, TARN_ERR_FORMAT, (int64_t)tn_value_offset(top),
+                          "this file is a Chrome trace, as torch.profiler exports it, and not a "
+                          "memory snapshot. \"tarn profile TRACE SNAPSHOT\" makes a snapshot of "
+                          "the memory events in it");
+    }
     return tn_fail_at(
         decoder->error, TARN_ERR_FORMAT, (int64_t)tn_value_offset(top),
         "this file is not a memory snapshot: its top level is neither a dict with the "

@@ -6,6 +6,7 @@
 #include "base/errinfo.h"
 #include "base/json_token.h"
 #include "base/utf8.h"
+#include "snapshot/warning.h"
 
 #include <string.h>
 
@@ -39,6 +40,8 @@ struct json {
     enum expected expected;
     char *text; /* buffer for strings with escapes */
     size_t text_capacity;
+    char *repaired; /* the last string that was not UTF-8 */
+    size_t repaired_capacity;
 };
 
 static enum tarn_status json_wrong(const struct json *json, const char *what)
@@ -236,6 +239,22 @@ static enum tarn_status string_unescape(struct json *json, size_t length, size_t
     return wrong ? json_wrong(json, wrong) : TARN_OK;
 }
 
+/* Replaces its wrong bytes; the result is in json->repaired. */
+static enum tarn_status string_repair(struct json *json, const char *text, size_t size,
+                                      size_t *size_out)
+{
+    char *repaired = tn_budget_alloc(json->budget, size * TN_UTF8_REPAIR_GROWTH);
+
+    if (!repaired) {
+        return json_memory(json);
+    }
+    tn_budget_free(json->budget, json->repaired, json->repaired_capacity);
+    json->repaired = repaired;
+    json->repaired_capacity = size * TN_UTF8_REPAIR_GROWTH;
+    *size_out = tn_utf8_repair(text, size, repaired);
+    return TARN_OK;
+}
+
 static enum tarn_status string_read(struct json *json, struct tn_value *value_out)
 {
     const uint64_t offset = tn_input_offset(json->input);
@@ -255,7 +274,9 @@ static enum tarn_status string_read(struct json *json, struct tn_value *value_ou
         text = json->text;
     }
     if (status == TARN_OK && !tn_utf8_is_valid(text, size)) {
-        status = json_wrong(json, "a string that is not UTF-8");
+        status = string_repair(json, text, size, &size);
+        text = json->repaired;
+        tn_warning_add(json->decoder->model, TN_WARNING_NOT_UTF8, TN_STRING_NONE, offset);
     }
     if (status) {
         return status;
@@ -474,5 +495,6 @@ enum tarn_status tn_json_read(struct tn_input *input, struct tn_decoder *decoder
     }
     tn_budget_free(json.budget, json.stack, json.capacity * sizeof *json.stack);
     tn_budget_free(json.budget, json.text, json.text_capacity);
+    tn_budget_free(json.budget, json.repaired, json.repaired_capacity);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "base/errinfo.h"
 #include "base/utf8.h"
 #include "snapshot/pickle_op.h"
+#include "snapshot/warning.h"
 
 #include <string.h>
 
@@ -321,6 +322,33 @@ static enum tarn_status push_float(struct tn_pickle *pickle)
     return stack_push(pickle, tn_value_real(pickle->op_offset, real));
 }
 
+/* Adds a text whose wrong bytes are escaped; false without memory. */
+static bool string_repair(struct tn_pickle *pickle, const char *text, size_t length,
+                          uint32_t *string_out)
+{
+    struct tn_model *model = pickle->decoder->model;
+    const size_t room = length * TN_UTF8_REPAIR_GROWTH;
+    char *copy = tn_budget_alloc(pickle->budget, room);
+
+    if (!copy) {
+        return false;
+    }
+    tn_warning_add(model, TN_WARNING_NOT_UTF8, TN_STRING_NONE, pickle->op_offset);
+    const size_t size = tn_utf8_repair(text, length, copy);
+    const bool good = tn_model_add_string(model, copy, size, string_out) == TARN_OK;
+
+    tn_budget_free(pickle->budget, copy, room);
+    return good;
+}
+
+static bool string_add(struct tn_pickle *pickle, const char *text, size_t length,
+                       uint32_t *string_out)
+{
+    return tn_utf8_is_valid(text, length)
+               ? tn_model_add_string(pickle->decoder->model, text, length, string_out) == TARN_OK
+               : string_repair(pickle, text, length, string_out);
+}
+
 static enum tarn_status push_string(struct tn_pickle *pickle, unsigned length_bytes)
 {
     uint64_t length = 0;
@@ -338,10 +366,7 @@ static enum tarn_status push_string(struct tn_pickle *pickle, unsigned length_by
         return status;
     }
     const char *text = (const char *)pickle->input->at;
-    if (!tn_utf8_is_valid(text, (size_t)length)) {
-        return pickle_damaged(pickle, "a string is not UTF-8");
-    }
-    if (tn_model_add_string(pickle->decoder->model, text, (size_t)length, &string) != TARN_OK) {
+    if (!string_add(pickle, text, (size_t)length, &string)) {
         return pickle_memory(pickle);
     }
     tn_pickle_remember_string(pickle, text, (size_t)length, string);

@@ -2,6 +2,7 @@
 /* Writes a snapshot, in either format. */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/pack.h"
 #include "snapshot/encode.h"
 #include "snapshot/json_write.h"
 #include "snapshot/pickle_write.h"
@@ -49,17 +50,14 @@ enum tarn_status tarn_snapshot_write(const struct tarn_snapshot *snapshot,
     return status ? tn_fail(error, status, "writing a snapshot failed") : TARN_OK;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    const size_t length = strlen(text);
-    const size_t end_length = strlen(end);
-
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 enum tarn_snapshot_format tarn_snapshot_format_of(const char *path)
 {
-    return ends_in(path, ".json") ? TARN_SNAPSHOT_JSON : TARN_SNAPSHOT_PICKLE;
+    static const char json[] = ".json";
+    const size_t length = tn_packing_name_length(path);
+    const size_t size = sizeof json - 1;
+
+    return length >= size && memcmp(path + length - size, json, size) == 0 ? TARN_SNAPSHOT_JSON
+                                                                           : TARN_SNAPSHOT_PICKLE;
 }
 
 enum tarn_status tarn_snapshot_save(const struct tarn_snapshot *snapshot, const char *path,

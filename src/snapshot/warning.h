@@ -20,6 +20,7 @@
     X(TOO_LARGE, "the sizes (`%s`) add up to more than 2^62 bytes; the rest is taken as 0")        \
     X(NO_TIME, "the key `%s` is not a time since the epoch; ignored")                              \
     X(TIME_BACKWARDS, "the times (`%s`) of a trace go backwards")                                  \
+    X(NOT_UTF8, "a text is not UTF-8; its wrong bytes are shown as \\udc80 to \\udcff%s")          \
     X(TRAILING_BYTES, "there are bytes after the end of the snapshot%s")                           \
     X(ENDS_EARLY, "the input ends early: this is what could be read%s")
 

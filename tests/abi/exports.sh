@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # exports.sh LIBRARY INCLUDE_DIR: the symbols that libtarn.so exports are those declared with
 # TARN_API in include/tarn, no more and no fewer. One case a header, and one for what no header
-# declares.
+# declares. A C++ file may define with TARN_API what no header declares: torch calls it by name.
 #
 # A header of which the library has nothing at all belongs to a room that is not in this build (the
 # offline half builds alone): that is a skipped case, with its name.
@@ -39,7 +39,8 @@ declared_in() { # HEADER
 nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
     LC_ALL=C sort -u >"$work/exported"
 : >"$work/all"
-for header in "$include"/*.h; do
+for header in "$include"/*.h "$include"/*.cpp; do
+    grep -qs TARN_API "$header" || continue
     declared_in "$header" >"$work/declared"
     cat "$work/declared" >>"$work/all"
     missing=$(LC_ALL=C comm -23 "$work/declared" "$work/exported")

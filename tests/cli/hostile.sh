@@ -140,8 +140,8 @@ done
 
 # Whatever a report says of them, it says it: 0, or 1 and 3 for what it does not find.
 for file in "$hostile"/numbers/*; do
-    for command in info check top peak live oom frag churn leaks 'leaks --json' stats trace \
-        'flame -o -' segments memory 'view -o -' replay 'export --to json -o -' \
+    for command in summary info check top peak live oom frag churn leaks 'leaks --json' steps \
+        stats trace 'flame -o -' segments memory 'view -o -' replay 'export --to json -o -' \
         'export --to perfetto -o -' 'export --to speedscope -o -' 'export --to csv -o -'; do
         # shellcheck disable=SC2086
         (cd "$work" && timeout 60 "$tarn" $command "$file" >out 2>err </dev/null)

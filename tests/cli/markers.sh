@@ -49,12 +49,15 @@ for by in stack frame function file line category annotation metadata compile mo
     terminal top --by $by --rows 1000 --csv "$all"
     terminal diff --by $by --rows 1000 "$all" "$strict"
 done
-for report in peak live frag churn leaks; do
+for report in peak live frag churn leaks steps; do
     terminal $report --rows 1000 "$all"
     terminal $report --rows 1000 --json "$all"
     terminal $report --rows 1000 --jsonl "$all"
     terminal $report --rows 1000 --csv "$all"
 done
+terminal summary "$all"
+terminal summary --md "$all"
+terminal summary --json "$all"
 with_marker live --tree --min-share 0 "$all"
 with_marker memory --folded "$all"
 with_marker flame --folded -o - "$all"

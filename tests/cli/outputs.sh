@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# outputs.sh PROGRAM SNAPSHOTS: what the program does to the files that it writes: to links, modes,
-# and when a signal or a full disk ends it. Nothing half may ever be left.
+# outputs.sh PROGRAM SNAPSHOTS [LIBRARY]: what the program does to the files that it writes: to
+# links, modes, and when a signal or a full disk ends it. Nothing half may ever be left. With
+# LIBRARY preloaded there are no unnamed files.
 set -u
 # shellcheck source=tests/cli/count.sh
 . "$(dirname "$0")/count.sh"
@@ -9,6 +10,7 @@ set -u
 tarn=$1
 small=$2/tiny.pickle.gz
 large=$2/gpt2_varlen.pickle.gz
+no_tmpfile=${3-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
@@ -35,7 +37,7 @@ write_view() {
 write_replay() {
     file=$1
     shift
-    "$tarn" replay "$small" -o "$file" "$@"
+    "$tarn" replay "$small" --save "$file" "$@"
 }
 
 mode() { stat -c %a "$1"; }
@@ -107,37 +109,57 @@ count "a file that is too large by a signal" $?
 [ $? -eq 6 ] && cmp -s file old && nothing_half && grep -q 'file: File too large' err
 count "a file that is too large" $?
 
+# Whether the process has a draft: a file without a name, which the system shows as "#N (deleted)",
+# or one with a name.
+drafts() { # PROCESS
+    for draft in ./*.part; do
+        [ -e "$draft" ] && return 0
+    done
+    [ -z "$how" ] && find "/proc/$1/fd" -lname "$work/#*(deleted)" 2>/dev/null | grep -q .
+}
+
+# Each command that writes a file, for as long as possible.
+slow_export() { exec "$tarn" export --to json "$large" -o file.json -f; }
+slow_convert() { exec "$tarn" convert "$large" file.json -f; }
+
 # The draft is there for some milliseconds: a signal may come too late, but not each time.
-signalled() { # SIGNAL NUMBER
+signalled() { # COMMAND SIGNAL NUMBER
     tries=0
     while [ $tries -lt 50 ]; do
         tries=$((tries + 1))
-        "$tarn" export --to json "$large" -o file -f 2>err &
+        slow_"$1" 2>err &
         writer=$!
-        draft=
-        while [ -z "$draft" ] && kill -0 $writer 2>/dev/null; do
-            for draft in ./*.part; do
-                [ -e "$draft" ] || draft=
-            done
-        done
-        kill -"$1" $writer 2>/dev/null
-        wait $writer
+        while ! drafts $writer && kill -0 $writer 2>/dev/null; do :; done
+        kill -"$2" $writer 2>/dev/null
+        wait $writer 2>/dev/null
         code=$?
         nothing_half || return 1
-        [ $code -eq $((128 + $2)) ] && [ -n "$draft" ] && return 0
-        [ $code -eq 0 ] && cp old file
+        cmp -s file.json old && [ $code -eq $((128 + $3)) ] && return 0
+        cmp -s file.json old || cmp -s file.json whole || return 1
+        cp old file.json
     done
     return 1
 }
 
-while read -r name number; do
-    cp old file
-    signalled "$name" "$number" && cmp -s file old && [ ! -s err ]
-    count "SIG$name removes the draft, leaves the old file, and is what the program dies of" $?
-done <<SIGNALS
-INT 2
-TERM 15
-HUP 1
-SIGNALS
+every_signal() { # SIGNALS: pairs of name and number
+    for command in export convert; do
+        for signal in "$@"; do
+            cp old file.json
+            signalled $command "${signal%=*}" "${signal#*=}" && [ ! -s err ]
+            count "$command: SIG${signal%=*} leaves no draft and the old file$how" $?
+        done
+    done
+}
+
+how=
+"$tarn" convert "$large" whole.json && mv whole.json whole
+every_signal INT=2 TERM=15 HUP=1 PIPE=13
+if [ -n "$no_tmpfile" ]; then
+    how=", without unnamed files"
+    LD_PRELOAD=$no_tmpfile
+    export LD_PRELOAD
+    every_signal INT=2 TERM=15 HUP=1 PIPE=13
+    unset LD_PRELOAD
+fi
 
 count_end

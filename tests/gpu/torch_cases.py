@@ -119,22 +119,15 @@ def basics():
     free, total = torch.cuda.mem_get_info()
     expect(0 < free <= total)
     expect(isinstance(torch.cuda.list_gpu_processes(), str))
-    expect_equal(torch.cuda.get_allocator_backend(), "pluggable")
+    expect_equal(torch.cuda.get_allocator_backend(), "native")
+    expect_equal(tarn.torch.kind(), "class")
     ptr = torch.cuda.caching_allocator_alloc(MIB)
     expect_equal(memory_allocated(), MIB)
     torch.cuda.caching_allocator_delete(ptr)
     expect_equal(memory_allocated(), 0)
-    largest = sum(tarn._ffi.plug.tarn_torch_has_method(name.encode()) for name in METHODS)
     expect_equal(torch.accelerator.memory_allocated(), 0)
-    return {"methods_taken": f"{largest} of {len(METHODS)}"}
-
-
-METHODS = (
-    "cacheInfo", "getMemoryFraction", "resetPeakStats", "resetAccumulatedStats", "emptyCache",
-    "enablePeerAccess", "memcpyAsync", "shareIpcHandle", "getIpcDevPtr", "getPoolUseCount",
-    "createOrIncrefPool", "setUseOnOOM", "setNoSplit", "isHistoryEnabled", "recordHistory",
-    "recordAnnotation", "pushCompileContext", "popCompileContext", "setUserMetadata",
-)  # fmt: skip
+    expect_equal(torch.cuda.memory_summary().count("CUDA OOMs: 0"), 1)
+    return {}
 
 
 def basics_expandable():
@@ -157,7 +150,6 @@ def out_of_memory():
     )
     expect(text.startswith("CUDA out of memory. Tried to allocate "), text)
     expect("GPU 0 has a total capacity of" in text, text)
-    expect_equal(tarn.torch.last_error(), text)
     expect_equal(len(seen), 1, "observers")
     expect_equal(seen[0][0], 0, "device")
     expect(seen[0][1] >= 2 * total and seen[0][2] == total, seen)
@@ -396,7 +388,7 @@ def fork():
     if child == 0:
         error = tarn._ffi.TarnError()
         handle = tarn._ffi.c_void_p()
-        status = tarn._ffi.plug.tarn_torch_open_allocator(0, handle, error)
+        status = tarn.torch._class.plug.tarn_torch_open_allocator(1, handle, error)
         text = tarn._ffi.text_of(error)
         os._exit(0 if status == tarn._ffi.STATUS_STATE and "'spawn'" in text else 1)
     expect_equal(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "the child")
@@ -449,28 +441,253 @@ def share():
     return {}
 
 
-def refused():
-    """What is not supported says so by name."""
-    torch.zeros(1024, device="cuda")
-    texts = {
-        "getCheckpointState": fails(
-            RuntimeError, lambda: torch._C._cuda_getCheckpointState(0, (0, 1))
-        ),
-    }
-    for name, text in texts.items():
-        expect(name in text, name, "is not in", text)
-    text = fails(
-        (RuntimeError, tarn.Error),
-        lambda: torch.cuda.MemPool(
-            torch.cuda.memory.CUDAPluggableAllocator(
-                tarn._ffi.find_library("libtarn_torch.so"),
-                "tarn_torch_pool_alloc",
-                "tarn_torch_pool_free",
-            ).allocator()
-        ),
-    )
-    expect("MemPool" in text or "createOrIncrefPool" in text, text)
+PROGRAM = """
+import sys
+import torch, torch.multiprocessing
+import tarn.torch
+
+class Kept:
+    pass
+
+def work(tensors, answers):
+    tensor = tensors.get()
+    answers.put((tarn.torch.kind(), sys.argv[1:], tensor.sum().item(), type(Kept()).__name__))
+    del tensor
+
+if __name__ == "__main__":
+    context = torch.multiprocessing.get_context("spawn")
+    tensors, answers = context.Queue(), context.Queue()
+    child = context.Process(target=work, args=(tensors, answers))
+    child.start()
+    tensor = torch.ones(1000, device="cuda")
+    tensors.put(tensor)
+    print([tarn.torch.kind(), *answers.get(timeout=60)])
+    child.join(30)
+    sys.exit(child.exitcode)
+"""
+
+
+def spawned():
+    """python -m tarn.torch PROGRAM, and the processes that the program spawns."""
+    import subprocess
+
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+        program.write(PROGRAM)
+        program.flush()
+        done = subprocess.run(
+            [sys.executable, "-m", "tarn.torch", program.name, "--step", "5"],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    expect_equal(done.returncode, 0, done.stderr[-2000:])
+    expected = "['class', 'class', ['--step', '5'], 1000.0, 'Kept']"
+    expect_equal(done.stdout.strip().splitlines()[-1], expected)
     return {}
+
+
+def pools():
+    """Options of torch.cuda.MemPool."""
+    total = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(400 * MIB / total)
+    lender = torch.cuda.MemPool(use_on_oom=True)
+    with torch.cuda.use_mem_pool(lender):
+        lent = pattern(300 * MIB, 1)
+    del lent
+    borrowed = torch.empty(250 * MIB, dtype=torch.uint8, device="cuda")  # from the pool
+    owners = {s["segment_pool_id"] for s in torch.cuda.memory_snapshot() if s["active_size"]}
+    expect(lender.id in owners, owners)
+    del borrowed, lender
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+    whole = torch.cuda.MemPool(no_split=True)
+    with torch.cuda.use_mem_pool(whole):
+        piece = torch.empty(2 * MIB, dtype=torch.uint8, device="cuda")
+    expect(all(len(s["blocks"]) == 1 for s in whole.snapshot()), whole.snapshot())
+    del piece, whole
+
+    # An allocator of its own: another one of tarn's, in the library of the fallback.
+    allocator = tarn.torch._fallback.pluggable("tarn_torch_pool_alloc", "tarn_torch_pool_free")
+    other = torch.cuda.MemPool(allocator.allocator())
+    with torch.cuda.use_mem_pool(other):
+        inside = pattern(40 * MIB, 3)
+    handle = tarn._ffi.plug.tarn_torch_find_allocator(0)
+
+    def reserved():
+        nested = tarn.allocator.stats_dict(tarn.allocator.read_stats(handle))
+        return nested["reserved_bytes"]["all"]["current"]
+
+    expect(reserved() >= 40 * MIB, "the pool's allocator was not asked")
+    expect(holds(inside, 3))
+    del inside, other
+    torch.cuda.empty_cache()
+    expect_equal(reserved(), 0, "kept from the pool's allocator")
+    expect_equal(torch.cuda.memory_reserved(), 0)
+    return {}
+
+
+def entry_library():
+    import ctypes
+
+    library = ctypes.CDLL(os.environ["ENTRY_POINTS"])
+    size, count = ctypes.c_size_t, ctypes.c_long
+    for name, arguments in {
+        "hot": [size, count],
+        "ladder": [count],
+        "churn": [ctypes.c_int, size, count],
+        "threads": [ctypes.c_int, count],
+        "pending": [size, count, ctypes.c_int],
+    }.items():
+        function = getattr(library, f"time_{name}")
+        function.restype, function.argtypes = ctypes.c_double, arguments
+    library.tracked_count.restype = ctypes.c_long
+    library.expandable_bytes.restype = size
+    return library
+
+
+def entry_points():
+    """Nanoseconds per allocation and free through torch's C++ entry points."""
+    torch.zeros(1, device="cuda")
+    library = entry_library()
+    library.time_hot(MIB, 1000)
+    return {
+        "ns": {
+            "hot": library.time_hot(MIB, 1_000_000),
+            "ladder": library.time_ladder(1_000_000),
+            "churn": library.time_churn(4096, 32 * MIB, 400_000),
+            "threads": library.time_threads(8, 200_000),
+            "one waits": library.time_pending(MIB, 200_000, 1),
+            "eight wait": library.time_pending(MIB, 200_000, 8),
+        }
+    }
+
+
+entry_points_again = entry_points
+entry_points_third = entry_points
+
+
+def trackers():
+    """A tracker of events in C++, and the sizes of expandable segments."""
+    library = entry_library()
+    torch.zeros(1, device="cuda")
+    library.track()
+    kept = [torch.empty(30 * MIB, dtype=torch.uint8, device="cuda") for _ in range(3)]
+    expect_equal(library.tracked_count(0), 3, "allocations")
+    mapped = library.tracked_count(5)
+    expect(mapped > 0, "nothing was mapped")
+    segments = torch.cuda.memory_snapshot()
+    expandable = sum(s["total_size"] for s in segments if s["is_expandable"])
+    expect_equal(library.expandable_bytes(), expandable)
+    kept.clear()
+    expect_equal(library.tracked_count(1), 3, "frees")
+    torch.cuda.empty_cache()
+    expect(library.tracked_count(6) > 0, "nothing was unmapped")
+    return {}
+
+
+def fallback():
+    """What works without the class, in a process of its own."""
+    import subprocess
+
+    script = """
+import torch, tarn.torch
+tarn.torch.install()
+assert tarn.torch.kind() == "fallback"
+x = torch.randn(1024, 1024, device="cuda", requires_grad=True)
+(x @ x).sum().backward()
+assert torch.cuda.memory_allocated() > 0 and torch.cuda.memory._snapshot()["segments"]
+graph = torch.cuda.CUDAGraph()
+y = torch.zeros(1024, device="cuda")
+with torch.cuda.graph(graph):
+    z = y + 1
+graph.replay()
+assert z.sum().item() == 1024
+try:
+    torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
+except RuntimeError as error:
+    assert "CUDA out of memory. Tried to allocate" in str(error), error
+else:
+    raise AssertionError("memory did not run out")
+del x, y, z, graph
+torch.cuda.empty_cache()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "TARN_TORCH_FALLBACK": "1"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    expect_equal(done.returncode, 0, done.stderr[-2000:])
+    return {}
+
+
+def compiled():
+    """torch.compile(mode="reduce-overhead"): graphs in trees, with checkpoints of their pool."""
+    deterministic()
+    torch.manual_seed(6)
+    model = Perceptron().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    forward = torch.compile(model, mode="reduce-overhead")
+    generator = torch.Generator(device="cuda").manual_seed(5)
+    losses, seconds = [], []
+    for step in range(60):
+        x = torch.randn(64 if step % 10 else 128, 512, device="cuda", generator=generator)
+        torch.compiler.cudagraph_mark_step_begin()
+        begun = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss = forward(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        seconds.append(time.perf_counter() - begun)
+    with torch.no_grad():
+        for size in (64, 128, 64):
+            x = torch.randn(size, 512, device="cuda", generator=generator)
+            torch.compiler.cudagraph_mark_step_begin()
+            expect(torch.allclose(forward(x), model(x), atol=1e-5), "inference", size)
+    return figures(losses=losses, step_ms=1000 * statistics.median(seconds[30:]))
+
+
+compiled_expandable = compiled
+
+
+def profiled():
+    """profile_memory=True sees what the operators allocate."""
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.randn(1024, 1024, device="cuda")
+    x @ x
+    torch.cuda.synchronize()
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=activities, profile_memory=True) as session:
+        y = x @ x
+        z = y + 1
+        del y
+    averages = {
+        event.key: event.self_device_memory_usage
+        for event in session.key_averages()
+        if event.self_device_memory_usage
+    }
+    expect_equal(averages.get("aten::mm"), 4 * MIB, averages)
+    expect_equal(averages.get("aten::add"), 4 * MIB, averages)
+    return {"memory": json.dumps(averages, sort_keys=True), "kept": str(z.shape)}
+
+
+def pickled():
+    """The snapshot that torch pickles in C++, with stacks of C++ and of Python."""
+    torch.cuda.memory._record_memory_history(stacks="all", max_entries=1000)
+    kept = torch.rand(1000, device="cuda")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/dump.pickle"
+        entry_library().write_snapshot(path.encode())
+        with open(path, "rb") as file:
+            dump = pickle.load(file)
+    last = dump["device_traces"][0][-1]
+    expect_equal((last["action"], last["addr"]), ("alloc", kept.data_ptr()))
+    found = names(last["frames"])
+    expect(any("::rand" in name for name in found), sorted(found))
+    expect("pickled" in found or any("PyEval" in name for name in found), sorted(found))
+    python = torch.cuda.memory._snapshot()
+    block = next(b for s in python["segments"] for b in s["blocks"] if b["frames"])
+    expect("pickled" in names(block["frames"]), names(block["frames"]))
+    torch.cuda.memory._record_memory_history(None)
+    return {"frames": f"{len(last['frames'])} frames"}
 
 
 def deterministic():

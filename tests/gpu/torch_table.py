@@ -10,9 +10,12 @@ import statistics
 import sys
 
 # What two runs with the same work must agree in, and what may differ by how much.
-SAME_LOSSES = ("gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth")
+SAME_LOSSES = (
+    "gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth", "compiled",
+    "compiled_expandable",
+)  # fmt: skip
 # Cases that show their events must show the same.
-SAME_STATS = ("gpt2", "gpt2_expandable", "graph_training", "side_streams", "growth")
+SAME_STATS = SAME_LOSSES
 TIMED = ("gpt2", "gpt2_expandable")
 STEP_RATIO_MAX = 1.01
 
@@ -66,6 +69,11 @@ def compare(name, ours, theirs, again):
             wrong.append("annotations differ")
         shown.append(f"a step recorded: {ours['cost']} / {theirs['cost']}")
         shown.append(ours["with_python"])
+    if "memory" in ours:
+        (shown if ours["memory"] == theirs["memory"] else wrong).append(ours["memory"])
+    if "ns" in ours:
+        pairs = ((kind, ours["ns"][kind], theirs["ns"][kind]) for kind in theirs["ns"])
+        shown.append(", ".join(f"{kind} {a:.0f} / {b:.0f} ns" for kind, a, b in pairs))
     if "step_ms" in ours:
         base = theirs["step_ms"]
         ratio = ours["step_ms"] / base
@@ -80,7 +88,15 @@ def first(repeats):
     if not repeats:
         return None
     times = [run["step_ms"] for run in repeats if "step_ms" in run]
-    return {**repeats[0], "step_ms": statistics.median(times)} if times else repeats[0]
+    result = dict(repeats[0])
+    if times:
+        result["step_ms"] = statistics.median(times)
+    if "ns" in result:
+        kinds = result["ns"]
+        result["ns"] = {
+            kind: statistics.median(run["ns"][kind] for run in repeats) for kind in kinds
+        }
+    return result
 
 
 def judge(name, runs):

@@ -76,7 +76,7 @@ struct op {
 enum program_mode {
     MODE_SINK,
     MODE_QUIET,
-    MODE_LANES,
+    MODE_CACHES,
     PROGRAM_MODES
 };
 

@@ -125,7 +125,7 @@ enum {
  * that closed them. */
 static void pair_open_caches(struct pair *pair)
 {
-    if (pair->mode == MODE_LANES) {
+    if (pair->mode == MODE_CACHES) {
 #if TN_FAST_PATH
         struct tn_stream_caches *caches = &tn_allocator_engine(pair->real)->fast.caches;
 

@@ -12,7 +12,8 @@ from tarn import _ffi
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 INCLUDE = os.path.join(ROOT, "include", "tarn")
-PLUG_HEADER = os.path.join(ROOT, "plug", "pytorch", "plug.h")
+PLUG = os.path.join(ROOT, "plug", "pytorch")
+PLUG_HEADERS = [os.path.join(PLUG, name) for name in ("plug.h", "torch_interface.h")]
 
 POINTER = ctypes.POINTER
 SCALARS = {
@@ -33,7 +34,6 @@ SCALARS = {
     "uint64_t*": POINTER(ctypes.c_uint64),
     "tarn_ptr*": POINTER(ctypes.c_uint64),
     "size_t*": POINTER(ctypes.c_size_t),
-    "tarn_torch_oom_observer": _ffi.OOM_OBSERVER,
     "enum tarn_snapshot_format": ctypes.c_int,
     "enum tarn_flame_view": ctypes.c_int,
     "enum tarn_track_format": ctypes.c_int,
@@ -50,7 +50,7 @@ OPAQUE = (
 
 def headers():
     paths = [os.path.join(INCLUDE, name) for name in sorted(os.listdir(INCLUDE))]
-    return paths + [PLUG_HEADER]
+    return paths + PLUG_HEADERS
 
 
 def declarations():
@@ -87,7 +87,7 @@ class Prototypes(unittest.TestCase):
     def test_every_prototype_is_the_headers(self):
         declared = declarations()
         self.assertGreater(len(declared), 80)
-        for name, (result, arguments) in {**_ffi.LIBRARY, **_ffi.PLUG}.items():
+        for name, (result, arguments) in {**_ffi.LIBRARY, **_ffi.CLASS}.items():
             with self.subTest(name=name):
                 self.assertIn(name, declared)
                 c_result, c_parameters = declared[name]
@@ -157,6 +157,7 @@ class Layouts(unittest.TestCase):
         lines = [
             "#include <stddef.h>",
             "#include <stdio.h>",
+            '#include "tarn/capture.h"',
             '#include "plug/pytorch/plug.h"',
             '#include "tarn/pinned.h"',
             '#include "tarn/report.h"',

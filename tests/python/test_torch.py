@@ -1,73 +1,36 @@
 # SPDX-License-Identifier: MIT
-"""tarn.torch behind a stand-in for torch, on a simulated device. The allocator of a process cannot
-be changed back, so each case is a process."""
+"""tarn.torch through the setters of torch's pluggable allocator, and what does not depend on the
+way of installing, on a simulated device."""
 
 import gzip
 import os
 import pickle
-import subprocess
-import sys
 import tempfile
-import textwrap
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from torch_process import HERE, Case, environment, run
+
 DATA = os.path.join(HERE, "..", "data", "snapshots")
-PREAMBLE = """
-import torch
-import tarn
-MIB = 1 << 20
-
-def fails(kind, call, *arguments):
-    try:
-        call(*arguments)
-    except kind as error:
-        return str(error)
-    raise AssertionError(f"{call} did not fail")
-"""
 
 
-def run(script, **environment):
-    paths = [os.path.join(HERE, "..", "..", "python"), os.path.join(HERE, "standin")]
-    merged = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "TARN_TORCH_DEVICE": "sim:1GiB",
-        **environment,
-    }
-    for name in ("TARN_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
-        if name not in environment:
-            merged.pop(name, None)
-    return subprocess.run(
-        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script)],
-        env=merged,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-@unittest.skipUnless(os.environ.get("TARN_TORCH_STANDIN"), "no C++ compiler made the stand-in")
-class Torch(unittest.TestCase):
-    def passes(self, script, **environment):
-        done = run(script, **environment)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(done.stderr, "")
-        return done.stdout
+@unittest.skipUnless(os.environ.get("STANDIN_PLUGGABLE"), "no C++ compiler made the stand-in")
+class Fallback(Case):
+    settings = {"TARN_TORCH_FALLBACK": "1"}
 
     def test_install_and_counters(self):
         self.passes("""
             from torch.cuda import memory_allocated # a name that is imported before
             tarn.torch.install()
             tarn.torch.install() # again is fine
-            assert tarn.torch.is_installed()
+            assert tarn.torch.is_installed() and tarn.torch.kind() == "fallback"
+            assert tarn.torch.history_usage() == {}
             assert torch.cuda.memory_stats() == {}
             a = torch.Memory(5 * MIB)
             assert memory_allocated() == 5 * MIB
             assert torch.cuda.memory_allocated(1) == 0
             assert torch.cuda.memory_stats(1)["max_split_size"] == -1
             assert torch.cuda.memory_stats()["reserved_bytes.all.current"] == 20 * MIB
+            a.record_stream(9)
             del a
             assert memory_allocated() == 0 and torch.cuda.max_memory_allocated() == 5 * MIB
             torch.cuda.reset_peak_memory_stats()
@@ -79,36 +42,24 @@ class Torch(unittest.TestCase):
             torch.cuda.empty_cache()
             assert torch.cuda.memory_stats()["reserved_bytes.all.current"] == 0
             assert torch.cuda.get_allocator_backend() == "pluggable"
-            assert torch._C.cache_info(0) == 1024 * MIB
+            # what is missing says so in torch's words
+            text = fails(RuntimeError, torch._C._cuda_getCheckpointState)
+            assert "does not yet support getCheckpointState" in text
         """)
 
     def test_running_out_and_going_on(self):
         self.passes("""
             tarn.torch.install()
-            seen = []
-            torch._C._cuda_attach_out_of_memory_observer(lambda *numbers: seen.append(numbers))
-            torch._C._cuda_attach_out_of_memory_observer(lambda *numbers: seen.append(numbers))
-            fails(TypeError, torch._C._cuda_attach_out_of_memory_observer, None)
             kept = torch.Memory(600 * MIB)
-            text = fails(torch.OutOfMemoryError, torch.Memory, 500 * MIB)
+            text = fails(RuntimeError, torch.Memory, 500 * MIB)
             assert text.startswith("CUDA out of memory. Tried to allocate 500.00 MiB. GPU 0"), text
-            assert seen == [(0, 500 * MIB, 1024 * MIB, 424 * MIB)] * 2, seen
-            assert tarn.torch.last_error() == text
             del kept
             torch.Memory(500 * MIB)
             assert torch.cuda.memory_stats()["num_ooms"] == 1
+            text = fails(tarn.Error, tarn.torch.dump_on_oom, "oom.pickle")
+            assert "no observers" in text and tarn.torch.oom_dump_path() is None
+            assert tarn.torch.last_error() is None
         """)
-
-    def test_an_observer_that_fails_is_not_fatal(self):
-        done = run("""
-            tarn.torch.install()
-            def observer(*_):
-                raise ValueError("a broken observer")
-            torch._C._cuda_attach_out_of_memory_observer(observer)
-            fails(torch.OutOfMemoryError, torch.Memory, 2000 * MIB)
-        """)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("a broken observer", done.stderr)
 
     def test_fractions(self):
         self.passes("""
@@ -116,7 +67,7 @@ class Torch(unittest.TestCase):
             assert torch.cuda.get_per_process_memory_fraction() == 1.0
             torch.cuda.set_per_process_memory_fraction(0.5)
             assert torch.cuda.get_per_process_memory_fraction() == 0.5
-            text = fails(torch.OutOfMemoryError, torch.Memory, 600 * MIB)
+            text = fails(RuntimeError, torch.Memory, 600 * MIB)
             assert "512.00 MiB allowed" in text
         """)
 
@@ -131,7 +82,7 @@ class Torch(unittest.TestCase):
             assert settings["max_split_size"] == 40 * MIB
             assert settings["roundup_power2_divisions"]["32768"] == 0
             torch._C._accelerator_setAllocatorSettings("expandable_segments:False")
-            assert torch._C.settings == ["expandable_segments:False"] # torch is told as well
+            assert torch._C.settings == ["expandable_segments:False"] # torch gets it as well
             assert not torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"]
             text = fails(tarn.Error, torch._C._accelerator_setAllocatorSettings, "nonsense:1")
             assert "nonsense" in text and len(torch._C.settings) == 1
@@ -145,6 +96,7 @@ class Torch(unittest.TestCase):
             text = fails(tarn.Error, tarn.torch.install)
             assert "nonsense" in text, text
             assert not tarn.torch.is_installed() and not torch.cuda.is_initialized()
+            assert tarn.torch.kind() is None
             assert "support getDeviceStats" in fails(RuntimeError, torch._C._cuda_memoryStats, 0)
             """,
             PYTORCH_ALLOC_CONF="nonsense:1",
@@ -176,27 +128,25 @@ class Torch(unittest.TestCase):
             path = os.path.join(folder, "dump.pickle")
             self.passes(f"""
                 tarn.torch.install()
+                assert len(torch.cuda.memory._snapshot()["device_traces"]) == 2 # none is open yet
                 a = torch.Memory(3 * MIB)
                 b = torch.Memory(100, stream=7)
                 pool = torch.cuda.MemPool()
                 torch._C._cuda_beginAllocateCurrentThreadToPool(0, pool.id)
                 c = torch.Memory(3 * MIB)
                 torch._C._cuda_endAllocateToPool(0, pool.id)
-                segments = torch.cuda.memory_snapshot()
-                assert len(segments) == 3, segments
+                assert len(torch.cuda.memory_snapshot()) == 3
                 only = torch.cuda.memory_snapshot(pool.id)
                 assert [s["segment_pool_id"] for s in only] == [pool.id]
                 assert len(torch.cuda.memory_snapshot((0, 0))) == 3
-                take = torch._C._cuda_memorySnapshot
-                assert fails(TypeError, take, 5) == "Expected tuple or None"
-                assert fails(TypeError, take, (1,)) == "Expected tuple of size 2 or 3"
-                assert fails(TypeError, take, (1, "x")) == "mempool_id elements must be integers"
-                assert fails(TypeError, take, (0, 1, 2)) == "include_traces must be a boolean"
                 torch._C._cuda_releasePool(0, pool.id)
                 torch.cuda.memory._dump_snapshot({path!r})
+                torch.cuda.memory._dump_snapshot({path!r} + ".json")
             """)
             with open(path, "rb") as file:
                 ours = pickle.load(file)
+            with open(path + ".json", encoding="utf-8") as file:
+                self.assertTrue(file.read().startswith("{"))
         with gzip.open(os.path.join(DATA, "multistream.pickle.gz")) as file:
             theirs = pickle.load(file)
         self.assertEqual(set(ours), set(theirs))
@@ -213,47 +163,6 @@ class Torch(unittest.TestCase):
         self.assertEqual([s["segment_type"] for s in segments], ["large", "small", "large"])
         self.assertEqual(segments[1]["stream"], 7)
         self.assertEqual(segments[1]["requested_size"], 100)
-
-    def test_running_out_writes_a_snapshot(self):
-        with tempfile.TemporaryDirectory() as folder:
-            printed = self.passes(
-                """
-                import os
-                tarn.torch.install()
-                torch.cuda.memory._record_memory_history(stacks="python")
-                kept = torch.Memory(300 * MIB)
-                def too_much():
-                    torch.Memory(900 * MIB)
-                fails(torch.OutOfMemoryError, too_much)
-                print(tarn.torch.oom_dump_path())
-                tarn.torch.dump_on_oom(None)
-                assert tarn.torch.oom_dump_path() is None
-                os.rename(os.path.join(os.environ["FOLDER"], f"oom-3-{os.getpid()}.pickle"),
-                          os.path.join(os.environ["FOLDER"], "first.pickle"))
-                fails(torch.OutOfMemoryError, too_much)
-                assert os.listdir(os.environ["FOLDER"]) == ["first.pickle"]
-                """,
-                FOLDER=folder,
-                RANK="3",
-                TARN_DUMP_ON_OOM=os.path.join(folder, "oom-%r-%p.pickle"),
-            )
-            self.assertRegex(printed, r"/oom-3-\d+\.pickle\n$")
-            with open(os.path.join(folder, "first.pickle"), "rb") as file:
-                taken = pickle.load(file)
-        self.assertEqual([s["total_size"] for s in taken["segments"]], [300 << 20])
-        last = taken["device_traces"][0][-1]
-        self.assertEqual(last["action"], "oom")
-        self.assertIn("too_much", [frame["name"] for frame in last["frames"]])
-
-    def test_a_wrong_path_of_the_environment_is_said_at_once(self):
-        self.passes(
-            """
-            text = fails(tarn.Error, tarn.torch.install)
-            assert "only %p (process), %r (rank) and %% may follow" in text, text
-            assert not tarn.torch.is_installed()
-            """,
-            TARN_DUMP_ON_OOM="oom-%d.pickle",
-        )
 
     def test_usage_is_a_picture(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -279,77 +188,6 @@ class Torch(unittest.TestCase):
                 assert "stream_9" in saved(by_state, before)  # the snapshot that is given
             """)
 
-    def test_a_large_snapshot(self):
-        self.passes("""
-            tarn.torch.install()
-            kept = [torch.Memory(512) for _ in range(3000)]
-            segment, = torch.cuda.memory_snapshot()
-            assert len(segment["blocks"]) == 3001
-        """)
-
-    def test_waiting_blocks_are_pending(self):
-        self.passes("""
-            import ctypes
-            tarn.torch.install()
-            device = tarn.torch._kept[0]
-            a = torch.Memory(3 * MIB)
-            a.record_stream(9)
-            assert tarn._ffi.lib.cdll.tarn_sim_block_stream(device.handle, ctypes.c_uint64(9)) == 0
-            del a
-            segment, = torch.cuda.memory_snapshot()
-            assert segment["blocks"][0]["state"] == "active_pending_free"
-            assert segment["active_size"] == 3 * MIB and segment["allocated_size"] == 0
-        """)
-
-    def test_switching_the_cache_off(self):
-        self.passes("""
-            import torch
-            tarn.torch.install(device=tarn.Device("sim:1GiB"))
-            tarn._ffi.call(tarn._ffi.plug.tarn_torch_use_device, 1,
-                           tarn.Device("sim:1GiB").handle)
-            assert torch._C._cuda_cudaCachingAllocator_is_enabled()
-            torch._C._cuda_cudaCachingAllocator_enable(False)
-            assert not torch._C._cuda_cudaCachingAllocator_is_enabled()
-            a = torch.Memory(3 * MIB)
-            assert torch.cuda.memory_allocated() == 0
-            del a
-            torch._C._cuda_cudaCachingAllocator_enable(True)
-            a = torch.Memory(3 * MIB)
-            assert torch.cuda.memory_allocated() == 3 * MIB
-        """)
-
-    def test_metadata(self):
-        self.passes("""
-            tarn.torch.install()
-            torch._C._cuda_setMemoryMetadata("step 1")
-            assert torch._C._cuda_getMemoryMetadata() == "step 1"
-            fails(tarn.Error, torch._C._cuda_setMemoryMetadata, "x" * 1000)
-            a = torch.Memory(MIB)
-            torch._C._cuda_annotateMemory(a.ptr, "a note")
-            fails(tarn.Error, torch._C._cuda_annotateMemory, 5, "a note")
-        """)
-
-    def test_a_pool_of_torchs(self):
-        self.passes("""
-            device = tarn.Device("sim:64MiB")
-            tarn._ffi.call(tarn._ffi.plug.tarn_torch_use_device, 0, device.handle)
-            pool = tarn.torch.mempool(no_split=True)
-            assert pool.options == (False, True) and not tarn.torch.is_installed()
-            assert tarn.torch.last_error() is None
-            ptr = pool.segment(20 * MIB)
-            assert pool.segment(60 * MIB) is None
-            assert tarn.torch.last_error().startswith("CUDA out of memory.")
-            pool.give_back(ptr, 20 * MIB)
-            assert device.memory_info() == (64 * MIB, 64 * MIB)
-            assert "support getDeviceStats" in fails(RuntimeError, torch._C._cuda_memoryStats, 0)
-        """)
-
-    def test_no_pool_beside_an_installed_allocator(self):
-        self.passes("""
-            tarn.torch.install()
-            assert "as it is" in fails(tarn.Error, tarn.torch.mempool)
-        """)
-
     def test_memory_outlives_the_interpreter(self):
         self.passes("""
             import builtins, sys
@@ -366,52 +204,189 @@ class Torch(unittest.TestCase):
             child = os.fork()
             if child == 0:
                 text = fails(RuntimeError, torch.Memory, MIB)
-                ok = "'spawn'" in text
-                text = fails(tarn.Error, torch.cuda.memory_stats)
                 del a
-                os._exit(0 if ok and "'spawn'" in text else 1)
+                os._exit(0 if "fork" in text else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
             torch.Memory(MIB)
             assert torch.cuda.memory_allocated() == MIB
         """)
 
-    def test_threads(self):
+    def program(self, arguments, cwd=None, **more):
+        merged = environment(self.standin, **{**self.settings, **more})
+        return run(["-m", "tarn.torch", *arguments], merged, cwd)
+
+    def test_the_program_of_python_m(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program.py")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write(PROGRAM)
+            for more, wanted in (
+                (["x", "-v"], f"fallback {folder} ['{program}', 'x', '-v'] __main__ fallback\n"),
+                (["x"], f"None {folder} ['{program}', 'x'] __main__ None\n"),
+            ):
+                off = {"TARN_TORCH": "0"} if wanted.startswith("None") else {}
+                done = self.program([program, *more], **off)
+                self.assertEqual(done.stdout, wanted, done.stderr)
+                self.assertEqual(done.stderr, "")
+            done = self.program(["-m", "program", "x"], cwd=folder)
+            self.assertIn("['" + program + "', 'x'] __main__", done.stdout, done.stderr)
+        for wrong in ([], ["-m"]):
+            done = self.program(wrong)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("usage: python -m tarn.torch", done.stdout)
+
+
+PROGRAM = """
+import multiprocessing, sys, tarn.torch
+class Kept: # as a pickle finds it in the child
+    pass
+def work(queue, kept):
+    queue.put(tarn.torch.kind())
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    child = context.Process(target=work, args=(queue, Kept()))
+    child.start()
+    print(tarn.torch.kind(), sys.path[0], sys.argv, __name__, queue.get(timeout=60))
+    child.join()
+"""
+
+
+class MemPool(Case):
+    def test_a_pool_of_torchs_own_allocator(self):
         self.passes("""
-            import threading
-            tarn.torch.install()
-            def work(stream):
-                for _ in range(300):
-                    kept = [torch.Memory(4096, stream=stream) for _ in range(4)]
-                    torch.cuda.memory_stats()
-                    torch.cuda.memory_snapshot()
-            threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert torch.cuda.memory_allocated() == 0
+            device = tarn.Device("sim:64MiB")
+            tarn._ffi.call(tarn._ffi.plug.tarn_torch_use_device, 0, device.handle)
+            pool = tarn.torch.mempool(no_split=True)
+            assert pool.options == (False, True) and not tarn.torch.is_installed()
+            assert tarn.torch.last_error() is None
+            ptr = pool.segment(20 * MIB)
+            assert pool.segment(60 * MIB) is None
+            assert tarn.torch.last_error().startswith("CUDA out of memory.")
+            pool.give_back(ptr, 20 * MIB)
+            assert device.memory_info() == (64 * MIB, 64 * MIB)
+            assert torch.cuda.get_allocator_backend() == "native"
         """)
 
-    def test_a_torch_that_cannot_be_told(self):
-        done = run(
+    def test_no_pool_beside_an_installed_allocator(self):
+        self.passes(
+            """
+            tarn.torch.install()
+            assert "as it is" in fails(tarn.Error, tarn.torch.mempool)
+            """,
+            TARN_TORCH_FALLBACK="1",
+        )
+
+
+class Refusals(Case):
+    """Why there is no class, where there is none: in the warning with which the fallback comes."""
+
+    def warned(self, **more):
+        done = self.done(
+            """
+            tarn.torch.install()
+            assert tarn.torch.kind() == "fallback"
+            torch.Memory(MIB)
+            """,
+            **more,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tarn's allocator class is not available for torch 2.11", done.stderr)
+        self.assertIn("can do less (docs/pytorch.md)", done.stderr)
+        return done.stderr
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_no_headers(self):
+        self.assertIn("this torch has no headers in", self.warned(TARN_CACHE_DIR=self.folder))
+
+    def test_no_compiler(self):
+        self.passes(
+            """
+            from tarn.torch import _class
+            text = fails(tarn.Error, _class._compiler)
+            assert "there is no C++ compiler: install one, or set CXX" in text, text
+            """,
+            PATH=self.folder,
+            CXX="",
+        )
+
+    def headers(self, package, *names):
+        """Empty headers of CUDA in that folder."""
+        for name in names:
+            path = os.path.join(self.folder, package, "include", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8"):
+                pass
+        return os.path.join(self.folder, package)
+
+    def test_cuda_headers_are_complete_or_not_used(self):
+        found = """
+            import os
+            from tarn.torch import _class
+            torch.__file__ = os.path.join(os.environ["SITE"], "torch", "__init__.py")
+            real = os.path.isfile # nothing outside the test's folder
+            os.path.isfile = lambda path: path.startswith(os.environ["SITE"]) and real(path)
+            print(_class._cuda_include())
+        """
+        names = ("cuda_runtime.h", "cuda_runtime_api.h", "crt/host_config.h")
+        self.headers("nvidia/cu13", *names[:2])  # the package of crt is missing
+        toolkit = self.headers("toolkit", *names)
+        more = {"SITE": self.folder, "CUDA_HOME": toolkit, "CUDA_PATH": ""}
+        self.assertEqual(self.passes(found, **more).strip(), toolkit + "/include")
+        more["CUDA_HOME"] = self.folder + "/nothing"
+        text = self.done(found, **more).stderr
+        self.assertIn("there are no CUDA headers (cuda_runtime.h, ", text)
+        beside = self.headers("nvidia/cu13", *names)
+        self.assertEqual(self.passes(found, **more).strip(), beside + "/include")
+
+    def test_a_cache_that_others_can_write(self):
+        shared = os.path.join(self.folder, "shared")
+        os.mkdir(shared)
+        os.chmod(shared, 0o777)
+        self.passes(
             """
             import os
-            torch._C._lib # loaded; then the plug finds none of it under another name
-            text = fails(tarn.Error, tarn.torch.install)
-            assert "tarn could not raise torch.OutOfMemoryError in it" in text, text
-            assert "_ZTIN3c10" in text or "c105Error" in text or "OutOfMemory" in text, text
+            from tarn.torch import _class
+            folder = os.path.dirname(_class._cached_path())
+            os.mkdir(folder)
+            os.chmod(folder, 0o777)
             """,
-            TARN_TORCH_STANDIN=os.environ["TARN_TORCH_STANDIN_RENAMED"],
+            TARN_CACHE_DIR=shared,
         )
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("can be written by others", self.warned(TARN_CACHE_DIR=shared))
+
+    def test_a_library_of_another_version(self):
+        """Found beside the others by its name, and then refused, because it lacks a function."""
+        self.passes(
+            """
+            import os, warnings
+            from tarn import _ffi
+            from tarn.torch import _class
+            for name in ("libtarn.so.0", "libtarn_torch.so"):
+                os.symlink(os.path.join(os.environ["BUILT"], name),
+                           os.path.join(os.environ["TARN_LIBRARY_DIR"], name))
+            made = os.path.join(os.environ["TARN_LIBRARY_DIR"], _class.library_name())
+            os.symlink(os.path.join(os.environ["BUILT"], "libtarn_torch.so"), made)
+            assert os.path.realpath(made) == _class.find(), _class.find()
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                tarn.torch.install()
+            assert "has no tarn_torch_install" in str(seen[0].message), seen
+            """,
+            BUILT=os.path.abspath(os.environ["TARN_LIBRARY_DIR"]),
+            TARN_LIBRARY_DIR=self.folder,
+        )
 
     def test_without_the_library(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.passes(
-                """
-                text = fails(ImportError, tarn.version)
-                assert "libtarn.so.0 cannot be loaded" in text and "make build" in text
-                """,
-                TARN_LIBRARY_DIR=folder,
-                LD_LIBRARY_PATH="",
-            )
+        self.passes(
+            """
+            text = fails(ImportError, tarn.version)
+            assert "libtarn.so.0 cannot be loaded" in text and "make build" in text
+            """,
+            TARN_LIBRARY_DIR=self.folder,
+            LD_LIBRARY_PATH="",
+        )

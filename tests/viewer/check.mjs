@@ -35,6 +35,17 @@ export function writePage(name, snapshot, ...more) {
   return file;
 }
 
+/** A recording as it would have been under other settings. */
+export function replay(name, settings) {
+  const file = join(work, `${name}_replayed.pickle`);
+  const save = String(execFileSync(tarn, ['replay', '--help'])).includes('--save')
+    ? '--save'
+    : '--output';
+  const recording = join(data, `${name}.pickle.gz`);
+  execFileSync(tarn, ['replay', '--quiet', '--conf', settings, '--force', save, file, recording]);
+  return file;
+}
+
 export function report(command, snapshot, ...more) {
   const text = execFileSync(tarn, [command, snapshot, '--json', ...more], { maxBuffer: 1 << 28 });
   return JSON.parse(text).data.devices;

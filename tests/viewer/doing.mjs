@@ -171,7 +171,9 @@ async function givenAway(browser) {
   const snapshot = join(data, 'oom.pickle.gz');
   const folders = /site-packages|\/torch\/|\/root\/|\/home\//;
   expectTrue('the file has folders', folders.test(gunzipSync(readFileSync(snapshot))));
+  const whole = []; // first the page that has everything
   for (const [redact, names] of [
+    ['nothing', true],
     ['paths', true],
     ['all', false],
   ]) {
@@ -186,19 +188,26 @@ async function givenAway(browser) {
     const { page, troubles, close } = await openPage(browser, file);
     const found = await page.evaluate(() => {
       const { names: n } = window.tarnView.app;
+      const own = window.tarnView.groups('own', window.tarnView.peak().requested.entry);
       return {
+        own: own.map((row) => row.slice(1)),
         texts: n.texts.join('\n'),
         title: [document.title, document.getElementById('title').textContent],
       };
     });
     expect(`redact ${redact}: title`, found.title, ['a <b> & c', 'a <b> & c']);
-    expectTrue(`redact ${redact}: no folders`, !folders.test(found.texts));
+    whole.push(found.own);
+    if (redact === 'paths') expect('redact paths: memory by your code', found.own, whole[0]);
+    expectTrue(
+      `redact ${redact}: no folders`,
+      redact === 'nothing' || !folders.test(found.texts),
+    );
     expect(`redact ${redact}: functions`, /_init_group/.test(found.texts), names);
     await page.evaluate(() => window.tarnView.app.set({ view: 'info' }));
     await draw(page);
     expectTrue(
       `redact ${redact}: Info says so`,
-      /left out of this page/.test(await page.innerText('#document')),
+      redact === 'nothing' || /left out of this page/.test(await page.innerText('#document')),
     );
     expect(`redact ${redact}: troubles`, troubles, []);
     await close();

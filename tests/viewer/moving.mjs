@@ -102,7 +102,7 @@ async function partsAreTrue(browser, name) {
             ? source.count
             : source.lifetimeEnd[lifetime];
         const foot = extents.height(source.lifetimeAddress[lifetime]);
-        const top = foot + Math.ceil(source.size(lifetime) / 512) * 512;
+        const top = foot + source.blockSize(lifetime);
         const x = Math.min(stop, state.to) - Math.max(start, state.from);
         const y = Math.min(top, scale.high) - Math.max(foot, scale.low);
         if (x > 0 && y > 0) area += x * wide * y * tall;

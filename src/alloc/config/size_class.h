@@ -2,38 +2,27 @@
 /*
  * Sizes: how a request is rounded, which pool it belongs to, how large a segment to ask the device
  * for, and when a block is split. Pure functions of the request and the settings. The numbers are
- * PyTorch's (CUDACachingAllocator: round_size, get_pool, get_allocation_size, should_split). Which
- * free block a request takes, and what max_split_size says about that, is pool/best_fit.h's.
+ * PyTorch's (CUDACachingAllocator: round_size, get_pool, get_allocation_size, should_split); those
+ * that analyses of recorded runs need as well are in base/block_size.h. Which free block a request
+ * takes, and what max_split_size says about that, is pool/best_fit.h's.
  */
 #ifndef TN_ALLOC_CONFIG_SIZE_CLASS_H
 #define TN_ALLOC_CONFIG_SIZE_CLASS_H
 
 #include "base/assertion.h"
-#include "base/attr.h"
-#include "base/bits.h"
+#include "base/block_size.h"
 #include "tarn/config.h"
 
-#define TN_MIN_BLOCK_SIZE ((uint64_t)512)     /* every block is a multiple of it */
-#define TN_SMALL_SIZE     ((uint64_t)1 << 20) /* largest rounded request of the small pool */
+#define TN_MIN_BLOCK_SIZE TN_BLOCK_UNIT
+#define TN_SMALL_SIZE     TN_BLOCK_SMALL_MAX
 #define TN_SMALL_BUFFER   ((uint64_t)2 << 20) /* segment of the small pool */
 /* From this rounded size on a request gets a segment of its own. */
 #define TN_MIN_LARGE_ALLOC ((uint64_t)10 << 20)
 #define TN_LARGE_BUFFER    ((uint64_t)20 << 20) /* default segment for 1 to 10 MiB */
 #define TN_ROUND_LARGE     ((uint64_t)2 << 20)  /* larger segments are multiples of it */
+
 /* Requests of this size (1 EiB) and more are refused before anything else happens. */
 #define TN_MAX_REQUEST ((uint64_t)1 << 60)
-
-/* Rounds up to the next of `divisions` equal steps between two powers of two: 1200 with 4 is
- * 1280. */
-uint64_t tn_round_to_division(uint64_t size, uint64_t divisions);
-
-/* Index into the table of divisions: 0 below 2 MiB, then one for each power of two. */
-static inline unsigned tn_roundup_interval(uint64_t size)
-{
-    const unsigned interval = tn_log2_floor(size >> 20 | 1);
-
-    return interval < TARN_ROUNDUP_INTERVALS ? interval : TARN_ROUNDUP_INTERVALS - 1;
-}
 
 /* Size of the block that serves a request. `request` < TN_MAX_REQUEST; 0 counts as 1. */
 static inline uint64_t tn_round_size(uint64_t request, const struct tarn_config *config)
@@ -42,12 +31,7 @@ static inline uint64_t tn_round_size(uint64_t request, const struct tarn_config 
     if (request < TN_MIN_BLOCK_SIZE) {
         return TN_MIN_BLOCK_SIZE;
     }
-    const uint64_t divisions = config->roundup_power2_divisions[tn_roundup_interval(request)];
-
-    if (tn_unlikely(divisions > 1 && request > TN_MIN_BLOCK_SIZE * divisions)) {
-        return tn_round_to_division(request, divisions);
-    }
-    return (request + TN_MIN_BLOCK_SIZE - 1) / TN_MIN_BLOCK_SIZE * TN_MIN_BLOCK_SIZE;
+    return tn_block_round(request, config->roundup_power2_divisions[tn_block_interval(request)]);
 }
 
 static inline bool tn_size_is_small(uint64_t rounded)

@@ -81,6 +81,15 @@ enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *allocator
     return allocator->methods->base_allocation(allocator, ptr, base_out, size_out, error);
 }
 
+enum tarn_status tarn_allocator_block_size(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                           uint64_t *size_out, struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->block_size ? methods->block_size(allocator, ptr, size_out, error)
+                               : methods->base_allocation(allocator, ptr, NULL, size_out, error);
+}
+
 enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *allocator,
                                            uint64_t *largest_in_out, struct tarn_error *error)
 {

@@ -434,8 +434,9 @@ static enum tarn_status restore_prepare(struct tn_engine *engine, struct tn_priv
     *list_size = (count.ranges + checkpoint->range_count) * sizeof *list->ranges;
     list->ranges = tn_host_alloc(*list_size);
     if ((!list->ranges && *list_size > 0) ||
-        !tn_heap_reserve_spares(&engine->heap, (uint32_t)checkpoint->block_count) ||
-        !tn_ptr_map_reserve(&engine->heap.map, checkpoint->block_count) ||
+        !tn_heap_reserve_spares(&engine->heap, &engine->heap.shard,
+                                (uint32_t)checkpoint->block_count) ||
+        !tn_ptr_map_reserve(&engine->heap.shard.map, checkpoint->block_count) ||
         !tn_stream_waits_reserve_deferred(&engine->waits, live) ||
         delta_reserve(delta, live, checkpoint_live(checkpoint))) {
         tn_host_free(list->ranges, *list_size);

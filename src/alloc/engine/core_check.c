@@ -74,7 +74,7 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
     bool found = true;
 
     if (block->allocated) {
-        found = block->mapped && tn_ptr_map_find(&engine->heap.map, block->address) == block;
+        found = block->mapped && tn_heap_find(&engine->heap, block->address) == block;
         tally->allocated++;
     } else if (block->uses) {
         found = block->mapped && has_record(engine, block);
@@ -207,7 +207,7 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
 {
     struct tarn_stats stats;
 
-    tn_counters_read(&engine->heap.counters, &stats);
+    tn_counters_read(&engine->heap.shard.counters, &stats);
     for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
         for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
             const struct tarn_stat *stat = &stats.by_pool[kind][pool];
@@ -227,6 +227,7 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
 struct set_sizes {
     uint64_t in_sets;
     uint64_t unmapped;
+    uint64_t pending;
 };
 
 static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
@@ -234,6 +235,9 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
     for (uint32_t i = 0; i < pool->count; i++) {
         sizes->in_sets += pool->sets[i]->count;
         sizes->unmapped += pool->sets[i]->unmapped.count;
+        for (const struct tn_block *b = pool->sets[i]->pending; b; b = b->u.next_pending) {
+            sizes->pending++;
+        }
     }
 }
 
@@ -241,7 +245,8 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
                         struct tarn_findings *findings)
 {
     struct set_sizes sizes = {0};
-    uint64_t pending = 0;
+    uint64_t pointers = 0;
+    uint64_t spares = 0;
 
     pool_sizes(&engine->heap.small, &sizes);
     pool_sizes(&engine->heap.large, &sizes);
@@ -249,15 +254,16 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
         pool_sizes(&p->small, &sizes);
         pool_sizes(&p->large, &sizes);
     }
-    for (const struct tn_block *b = engine->heap.pending_insert; b; b = b->u.next_pending) {
-        pending++;
+    for (const struct tn_shard *s = &engine->heap.shard; s; s = s->next) {
+        pointers += s->map.count;
+        spares += s->spare_count;
     }
     check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
     check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
-    check_number("pending blocks", pending, tally->pending, findings);
-    check_number("pointers in the map", engine->heap.map.count, tally->allocated, findings);
+    check_number("pending blocks", sizes.pending, tally->pending, findings);
+    check_number("pointers in the map", pointers, tally->allocated, findings);
     check_number("block nodes",
-                 engine->heap.slab.live + engine->heap.heads.live - engine->heap.spare_count -
+                 engine->heap.slab.live + engine->heap.heads.live - spares -
                      engine->heap.nodes_in_flight,
                  tally->nodes, findings);
     check_number("segments", engine->heap.segments.count, tally->segments, findings);

@@ -44,12 +44,13 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
 static void segment_abandon(struct tn_heap *heap, struct tn_segment *segment)
 {
     struct tn_block *block = segment->first;
+    const struct tn_pool *pool = block->set->pool;
 
     while (block) {
         struct tn_block *next = block->next;
 
         if (tn_block_is_idle(block)) {
-            tn_heap_remove(heap, block);
+            tn_pool_remove(block);
         } else {
             tn_heap_drop_stack(heap, block->u.stack);
         }
@@ -60,7 +61,7 @@ static void segment_abandon(struct tn_heap *heap, struct tn_segment *segment)
     if (segment->expandable) {
         tn_expandable_destroy(heap, segment);
     } else {
-        (void)heap->device->ops->free(heap->device, segment->address);
+        (void)!tn_segment_give_back(heap, pool, segment->address);
     }
     tn_tree_remove(&heap->segments, &segment->node);
     tn_host_free(segment, sizeof *segment);

@@ -44,16 +44,14 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
 /* Gives everything back to the device. */
 void tn_engine_fini(struct tn_engine *engine);
 
-/* Whether an allocation on any stream changes free blocks, or ages them, before it takes one: there
- * are deferred blocks and no capture, or a capture that may prove some of them reusable; or
- * searches are counted for garbage collection. */
+/* Whether an allocation on any stream may change free blocks before it takes one: there are
+ * deferred blocks and no capture, or a capture that may prove some of them reusable. */
 static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
 {
     const bool looks_at_deferred = engine->heap.private_pools.route_count == 0 ||
                                    engine->heap.config.graph_capture_record_stream_reuse;
 
-    return (engine->waits.deferred_count > 0 && looks_at_deferred) ||
-           tn_heap_collects_garbage(&engine->heap);
+    return engine->waits.deferred_count > 0 && looks_at_deferred;
 }
 
 /* The bits of tn_heap.busy, except TN_BUSY_CACHES. */
@@ -62,6 +60,7 @@ static inline unsigned tn_engine_busy(const struct tn_engine *engine)
     const bool some = engine->waits.pending > 0 || engine->heap.private_pools.route_count > 0;
 
     return (tn_engine_changes_blocks(engine) ? TN_BUSY_BLOCKS : 0U) | (some ? TN_BUSY_SOME : 0U) |
+           (tn_heap_collects_garbage(&engine->heap) ? TN_BUSY_AGES : 0U) |
            (tn_heap_has_sinks(&engine->heap) ? TN_BUSY_SINKS : 0U);
 }
 

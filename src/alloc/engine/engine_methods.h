@@ -55,6 +55,9 @@ struct tn_engine_methods {
     enum tarn_status (*base_allocation)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                         tarn_ptr *base_out, uint64_t *size_out,
                                         struct tarn_error *error);
+    /* NULL: every block is a segment. */
+    enum tarn_status (*block_size)(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                   uint64_t *size_out, struct tarn_error *error);
     enum tarn_status (*cache_info)(struct tarn_allocator *allocator, uint64_t *largest_in_out,
                                    struct tarn_error *error);
 
@@ -101,6 +104,9 @@ struct tn_engine_methods {
                                  struct tarn_error *error);
     enum tarn_status (*acquire_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                      struct tarn_error *error);
+    enum tarn_status (*create_pool_from)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                         const struct tarn_pool_source *source,
+                                         struct tarn_error *error);
     enum tarn_status (*release_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                      struct tarn_error *error);
     uint64_t (*pool_use_count)(struct tarn_allocator *allocator, struct tarn_pool_id id);

@@ -171,7 +171,8 @@ static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *poo
 static enum tarn_status pool_release_all(struct tn_engine *engine, struct tn_pool *pool,
                                          uint64_t stack, struct tarn_error *error)
 {
-    enum tarn_status st = pool_release(engine, pool, stack, error);
+    tn_pool_insert_all_pending(pool);
+    const enum tarn_status st = pool_release(engine, pool, stack, error);
 
     return st ? st : pool_unmap(engine, pool, stack, error);
 }
@@ -181,7 +182,7 @@ static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t
 {
     enum tarn_status st;
 
-    engine->heap.counters.totals.num_sync_all_streams++;
+    engine->heap.shard.counters.totals.num_sync_all_streams++;
     st = tn_stream_waits_drain(&engine->waits, NULL, stack, error);
     if (st == TARN_OK) {
         st = pool_release_all(engine, &engine->heap.large, stack, error);
@@ -213,7 +214,6 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
     enum tarn_status st = TARN_OK;
     struct tn_private_pool *next;
 
-    tn_heap_insert_pending(&engine->heap);
     if (everything && engine->heap.private_pools.route_count == 0) {
         st = release_default_pools(engine, stack, error);
     }
@@ -228,7 +228,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
                 continue;
             }
             if (engine->heap.private_pools.route_count == 0) { /* else perhaps a capture */
-                engine->heap.counters.totals.num_sync_all_streams++;
+                engine->heap.shard.counters.totals.num_sync_all_streams++;
                 st = tn_stream_waits_drain(&engine->waits, p, stack, error);
             }
         }

@@ -36,6 +36,22 @@ enum tarn_status tarn_allocator_acquire_pool(struct tarn_allocator *allocator,
                                  : methods->refuse("createOrIncrefPool", error);
 }
 
+enum tarn_status tarn_allocator_create_pool_from(struct tarn_allocator *allocator,
+                                                 struct tarn_pool_id id,
+                                                 const struct tarn_pool_source *source,
+                                                 struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    if (source->struct_size != sizeof *source || !source->alloc || !source->free) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "the source of a pool needs functions to allocate and to free, and the "
+                       "right size");
+    }
+    return methods->create_pool_from ? methods->create_pool_from(allocator, id, source, error)
+                                     : methods->refuse("createOrIncrefPool", error);
+}
+
 enum tarn_status tarn_allocator_release_pool(struct tarn_allocator *allocator,
                                              struct tarn_pool_id id, struct tarn_error *error)
 {

@@ -56,7 +56,7 @@ enum tarn_status tn_native_ipc_export(struct tn_engine *engine, tarn_ptr ptr,
     enum tarn_status st;
 
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
-    const struct tn_block *block = tn_ptr_map_find(&engine->heap.map, ptr);
+    const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
 
     if (!block) {
         st = tn_pointer_unknown(ptr, error);

@@ -10,22 +10,35 @@
 
 /* ---- a segment from the device ---- */
 
-/* The device call. While the lock is dropped, other threads may change anything but the pool, which
- * is pinned. */
-static enum tarn_status device_alloc(struct tn_engine *engine, struct tn_private_pool *owner,
+/* From the source of the pool, if it has one, else from the device. */
+static enum tarn_status segment_alloc(struct tarn_device *device,
+                                      const struct tn_private_pool *owner, uint64_t size,
+                                      tarn_stream stream, uint64_t *address_out)
+{
+    if (!owner || !tn_private_pool_has_source(owner)) {
+        return device->ops->alloc(device, size, address_out);
+    }
+    *address_out = owner->source.alloc(owner->source.context, size, stream);
+    return *address_out ? TARN_OK : TARN_ERR_OUT_OF_MEMORY;
+}
+
+/* While the lock is dropped, other threads may change anything but the pool, which is pinned. */
+static enum tarn_status device_alloc(struct tn_engine *engine, const struct tn_free_set *set,
                                      uint64_t size, uint64_t *address_out)
 {
     struct tarn_device *device = engine->heap.device;
+    struct tn_private_pool *owner = set->pool->owner;
+    const tarn_stream stream = set->stream;
     enum tarn_status st;
 
-    if (!engine->heap.config.release_lock_on_device_alloc) {
+    if (!engine->heap.config.release_lock_on_device_alloc && !tn_private_pool_has_source(owner)) {
         return device->ops->alloc(device, size, address_out);
     }
     if (owner) {
         owner->pins++;
     }
     tn_engine_unlock(engine);
-    st = device->ops->alloc(device, size, address_out);
+    st = segment_alloc(device, owner, size, stream, address_out);
     tn_engine_lock(engine);
     if (owner) {
         owner->pins--;
@@ -44,7 +57,7 @@ enum tarn_status tn_ladder_take_segment(struct tn_engine *engine, struct tn_free
     if (st) {
         return st;
     }
-    st = device_alloc(engine, set->pool->owner, size, &address);
+    st = device_alloc(engine, set, size, &address);
     if (st) {
         tn_segment_discard(&engine->heap, &fresh);
         return tn_heap_device_failed(&engine->heap, st, "allocating memory", error);
@@ -212,7 +225,7 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
     if (st) {
         return st;
     }
-    engine->heap.counters.totals.num_alloc_retries++;
+    engine->heap.shard.counters.totals.num_alloc_retries++;
     return step_ask_device(engine, request, error);
 }
 

@@ -45,9 +45,9 @@ static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_reque
     enum tarn_status st = tn_ladder_climb(engine, request, error);
 
     if (st == TARN_OK) {
-        st = tn_request_prepare(&engine->heap, request, error);
+        st = tn_request_prepare(&engine->heap, &engine->heap.shard, request, error);
         if (st) {
-            tn_heap_insert(&engine->heap, request->block);
+            tn_pool_insert(request->block);
         }
     }
     return st;
@@ -64,13 +64,14 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
         return st;
     }
     tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
-    st = tn_request_prepare(heap, request, error);
+    st = tn_request_prepare(heap, &heap->shard, request, error);
     if (st == TARN_OK && !tn_best_fit(heap, request)) {
         st = find_by_ladder(engine, request, error);
     }
     if (st == TARN_OK) {
-        (void)tn_heap_mark_allocated(heap, request->block, request->size, request->requested,
-                                     tn_request_splits(heap, request), request->stack);
+        (void)tn_heap_mark_allocated(heap, &heap->shard, request->block, request->size,
+                                     request->requested, tn_request_splits(heap, request),
+                                     request->stack);
         *ptr_out = request->block->address;
     }
     return st;
@@ -167,18 +168,18 @@ static enum tarn_status free_block(struct tn_engine *engine, struct tn_block *bl
             return st;
         }
     }
-    tn_heap_mark_free(&engine->heap, block, waits, stack);
+    tn_heap_mark_free(&engine->heap, &engine->heap.shard, block, waits, stack);
     return TARN_OK;
 }
 
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error)
 {
-    uint64_t *slot = tn_ptr_map_slot(&engine->heap.map, block->address);
+    const struct tn_map_entry entry = tn_heap_look_up(&engine->heap, block->address);
     const enum tarn_status st = free_block(engine, block, stack, error);
 
     if (st == TARN_OK) {
-        tn_ptr_map_remove(&engine->heap.map, slot);
+        tn_heap_remove_entry(&entry);
     }
     return st;
 }
@@ -189,8 +190,10 @@ void tn_native_free_surely(struct tn_engine *engine, struct tn_block *block, uin
 
     if (st) { /* only for lack of an event: it is recorded later */
         tn_stream_use_defer(&engine->waits, block);
-        tn_ptr_map_take(&engine->heap.map, block->address);
-        tn_heap_mark_free(&engine->heap, block, true, stack);
+        const struct tn_map_entry entry = tn_heap_look_up(&engine->heap, block->address);
+
+        tn_heap_remove_entry(&entry);
+        tn_heap_mark_free(&engine->heap, &engine->heap.shard, block, true, stack);
     }
 }
 
@@ -200,12 +203,13 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr
 {
     stack = stack ? stack : tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
     tn_engine_lock(engine);
-    uint64_t *slot = tn_ptr_map_slot(&engine->heap.map, ptr);
-    const enum tarn_status st = slot ? free_block(engine, tn_ptr_entry_block(*slot), stack, error)
-                                     : tn_pointer_unknown(ptr, error);
+    const struct tn_map_entry entry = tn_heap_look_up(&engine->heap, ptr);
+    const enum tarn_status st =
+        entry.slot ? free_block(engine, tn_ptr_entry_block(*entry.slot), stack, error)
+                   : tn_pointer_unknown(ptr, error);
 
     if (st == TARN_OK) {
-        tn_ptr_map_remove(&engine->heap.map, slot);
+        tn_heap_remove_entry(&entry);
     }
     tn_heap_drop_stack(&engine->heap, stack);
     tn_core_assert(engine);
@@ -231,7 +235,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
     enum tarn_status st;
 
     tn_engine_lock(engine);
-    struct tn_block *block = tn_ptr_map_find(&engine->heap.map, ptr);
+    struct tn_block *block = tn_heap_find(&engine->heap, ptr);
 
     if (!block) {
         st = tn_pointer_unknown(ptr, error);

@@ -82,7 +82,7 @@ static enum tarn_status engine_base_allocation(struct tn_engine *engine, tarn_pt
     enum tarn_status st = TARN_OK;
 
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
-    if (tn_ptr_map_find(&engine->heap.map, ptr)) {
+    if (tn_heap_find(&engine->heap, ptr)) {
         const struct tn_segment *segment = tn_segment_find(&engine->heap, ptr);
 
         if (base_out) {
@@ -93,6 +93,20 @@ static enum tarn_status engine_base_allocation(struct tn_engine *engine, tarn_pt
         }
     } else {
         st = tn_pointer_unknown(ptr, error);
+    }
+    tn_engine_unlock(engine);
+    return st;
+}
+
+static enum tarn_status engine_block_size(struct tn_engine *engine, tarn_ptr ptr,
+                                          uint64_t *size_out, struct tarn_error *error)
+{
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
+    const enum tarn_status st = block ? TARN_OK : tn_pointer_unknown(ptr, error);
+
+    if (block) {
+        *size_out = block->size;
     }
     tn_engine_unlock(engine);
     return st;
@@ -228,6 +242,16 @@ static enum tarn_status native_base_allocation(struct tarn_allocator *allocator,
     return engine_base_allocation(&native->engine, ptr, base_out, size_out, error);
 }
 
+static enum tarn_status native_block_size(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                          uint64_t *size_out, struct tarn_error *error)
+{
+    struct tn_native_allocator *native = native_of(allocator);
+
+    return pointer_is_direct(native, ptr, size_out)
+               ? TARN_OK
+               : engine_block_size(&native->engine, ptr, size_out, error);
+}
+
 static enum tarn_status native_ipc_export(struct tarn_allocator *allocator, tarn_ptr ptr,
                                           struct tn_ipc_buffer *buffer, struct tarn_error *error)
 {
@@ -301,7 +325,7 @@ static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
-    tn_counters_read(&engine->heap.counters, stats_out);
+    tn_counters_read(&engine->heap.shard.counters, stats_out);
     tn_engine_unlock(engine);
 }
 
@@ -310,7 +334,7 @@ static void native_reset_peak_stats(struct tarn_allocator *allocator)
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
-    tn_counters_reset_peaks(&engine->heap.counters);
+    tn_counters_reset_peaks(&engine->heap.shard.counters);
     tn_engine_unlock(engine);
 }
 
@@ -319,7 +343,7 @@ static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
-    tn_counters_reset_accumulated(&engine->heap.counters);
+    tn_counters_reset_accumulated(&engine->heap.shard.counters);
     tn_engine_unlock(engine);
 }
 
@@ -427,7 +451,7 @@ static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_p
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
-    const struct tn_block *block = tn_ptr_map_find(&engine->heap.map, ptr);
+    const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
 
     if (block) {
         tn_heap_annotate(&engine->heap, block, text);
@@ -531,6 +555,21 @@ static enum tarn_status native_acquire_pool(struct tarn_allocator *allocator,
     return pool_apply(allocator, id, tn_private_pool_acquire, error);
 }
 
+static enum tarn_status native_create_pool_from(struct tarn_allocator *allocator,
+                                                struct tarn_pool_id id,
+                                                const struct tarn_pool_source *source,
+                                                struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st =
+        tn_private_pool_create_from(&engine->heap.private_pools, id, source, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
 static enum tarn_status native_release_pool(struct tarn_allocator *allocator,
                                             struct tarn_pool_id id, struct tarn_error *error)
 {
@@ -616,6 +655,7 @@ const struct tn_engine_methods tn_native_methods = {
     .record_stream = native_record_stream,
     .empty_cache = native_empty_cache,
     .base_allocation = native_base_allocation,
+    .block_size = native_block_size,
     .cache_info = native_cache_info,
     .ipc_export = native_ipc_export,
     .set_enabled = native_set_enabled,
@@ -640,6 +680,7 @@ const struct tn_engine_methods tn_native_methods = {
     .begin_pool = native_begin_pool,
     .end_pool = native_end_pool,
     .acquire_pool = native_acquire_pool,
+    .create_pool_from = native_create_pool_from,
     .release_pool = native_release_pool,
     .pool_use_count = native_pool_use_count,
     .set_pool_use_on_oom = native_set_pool_use_on_oom,

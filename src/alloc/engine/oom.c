@@ -75,12 +75,12 @@ enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *re
     tn_heap_emit(heap, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
                  request->pool, request->stack);
     if (request->rejected) {
-        heap->counters.totals.num_oom_rejections++;
+        heap->shard.counters.totals.num_oom_rejections++;
     } else {
-        heap->counters.totals.num_ooms++;
+        heap->shard.counters.totals.num_ooms++;
     }
-    oom.allocated = (uint64_t)tn_counter_all(&heap->counters.bytes.out);
-    oom.reserved = (uint64_t)tn_counter_all(&heap->counters.reserved);
+    oom.allocated = (uint64_t)tn_counter_all(&heap->shard.counters.bytes.out);
+    oom.reserved = (uint64_t)tn_counter_all(&heap->shard.counters.reserved);
     oom.private_free = private_free_bytes(heap);
     oom_write_message(&oom, error);
     *oom_out = oom;

@@ -14,9 +14,9 @@ static void allocate_all(struct tn_engine *engine, struct tn_block *block,
 
     for (uint64_t i = 0; i < count; i++) {
         tn_assert(at && tn_block_is_idle(at) && at->size >= pieces[i].size);
-        tn_heap_remove(&engine->heap, at);
-        (void)tn_heap_mark_allocated(&engine->heap, at, pieces[i].size, pieces[i].requested,
-                                     at->size > pieces[i].size,
+        tn_pool_remove(at);
+        (void)tn_heap_mark_allocated(&engine->heap, &engine->heap.shard, at, pieces[i].size,
+                                     pieces[i].requested, at->size > pieces[i].size,
                                      tn_heap_keep_stack(&engine->heap, stack));
         at = at->next;
     }
@@ -34,7 +34,7 @@ static void take_back(struct tn_engine *engine, struct tn_block *block)
  * split since, so it is found by its address, not by counting nodes. */
 static struct tn_block *piece_find(const struct tn_engine *engine, tarn_ptr address)
 {
-    struct tn_block *block = tn_ptr_map_find(&engine->heap.map, address);
+    struct tn_block *block = tn_heap_find(&engine->heap, address);
 
     tn_assert(block);
     return block;
@@ -88,8 +88,8 @@ static enum tarn_status rebuild_segment_locked(struct tn_engine *engine,
     struct tn_free_set *set = tn_pool_get_set(pool, segment->stream);
     struct tn_block *block = NULL;
 
-    if (!set || !tn_ptr_map_reserve(&engine->heap.map, count) ||
-        !tn_heap_reserve_spares(&engine->heap, (uint32_t)count + 2)) {
+    if (!set || !tn_ptr_map_reserve(&engine->heap.shard.map, count) ||
+        !tn_heap_reserve_spares(&engine->heap, &engine->heap.shard, (uint32_t)count + 2)) {
         return tn_fail_memory(error);
     }
     const enum tarn_status st =
@@ -102,7 +102,7 @@ static enum tarn_status rebuild_segment_locked(struct tn_engine *engine,
     }
     const tarn_ptr address = block->address;
 
-    tn_heap_insert(&engine->heap, block);
+    tn_pool_insert(block);
     allocate_all(engine, block, pieces, count, 0);
     const enum tarn_status unmapped = unmap_pieces(engine, address, pieces, count, error);
 

@@ -113,5 +113,5 @@ void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
 void tn_visit_mark_snapshot(struct tn_engine *engine)
 {
     tn_heap_emit(&engine->heap, TARN_ACTION_SNAPSHOT, 0,
-                 (uint64_t)tn_counters_active_bytes(&engine->heap.counters), 0, NULL, 0);
+                 (uint64_t)tn_counters_active_bytes(&engine->heap.shard.counters), 0, NULL, 0);
 }

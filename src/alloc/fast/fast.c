@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/fast/fast.h"
 
-#include "alloc/pool/best_fit.h"
+#include "alloc/fast/serve.h"
 
 void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap, tn_fast_concerns concerns)
 {
@@ -20,23 +20,36 @@ static unsigned heap_busy(const struct tn_heap *heap)
     return atomic_load_explicit(&heap->busy, memory_order_relaxed);
 }
 
-/* ---- logs ---- */
+/* ---- sides ---- */
 
-static struct tn_undo_log *fast_log_of(struct tn_fast *fast, tarn_stream stream)
+/* Through which calls for a stream are served: its cache, or else what is the heap's own. */
+struct fast_side {
+    struct tn_stream_cache *cache; /* NULL: the stream has none that is open */
+    struct tn_shard *shard;
+    struct tn_undo_log *log;
+};
+
+static struct fast_side fast_side_of(struct tn_fast *fast, struct tn_heap *heap, tarn_stream stream)
 {
     struct tn_stream_cache *cache =
         tn_fast_has_caches(fast) ? tn_stream_caches_find(&fast->caches, stream) : NULL;
 
-    return cache ? &cache->log : &fast->log;
+    return (struct fast_side){
+        .cache = cache,
+        .shard = cache ? &cache->shard : &heap->shard,
+        .log = cache ? &cache->log : &fast->log,
+    };
 }
 
 /* Closes all caches and empties all logs; the caches are collected. */
 static void fast_drop(struct tn_fast *fast, struct tn_heap *heap)
 {
-    tn_undo_log_invalidate(heap, &fast->log);
+    tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
     if (tn_fast_has_caches(fast)) {
         for (uint32_t i = 0; i < fast->caches.count; i++) {
-            tn_undo_log_invalidate(heap, &fast->caches.list[i]->log);
+            struct tn_stream_cache *cache = fast->caches.list[i];
+
+            tn_undo_log_invalidate(heap, &cache->shard, &cache->log);
         }
         tn_stream_caches_close(&fast->caches);
     }
@@ -46,9 +59,9 @@ static void fast_drop(struct tn_fast *fast, struct tn_heap *heap)
 static void fast_collect(struct tn_fast *fast, struct tn_heap *heap)
 {
     if (tn_fast_has_caches(fast)) {
-        tn_stream_caches_collect(&fast->caches, &heap->counters);
+        tn_stream_caches_collect(&fast->caches, heap);
     }
-    (void)tn_undo_log_count(&fast->log, &heap->counters);
+    (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
 }
 
 /* Releases the caches again, with new quotas, and updates the bit of `busy` that says whether there
@@ -59,8 +72,8 @@ static void fast_resume(struct tn_fast *fast, struct tn_heap *heap)
         atomic_load_explicit(&heap->busy, memory_order_relaxed) & ~(unsigned)TN_BUSY_CACHES;
 
     if (tn_fast_has_caches(fast)) {
-        (void)tn_undo_log_count(&fast->log, &heap->counters);
-        tn_stream_caches_redistribute(&fast->caches, &heap->counters);
+        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_stream_caches_redistribute(&fast->caches, heap);
         busy |= TN_BUSY_CACHES;
     }
     atomic_store_explicit(&heap->busy, busy, memory_order_relaxed);
@@ -82,8 +95,9 @@ void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_fl
     if (what == TN_FLUSH_ALL) {
         fast_drop(fast, heap);
     } else if (what == TN_FLUSH_BLOCKS) {
-        for (uint32_t i = 0; i < tn_fast_log_count(fast); i++) {
-            tn_undo_log_flush(heap, i == 0 ? &fast->log : &fast->caches.list[i - 1]->log);
+        tn_undo_log_flush(heap, &heap->shard, &fast->log);
+        for (uint32_t i = 0; i < fast->caches.count; i++) {
+            tn_undo_log_flush(heap, &fast->caches.list[i]->shard, &fast->caches.list[i]->log);
         }
     }
 }
@@ -106,66 +120,57 @@ static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level,
 
 /* ---- allocating ---- */
 
-/* An allocation from a free block gets an entry in its stream's log. */
-static void request_add_entry(struct tn_undo_log *log, const struct tn_request *request, bool split,
-                              const struct tn_split_change *change)
-{
-    struct tn_undo_entry *entry = tn_undo_log_add(log);
-    struct tn_block *block = request->block;
-
-    entry->block = block;
-    entry->address = block->address;
-    entry->requested = request->requested;
-    entry->stream = request->stream;
-    entry->stale = split ? &block->next->requested_size : &log->unused;
-    entry->split_bytes = change->bytes;
-    entry->split_blocks = (int16_t)change->blocks;
-    entry->pool = (uint8_t)tn_counter_pool(request->pool->is_small);
-}
-
 /* Takes a free block that fits, marks it allocated and logs that; false if there is none. The log
- * is the stream's, flushed and counted. */
-static TN_INLINE bool request_serve(struct tn_heap *heap, struct tn_undo_log *log,
-                                    struct tn_request *request, tarn_ptr *ptr_out)
+ * is flushed and counted. */
+static TN_INLINE bool side_serve(struct tn_heap *heap, struct tn_shard *shard,
+                                 struct tn_undo_log *log, struct tn_request *request,
+                                 tarn_ptr *ptr_out)
 {
     tn_request_route(heap, request, NULL);
-    if (tn_unlikely(tn_request_prepare(heap, request, NULL)) ||
+    if (tn_unlikely(tn_request_prepare(heap, shard, request, NULL)) ||
         tn_unlikely(!tn_best_fit(heap, request))) {
         return false;
     }
-    const bool split = tn_request_splits(heap, request);
-    const struct tn_split_change change = tn_heap_mark_allocated(
-        heap, request->block, request->size, request->requested, split, request->stack);
-
-    /* Undo and redo do not count oversize allocations, so these get no entry. */
-    if (request->block->size < heap->config.max_split_size && tn_undo_log_wants_entry(log)) {
-        request_add_entry(log, request, split, &change);
-    } else {
-        tn_undo_log_invalidate(heap, log);
-    }
+    tn_serve_alloc(heap, shard, log, request);
     *ptr_out = request->block->address;
     return true;
 }
 
-/* The log in which the request may get an entry. Caches close here if they do not pay, and open
- * under contention, but not while there are receivers, because caches send no events, nor while
- * some allocations must look at more than their free set first. */
-static struct tn_undo_log *fast_prepare_log(struct tn_fast *fast, struct tn_heap *heap,
-                                            tarn_stream stream)
+/* Through what the request may be served. Caches close here if they do not pay, and open under
+ * contention, but not while there are receivers, because caches send no events, nor while some
+ * allocations must look at more than their free set first, nor while searches age blocks of all
+ * streams. */
+static struct fast_side fast_prepare_side(struct tn_fast *fast, struct tn_heap *heap,
+                                          tarn_stream stream)
 {
     if (tn_fast_has_caches(fast) && !tn_stream_caches_pay(&fast->caches)) {
         fast_drop(fast, heap);
-    } else if (!(heap_busy(heap) & (TN_BUSY_SINKS | TN_BUSY_SOME)) &&
-               tn_stream_caches_consider(&fast->caches, &heap->lock, stream)) {
-        tn_undo_log_invalidate(heap, &fast->log); /* it may have entries of that stream */
+    } else if (!(heap_busy(heap) & (TN_BUSY_SINKS | TN_BUSY_SOME | TN_BUSY_AGES)) &&
+               tn_stream_caches_consider(&fast->caches, heap, stream)) {
+        /* it may have entries of that stream */
+        tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
     }
     if (tn_fast_has_caches(fast)) {
         tn_stream_caches_remember(&fast->caches, stream);
     }
-    struct tn_undo_log *log = fast_log_of(fast, stream);
+    const struct fast_side side = fast_side_of(fast, heap, stream);
 
-    tn_undo_log_flush(heap, log);
-    return log;
+    tn_undo_log_flush(heap, side.shard, side.log);
+    return side;
+}
+
+/* Redoes the request in the log of its stream's cache, where the peaks may rise here. */
+static const struct tn_undo_entry *fast_redo_in_cache(struct tn_fast *fast, struct tn_heap *heap,
+                                                      const struct tn_request *request)
+{
+    struct tn_undo_log *log = fast_side_of(fast, heap, request->stream).log;
+
+    log->ceiling = log->end;
+    const struct tn_undo_entry *entry = tn_undo_log_redo(log, request->requested, request->stream);
+
+    (void)tn_undo_log_count(log, &heap->shard.counters);
+    tn_stream_caches_remember(&fast->caches, request->stream);
+    return entry;
 }
 
 /* Releases the lock, which is held. The log of the streams without a cache does not serve the
@@ -178,21 +183,19 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
 
     fast_collect(fast, heap);
     if (tn_fast_has_caches(fast)) {
-        struct tn_undo_log *log = fast_log_of(fast, request->stream);
-
-        log->ceiling = log->end; /* here the peaks may rise */
-        entry = tn_undo_log_redo(log, request->requested, request->stream);
-        (void)tn_undo_log_count(log, &heap->counters);
-        tn_stream_caches_remember(&fast->caches, request->stream);
+        entry = fast_redo_in_cache(fast, heap, request);
     }
     if (entry) {
         tn_assert(request->stack == 0); /* caches are open only while nobody receives events */
         *ptr_out = entry->address;
         served = true;
     } else if (request->requested < TN_MAX_REQUEST) {
-        struct tn_undo_log *log = fast_prepare_log(fast, heap, request->stream);
+        const struct fast_side side = fast_prepare_side(fast, heap, request->stream);
 
-        served = request_serve(heap, log, request, ptr_out);
+        served = side_serve(heap, side.shard, side.log, request, ptr_out);
+        if (side.cache) {
+            tn_quota_fold(&heap->shard.counters, &side.shard->counters);
+        }
     }
     fast_leave(fast, heap);
     return served;
@@ -207,9 +210,9 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
                     tn_stream_caches_may_open(&fast->caches, &heap->lock))) {
         return fast_alloc_locked(fast, heap, &request, ptr_out);
     }
-    (void)tn_undo_log_count(&fast->log, &heap->counters);
-    tn_undo_log_flush(heap, &fast->log);
-    const bool served = request_serve(heap, &fast->log, &request, ptr_out);
+    (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+    tn_undo_log_flush(heap, &heap->shard, &fast->log);
+    const bool served = side_serve(heap, &heap->shard, &fast->log, &request, ptr_out);
 
     tn_biased_lock_release(&heap->lock);
     return served;
@@ -242,7 +245,8 @@ static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_ent
 TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
                                     tarn_stream stream, uint64_t *stack, tarn_ptr *ptr_out)
 {
-    if (tn_fast_has_caches(fast) && tn_stream_cache_alloc(&fast->caches, size, stream, ptr_out)) {
+    if (tn_fast_has_caches(fast) &&
+        tn_stream_cache_alloc(&fast->caches, heap, size, stream, ptr_out)) {
         return true;
     }
     if (!fast_enter_slow(heap, TARN_CONTEXT_STATE, stack)) {
@@ -274,39 +278,44 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
 
 /* ---- freeing ---- */
 
-/* Empties the log of the block's stream. Returns the block's entry in the map; NULL when nothing is
- * allocated at that address. */
-static uint64_t *fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
+/* Empties the log of the block's stream. No slot: nothing is allocated at that address. */
+static struct tn_map_entry fast_find_to_free(struct tn_fast *fast, struct tn_heap *heap,
+                                             tarn_ptr ptr)
 {
-    tn_undo_log_invalidate(heap, &fast->log);
-    uint64_t *slot = tn_ptr_map_slot(&heap->map, ptr);
+    tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
+    struct tn_map_entry entry = tn_heap_look_up(heap, ptr);
 
-    if (slot && tn_fast_has_caches(fast)) {
-        const struct tn_block *block = tn_ptr_entry_block(*slot);
+    if (entry.slot && tn_fast_has_caches(fast)) {
+        const struct tn_block *block = tn_ptr_entry_block(*entry.slot);
+        const struct fast_side side = fast_side_of(fast, heap, block->set->stream);
 
-        tn_undo_log_invalidate(heap, fast_log_of(fast, block->set->stream));
-        slot = tn_ptr_map_slot(&heap->map, ptr); /* it may have been freed in that log */
+        if (side.cache && entry.shard == &heap->shard) {
+            tn_stream_caches_excuse(&fast->caches);
+        }
+        tn_undo_log_invalidate(heap, side.shard, side.log);
+        entry = tn_heap_look_up(heap, ptr); /* it may have been freed in that log */
     }
-    return slot;
+    return entry;
 }
 
 /* Frees the block, unless there is none or other streams use it. */
-static TN_INLINE bool slot_free(struct tn_heap *heap, uint64_t *slot, uint64_t stack)
+static TN_INLINE bool entry_free(struct tn_heap *heap, const struct tn_map_entry *entry,
+                                 uint64_t stack)
 {
-    if (tn_unlikely(!slot || tn_ptr_entry_block(*slot)->uses != 0)) {
+    if (tn_unlikely(!entry->slot || tn_ptr_entry_block(*entry->slot)->uses != 0)) {
         return false;
     }
-    tn_heap_mark_free(heap, tn_ptr_entry_block(*slot), false, stack);
-    tn_ptr_map_remove(&heap->map, slot);
+    tn_heap_mark_free(heap, &heap->shard, tn_ptr_entry_block(*entry->slot), false, stack);
+    tn_heap_remove_entry(entry);
     return true;
 }
 
 TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
 {
-    (void)tn_undo_log_count(&fast->log, &heap->counters);
-    tn_undo_log_invalidate(heap, &fast->log);
-    uint64_t *slot = tn_ptr_map_slot(&heap->map, ptr);
-    const bool served = slot_free(heap, slot, 0);
+    (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+    tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
+    const struct tn_map_entry entry = tn_heap_look_up(heap, ptr);
+    const bool served = entry_free(heap, &entry, 0);
 
     tn_biased_lock_release(&heap->lock);
     return served;
@@ -315,7 +324,7 @@ TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, t
 TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr,
                                    uint64_t *stack)
 {
-    if (tn_fast_has_caches(fast) && tn_stream_cache_free(&fast->caches, ptr)) {
+    if (tn_fast_has_caches(fast) && tn_stream_cache_free(&fast->caches, heap, ptr)) {
         return true;
     }
     if (!fast_enter_slow(heap, TARN_CONTEXT_ALL, stack)) {
@@ -332,8 +341,8 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, t
         return true;
     }
     fast_collect(fast, heap);
-    uint64_t *slot = fast_find_to_free(fast, heap, ptr);
-    const bool served = slot_free(heap, slot, *stack);
+    const struct tn_map_entry found = fast_find_to_free(fast, heap, ptr);
+    const bool served = entry_free(heap, &found, *stack);
 
     if (served) {
         tn_heap_drop_stack(heap, *stack);

@@ -121,10 +121,10 @@ static inline void tn_fast_flush(struct tn_fast *fast, struct tn_heap *heap, enu
         return;
     }
     if (what >= TN_FLUSH_COUNTERS) {
-        (void)tn_undo_log_count(&fast->log, &heap->counters);
+        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
     }
     if (what >= TN_FLUSH_BLOCKS) {
-        tn_undo_log_flush(heap, &fast->log);
+        tn_undo_log_flush(heap, &heap->shard, &fast->log);
     }
     if (what == TN_FLUSH_ALL && fast->log.end > 0) {
         tn_undo_log_clear(&fast->log);

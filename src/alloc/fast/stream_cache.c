@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/fast/stream_cache.h"
 
+#include "alloc/fast/serve.h"
 #include "base/host_mem.h"
 
 enum {
@@ -9,7 +10,9 @@ enum {
     CALLS_THAT_OPEN = 512,  /* then, each the cache of its stream */
     SLOW_CALLS_LOOK = 1024, /* calls that take all caches, between two checks whether they pay */
     ASKING_ROUNDS = 3,      /* of all caches, before the call goes to the heap */
-    HITS_THAT_PAY = 8       /* for each call that takes all caches */
+    HITS_THAT_PAY = 8,      /* for each call that takes all caches */
+    SPARES_WANTED = 256,    /* nodes that a cache starts with when the heap's lock is released */
+    SPARES_MAX = 1024
 };
 
 /* The cache that a thread used last, of the heap with that id. */
@@ -33,83 +36,52 @@ void tn_stream_caches_init(struct tn_stream_caches *caches)
 void tn_stream_caches_fini(struct tn_stream_caches *caches)
 {
     for (uint32_t i = 0; i < caches->count; i++) {
-        tn_biased_lock_fini(&caches->list[i]->lock);
-        tn_host_free(caches->list[i], sizeof *caches->list[i]);
+        struct tn_stream_cache *cache = caches->list[i];
+
+        while (cache->shard.spares) {
+            tn_block_destroy(tn_shard_take_spare(&cache->shard));
+        }
+        tn_ptr_map_fini(&cache->shard.map);
+        tn_biased_lock_fini(&cache->lock);
+        tn_host_free(cache, sizeof *cache);
     }
 }
 
 /* ---- quotas ---- */
 
-static unsigned pool_stat(unsigned pool)
-{
-    return TARN_STAT_SMALL_POOL + pool;
-}
-
-/* Adds what an entry does to the counters, or takes it away. */
-static void quota_add(struct tn_quota *quota, const struct tn_undo_entry *entry, int64_t sign)
-{
-    const int64_t change[TN_QUOTA_COUNTERS] = {1, (int64_t)entry->block->size,
-                                               (int64_t)entry->requested, entry->split_blocks,
-                                               entry->split_bytes};
-
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        quota->of[c][TARN_STAT_ALL] += sign * change[c];
-        quota->of[c][pool_stat(entry->pool)] += sign * change[c];
-    }
-}
-
-/* Raises `most` to at least `quota`, counter by counter. */
-static void quota_raise(struct tn_quota *most, const struct tn_quota *quota)
-{
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-            if (quota->of[c][stat] > most->of[c][stat]) {
-                most->of[c][stat] = quota->of[c][stat];
-            }
-        }
-    }
-}
-
-/* Whether the quota covers what is used. */
-static bool cache_affords(const struct tn_stream_cache *cache, const struct tn_quota *used)
-{
-    bool affords = true;
-
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-            affords = affords && used->of[c][stat] <= cache->quota.of[c][stat];
-        }
-    }
-    return affords;
-}
-
 /* What the cache would have added since it was last collected, were its cursor there. */
-static struct tn_quota cache_used(const struct tn_stream_cache *cache, uint32_t cursor)
+static struct tn_quota cache_used(struct tn_stream_cache *cache, uint32_t cursor)
 {
     const struct tn_undo_log *log = &cache->log;
-    struct tn_quota used = {{{0}}};
+    struct tn_quota used = tn_quota_used(&cache->shard.counters);
 
     for (uint32_t i = log->counted; i < cursor; i++) {
-        quota_add(&used, &log->entries[i], 1);
+        const struct tn_quota_change change = tn_quota_entry(&log->entries[i], 1);
+
+        tn_quota_add(&used, &change);
     }
     for (uint32_t i = log->counted; i > cursor; i--) {
-        quota_add(&used, &log->entries[i - 1], -1);
+        const struct tn_quota_change change = tn_quota_entry(&log->entries[i - 1], -1);
+
+        tn_quota_add(&used, &change);
     }
     return used;
 }
 
 /* Lets the cursor go as far as the quota allows. */
-static void cache_set_limits(struct tn_stream_cache *cache)
+static TN_NOINLINE void cache_set_limits_slow(struct tn_stream_cache *cache)
 {
     struct tn_undo_log *log = &cache->log;
     const struct tn_quota here = cache_used(cache, log->cursor);
     struct tn_quota used = here;
 
-    tn_assert(cache_affords(cache, &here));
+    tn_assert(tn_quota_covers(&cache->quota, &here));
     log->ceiling = log->cursor;
     while (log->ceiling < log->end) {
-        quota_add(&used, &log->entries[log->ceiling], 1);
-        if (!cache_affords(cache, &used)) {
+        const struct tn_quota_change change = tn_quota_entry(&log->entries[log->ceiling], 1);
+
+        tn_quota_add(&used, &change);
+        if (!tn_quota_covers(&cache->quota, &used)) {
             break;
         }
         log->ceiling++;
@@ -117,11 +89,20 @@ static void cache_set_limits(struct tn_stream_cache *cache)
     used = here;
     log->floor = log->cursor;
     while (log->floor > 0) {
-        quota_add(&used, &log->entries[log->floor - 1], -1);
-        if (!cache_affords(cache, &used)) {
+        const struct tn_quota_change change = tn_quota_entry(&log->entries[log->floor - 1], -1);
+
+        tn_quota_add(&used, &change);
+        if (!tn_quota_covers(&cache->quota, &used)) {
             break;
         }
         log->floor--;
+    }
+}
+
+static inline void cache_set_limits(struct tn_stream_cache *cache)
+{
+    if (cache->log.end > 0) {
+        cache_set_limits_slow(cache);
     }
 }
 
@@ -160,29 +141,63 @@ static bool cache_ask(struct tn_stream_cache *cache, struct tn_stream_cache *oth
         cache_take_quota(cache, other, wanted);
     }
     tn_biased_lock_leave(&other->lock);
-    return cache_affords(cache, wanted);
+    return tn_quota_covers(&cache->quota, wanted);
 }
 
-/* Asks the other caches, one after the other, until the cursor may go there; false when they have
- * too little. */
+/* Asks the other caches, one after the other, for what is lacking; false when they have too
+ * little. */
 static TN_NOINLINE bool cache_find_quota(struct tn_stream_caches *caches,
-                                         struct tn_stream_cache *cache, uint32_t cursor)
+                                         struct tn_stream_cache *cache,
+                                         const struct tn_quota *wanted)
 {
     const uint32_t count = atomic_load_explicit(&caches->count, memory_order_acquire);
-    const struct tn_quota wanted = cache_used(cache, cursor);
-    bool found = cache_affords(cache, &wanted);
+    bool found = tn_quota_covers(&cache->quota, wanted);
 
     for (uint32_t round = 0; round < ASKING_ROUNDS && !found; round++) {
         for (uint32_t i = 1; i < count && !found; i++) {
-            found = cache_ask(cache, caches->list[(cache->number + i) % count], &wanted);
+            found = cache_ask(cache, caches->list[(cache->number + i) % count], wanted);
         }
     }
     cache_set_limits(cache);
     return found;
 }
 
+/* Whether the cursor may go there, if need be with quota from other caches. */
+static TN_NOINLINE bool cache_may_move(struct tn_stream_caches *caches,
+                                       struct tn_stream_cache *cache, uint32_t cursor)
+{
+    const struct tn_quota wanted = cache_used(cache, cursor);
+
+    return cache_find_quota(caches, cache, &wanted);
+}
+
+static TN_NOINLINE bool cache_may_change_slow(struct tn_stream_caches *caches,
+                                              struct tn_stream_cache *cache,
+                                              const struct tn_quota_change *change)
+{
+    struct tn_quota wanted = tn_quota_used(&cache->shard.counters);
+
+    tn_quota_add(&wanted, change);
+    return cache_find_quota(caches, cache, &wanted);
+}
+
+/* Whether a call may change the counters so; the log is counted. */
+static inline bool cache_may_change(struct tn_stream_caches *caches, struct tn_stream_cache *cache,
+                                    const struct tn_quota_change *change)
+{
+    return tn_likely(tn_quota_allows(&cache->quota, &cache->shard.counters, change)) ||
+           cache_may_change_slow(caches, cache, change);
+}
+
 /* ---- without the heap's lock ---- */
 
+static void cache_count(struct tn_stream_cache *cache)
+{
+    cache->hits += tn_undo_log_count_below_peaks(&cache->log, &cache->shard.counters);
+}
+
+/* Redoes the next entry of the log if it is this request, if need be with quota from other
+ * caches. */
 static const struct tn_undo_entry *cache_redo(struct tn_stream_caches *caches,
                                               struct tn_stream_cache *cache, uint64_t requested)
 {
@@ -190,45 +205,150 @@ static const struct tn_undo_entry *cache_redo(struct tn_stream_caches *caches,
     const struct tn_undo_entry *entry = tn_undo_log_redo(log, requested, cache->stream);
 
     if (tn_likely(entry) || log->cursor < log->ceiling || log->cursor == log->end ||
-        !cache_find_quota(caches, cache, log->cursor + 1)) {
+        !cache_may_move(caches, cache, log->cursor + 1)) {
         return entry;
     }
     return tn_undo_log_redo(log, requested, cache->stream);
 }
 
-bool tn_stream_cache_alloc(struct tn_stream_caches *caches, uint64_t requested, tarn_stream stream,
-                           tarn_ptr *ptr_out)
+/* Whether only the quota keeps the log from serving the next call: the heap's lock lets it. */
+static bool log_is_held_up(const struct tn_undo_log *log)
+{
+    return log->cursor == log->ceiling && log->cursor < log->end;
+}
+
+/* Finds a free block for the request, as tn_request_prepare and tn_best_fit do, but with what the
+ * cache has; host memory may be taken for its map only. */
+static bool cache_find_block(const struct tn_stream_cache *cache, struct tn_ptr_map *map,
+                             struct tn_heap *heap, struct tn_request *request)
+{
+    if (request->requested >= TN_MAX_REQUEST) {
+        return false;
+    }
+    tn_request_route(heap, request, NULL);
+    request->set = cache->sets[tn_counter_pool(request->pool->is_small)];
+    return request->size < heap->config.max_split_size && /* else the heap counts it */
+           request->set && !request->set->pending && cache->shard.spare_count > 0 &&
+           tn_ptr_map_reserve(map, 1) && tn_best_fit(heap, request);
+}
+
+/* What allocating the block found will do to the counters. */
+static struct tn_quota_change request_change(const struct tn_heap *heap,
+                                             const struct tn_request *request)
+{
+    const struct tn_block *block = request->block;
+    const bool split = tn_request_splits(heap, request);
+    const int64_t size = (int64_t)(split ? request->size : block->size);
+    const int64_t rest = (int64_t)block->size - size;
+    const bool was_part = tn_block_is_split(block);
+
+    /* As in tn_split_change. */
+    return (struct tn_quota_change){
+        .of = {1, size, (int64_t)request->requested,
+               block->expandable ? 0 : (int64_t)split - (int64_t)was_part,
+               block->expandable ? 0 : (was_part ? -size : rest)},
+        .pool = tn_counter_pool(request->pool->is_small),
+    };
+}
+
+/* Allocates from the stream's free blocks, as the heap would. */
+static bool cache_serve(struct tn_stream_caches *caches, struct tn_stream_cache *cache,
+                        struct tn_heap *heap, struct tn_request *request)
+{
+    struct tn_shard *shard = &cache->shard;
+
+    cache_count(cache);
+    tn_undo_log_flush(heap, shard, &cache->log);
+    if (!cache_find_block(cache, &shard->map, heap, request)) {
+        cache_set_limits(cache); /* flushed, the log has none */
+        return false;
+    }
+    const struct tn_quota_change change = request_change(heap, request);
+
+    if (!cache_may_change(caches, cache, &change)) {
+        tn_pool_insert(request->block);
+        return false;
+    }
+    tn_serve_alloc(heap, shard, &cache->log, request);
+    cache_set_limits(cache);
+    cache->hits++;
+    return true;
+}
+
+bool tn_stream_cache_alloc(struct tn_stream_caches *caches, struct tn_heap *heap,
+                           uint64_t requested, tarn_stream stream, tarn_ptr *ptr_out)
 {
     struct tn_stream_cache *cache = hint.cache;
-    const struct tn_undo_entry *entry = NULL;
+    bool served = false;
 
     if (hint.id != caches->id || cache->stream != stream) {
         return false;
     }
     tn_biased_lock_acquire(&cache->lock);
     if (tn_likely(cache->open)) {
-        entry = cache_redo(caches, cache, requested);
-    }
-    if (tn_likely(entry)) {
-        *ptr_out = entry->address;
+        const struct tn_undo_entry *entry = cache_redo(caches, cache, requested);
+        struct tn_request request = {.requested = requested, .stream = stream};
+
+        served =
+            entry || (!log_is_held_up(&cache->log) && cache_serve(caches, cache, heap, &request));
+        if (served) {
+            *ptr_out = entry ? entry->address : request.block->address;
+        }
     }
     tn_biased_lock_release(&cache->lock);
-    return entry != NULL;
+    return served;
 }
 
-/* Undoing can need quota as well: free parts of segments grow. */
+/* Undoes the newest entry of the log if it is this pointer. That can need quota as well: free parts
+ * of segments grow. */
 static bool cache_undo(struct tn_stream_caches *caches, struct tn_stream_cache *cache, tarn_ptr ptr)
 {
     struct tn_undo_log *log = &cache->log;
 
-    if (tn_likely(tn_undo_log_undo(log, ptr) != NULL)) {
-        return true;
-    }
-    return log->cursor > 0 && log->cursor == log->floor &&
-           cache_find_quota(caches, cache, log->cursor - 1) && tn_undo_log_undo(log, ptr) != NULL;
+    return tn_likely(tn_undo_log_undo(log, ptr) != NULL) ||
+           (log->cursor > 0 && log->cursor == log->floor &&
+            cache_may_move(caches, cache, log->cursor - 1) && tn_undo_log_undo(log, ptr) != NULL);
 }
 
-bool tn_stream_cache_free(struct tn_stream_caches *caches, tarn_ptr ptr)
+/* What freeing the block will do to the counters, at most. */
+static struct tn_quota_change block_free_change(const struct tn_block *block)
+{
+    const int64_t size = (int64_t)block->size;
+
+    return (struct tn_quota_change){
+        .of = {-1, -size, -(int64_t)block->requested_size, block->expandable ? 0 : 1,
+               block->expandable ? 0 : size},
+        .pool = tn_counter_pool(block->set->pool->is_small),
+    };
+}
+
+/* Frees a block that was allocated through this cache and that no other stream uses. */
+static bool cache_free(struct tn_stream_caches *caches, struct tn_stream_cache *cache,
+                       struct tn_heap *heap, tarn_ptr ptr)
+{
+    struct tn_shard *shard = &cache->shard;
+
+    cache_count(cache);
+    tn_undo_log_invalidate(heap, shard, &cache->log);
+    uint64_t *slot = tn_ptr_map_slot(&shard->map, ptr);
+
+    if (!slot) {
+        return false;
+    }
+    struct tn_block *block = tn_ptr_entry_block(*slot);
+    const struct tn_quota_change most = block_free_change(block);
+
+    if (block->uses != 0 || block->u.stack != 0 || block->size >= heap->config.max_split_size ||
+        !cache_may_change(caches, cache, &most)) {
+        return false;
+    }
+    tn_heap_mark_free(heap, shard, block, false, 0);
+    tn_ptr_map_remove(&shard->map, slot);
+    cache->hits++;
+    return true;
+}
+
+bool tn_stream_cache_free(struct tn_stream_caches *caches, struct tn_heap *heap, tarn_ptr ptr)
 {
     struct tn_stream_cache *cache = hint.cache;
 
@@ -236,7 +356,8 @@ bool tn_stream_cache_free(struct tn_stream_caches *caches, tarn_ptr ptr)
         return false;
     }
     tn_biased_lock_acquire(&cache->lock);
-    const bool freed = cache->open && cache_undo(caches, cache, ptr);
+    const bool freed =
+        cache->open && (cache_undo(caches, cache, ptr) || cache_free(caches, cache, heap, ptr));
 
     tn_biased_lock_release(&cache->lock);
     return freed;
@@ -244,118 +365,128 @@ bool tn_stream_cache_free(struct tn_stream_caches *caches, tarn_ptr ptr)
 
 /* ---- with the heap's lock ---- */
 
-/* The heap's counters in the order of a quota's. */
-static void list_counters(struct tn_counters *counters, struct tn_counter *list[TN_QUOTA_COUNTERS])
-{
-    list[0] = &counters->blocks.out;
-    list[1] = &counters->bytes.out;
-    list[2] = &counters->requested;
-    list[3] = &counters->split;
-    list[4] = &counters->split_bytes;
-}
-
 /* Takes a quota off the peaks. */
-static void cache_grant(struct tn_stream_cache *cache, struct tn_counter *list[TN_QUOTA_COUNTERS],
+static void cache_grant(struct tn_stream_cache *cache, struct tn_counters *counters,
                         const struct tn_quota *share)
 {
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-            list[c]->peak[stat] -= share->of[c][stat];
-        }
-    }
+    tn_quota_move_peaks(share, counters, -1);
     cache->quota = *share;
     cache_set_limits(cache);
 }
 
 /* Gives the quota back, and counts what the cache did. */
-static uint64_t cache_return_quota(struct tn_stream_cache *cache, struct tn_counters *counters)
+static void cache_return_quota(struct tn_stream_cache *cache, struct tn_counters *counters)
 {
-    struct tn_counter *list[TN_QUOTA_COUNTERS];
-
-    list_counters(counters, list);
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-            list[c]->peak[stat] += cache->quota.of[c][stat];
-        }
-    }
+    cache_count(cache);
+    tn_quota_move_peaks(&cache->quota, counters, 1);
     cache->quota = (struct tn_quota){{{0}}};
-    return tn_undo_log_count_below_peaks(&cache->log, counters);
+    tn_quota_fold(counters, &cache->shard.counters);
 }
 
-/* What the cache needs to reach both ends of its log, but no more than is left. */
-static struct tn_quota cache_share(const struct tn_stream_cache *cache, struct tn_quota *room)
+/* What the cache needs to reach both ends of its log. */
+static struct tn_quota cache_needs(const struct tn_stream_cache *cache)
 {
     const struct tn_undo_log *log = &cache->log;
     struct tn_quota used = {{{0}}};
-    struct tn_quota share = {{{0}}};
+    struct tn_quota needs = {{{0}}};
 
     for (uint32_t i = log->cursor; i < log->end; i++) {
-        quota_add(&used, &log->entries[i], 1);
-        quota_raise(&share, &used);
+        const struct tn_quota_change change = tn_quota_entry(&log->entries[i], 1);
+
+        tn_quota_add(&used, &change);
+        tn_quota_raise(&needs, &used);
     }
     used = (struct tn_quota){{{0}}};
     for (uint32_t i = log->cursor; i > 0; i--) {
-        quota_add(&used, &log->entries[i - 1], -1);
-        quota_raise(&share, &used);
+        const struct tn_quota_change change = tn_quota_entry(&log->entries[i - 1], -1);
+
+        tn_quota_add(&used, &change);
+        tn_quota_raise(&needs, &used);
     }
+    return needs;
+}
+
+/* What it needs or its part of the room for so many caches, if that is more; not more than there
+ * is. */
+static struct tn_quota cache_share(const struct tn_stream_cache *cache, struct tn_quota *room,
+                                   int64_t caches_left)
+{
+    struct tn_quota share = cache_needs(cache);
+
     for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
         for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
             const int64_t left = room->of[c][stat];
+            const int64_t part =
+                caches_left > 0 ? left / caches_left : left; /* always: for analyzers */
+            const int64_t wanted = share.of[c][stat] > part ? share.of[c][stat] : part;
 
-            share.of[c][stat] = share.of[c][stat] < left ? share.of[c][stat] : left;
+            share.of[c][stat] = wanted < left ? wanted : left;
             room->of[c][stat] -= share.of[c][stat];
         }
     }
     return share;
 }
 
-/* The room between the current values and the peaks. */
-static struct tn_quota counters_below_peaks(struct tn_counter *list[TN_QUOTA_COUNTERS])
-{
-    struct tn_quota room;
-
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        const struct tn_counter *counter = list[c];
-
-        room.of[c][TARN_STAT_ALL] = counter->peak[TARN_STAT_ALL] - tn_counter_all(counter);
-        for (unsigned pool = 0; pool < TN_POOLS; pool++) {
-            room.of[c][pool_stat(pool)] = counter->peak[pool_stat(pool)] - counter->current[pool];
-        }
-    }
-    return room;
-}
-
-void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_counters *counters)
+void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_heap *heap)
 {
     for (uint32_t i = 0; i < caches->count; i++) {
         struct tn_stream_cache *cache = caches->list[i];
 
         if (cache->open) { /* changes under the heap's lock only */
             tn_biased_lock_acquire_another(&cache->lock);
-            caches->hits += cache_return_quota(cache, counters);
+            cache_return_quota(cache, &heap->shard.counters);
+            caches->hits += cache->hits;
+            cache->hits = 0;
         }
     }
     caches->slow_calls++;
 }
 
-void tn_stream_caches_redistribute(struct tn_stream_caches *caches, struct tn_counters *counters)
+/* Nodes that it can work with. A cache without any goes to the heap for each split, so it does not
+ * matter when they cannot be had. */
+static void cache_stock(struct tn_stream_cache *cache, struct tn_heap *heap)
 {
-    struct tn_counter *list[TN_QUOTA_COUNTERS];
+    struct tn_shard *shard = &cache->shard;
 
-    list_counters(counters, list);
-    struct tn_quota room = counters_below_peaks(list);
+    (void)tn_heap_reserve_spares(heap, shard, SPARES_WANTED);
+    while (tn_unlikely(shard->spare_count > SPARES_MAX)) {
+        tn_block_destroy(tn_shard_take_spare(shard));
+    }
+}
+
+static int64_t caches_count_open(const struct tn_stream_caches *caches)
+{
+    int64_t count = 0;
+
+    for (uint32_t i = 0; i < caches->count; i++) {
+        count += caches->list[i]->open;
+    }
+    return count;
+}
+
+void tn_stream_caches_redistribute(struct tn_stream_caches *caches, struct tn_heap *heap)
+{
+    struct tn_counters *counters = &heap->shard.counters;
+    struct tn_quota room = tn_quota_room(counters);
     const uint32_t first = caches->first++; /* in turn: not always the same get enough */
+    int64_t left = caches_count_open(caches);
 
     for (uint32_t i = 0; i < caches->count; i++) {
         struct tn_stream_cache *cache = caches->list[(first + i) % caches->count];
 
         if (cache->open) {
-            const struct tn_quota share = cache_share(cache, &room);
+            const struct tn_quota share = cache_share(cache, &room, left--);
 
-            cache_grant(cache, list, &share);
+            cache_stock(cache, heap);
+            cache_grant(cache, counters, &share);
             tn_biased_lock_leave(&cache->lock);
         }
     }
+}
+
+void tn_stream_caches_excuse(struct tn_stream_caches *caches)
+{
+    caches->slow_calls--;
 }
 
 struct tn_stream_cache *tn_stream_caches_find(const struct tn_stream_caches *caches,
@@ -394,8 +525,24 @@ void tn_stream_caches_close(struct tn_stream_caches *caches)
     atomic_store_explicit(&caches->open, false, memory_order_relaxed);
 }
 
+static void shard_join(struct tn_shard *shard, struct tn_heap *heap)
+{
+    struct tn_counter *list[TN_QUOTA_COUNTERS];
+
+    tn_quota_list(&shard->counters, list);
+    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
+        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
+            list[c]->peak[stat] = INT64_MAX; /* peaks are the heap's business */
+        }
+    }
+    shard->spares_kept = UINT32_MAX; /* the slab is the heap's, too */
+    shard->next = heap->shard.next;
+    heap->shard.next = shard;
+}
+
 /* The stream's closed cache, created if need be; NULL if it cannot be. */
-static struct tn_stream_cache *caches_get(struct tn_stream_caches *caches, tarn_stream stream)
+static struct tn_stream_cache *caches_get(struct tn_stream_caches *caches, struct tn_heap *heap,
+                                          tarn_stream stream)
 {
     const uint32_t count = caches->count;
 
@@ -411,6 +558,7 @@ static struct tn_stream_cache *caches_get(struct tn_stream_caches *caches, tarn_
         tn_biased_lock_init(&cache->lock, TN_LOCK_STREAM_CACHE);
         cache->stream = stream;
         cache->number = count;
+        shard_join(&cache->shard, heap);
         caches->list[count] = cache;
         atomic_store_explicit(&caches->count, count + 1, memory_order_release);
     }
@@ -418,13 +566,15 @@ static struct tn_stream_cache *caches_get(struct tn_stream_caches *caches, tarn_
 }
 
 /* Opens the stream's cache, collected as the others are; false when it is open or there is none. */
-static bool caches_open(struct tn_stream_caches *caches, tarn_stream stream)
+static bool caches_open(struct tn_stream_caches *caches, struct tn_heap *heap, tarn_stream stream)
 {
     struct tn_stream_cache *cache =
-        tn_stream_caches_find(caches, stream) ? NULL : caches_get(caches, stream);
+        tn_stream_caches_find(caches, stream) ? NULL : caches_get(caches, heap, stream);
 
     if (cache) {
         tn_biased_lock_acquire_another(&cache->lock);
+        cache->sets[TN_SMALL] = tn_pool_get_set(&heap->small, stream);
+        cache->sets[TN_LARGE] = tn_pool_get_set(&heap->large, stream);
         cache->open = true;
         atomic_store_explicit(&caches->open, true, memory_order_relaxed);
     }
@@ -443,14 +593,15 @@ static TN_NOINLINE void caches_look(struct tn_stream_caches *caches, uint32_t wa
     caches->changes = 0;
 }
 
-bool tn_stream_caches_consider_slow(struct tn_stream_caches *caches, uint32_t waits,
+bool tn_stream_caches_consider_slow(struct tn_stream_caches *caches, struct tn_heap *heap,
                                     tarn_stream stream)
 {
+    const uint32_t waits = heap->lock.waits;
     bool opened = false;
 
     if (caches->calls_left > 0) {
         caches->calls_left--;
-        opened = caches_open(caches, stream);
+        opened = caches_open(caches, heap, stream);
     }
     if (waits != caches->waits_seen) {
         caches->changes += stream != caches->last_stream;

@@ -52,15 +52,16 @@ void tn_undo_log_judge(struct tn_undo_log *log)
     log->reused = 0;
 }
 
-TN_NOINLINE void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_undo_log *log)
+TN_NOINLINE void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_shard *shard,
+                                        struct tn_undo_log *log)
 {
     tn_assert(log->counted == log->cursor);
     while (log->end > log->cursor) {
         struct tn_block *block = log->entries[--log->end].block;
 
-        tn_ptr_map_take(&heap->map, block->address);
+        tn_ptr_map_take(&shard->map, block->address);
         block->allocated = false;
-        (void)tn_heap_make_free(heap, block);
+        (void)tn_heap_make_free(heap, shard, block);
     }
     log_move_to(log, log->cursor);
 }

@@ -42,6 +42,7 @@
 #include <assert.h>
 
 struct tn_heap;
+struct tn_shard;
 
 enum {
     TN_UNDO_ENTRIES = 512
@@ -86,8 +87,8 @@ struct tn_undo_entry *tn_undo_log_add(struct tn_undo_log *log);
 /* Drops all entries; the log is flushed and counted. */
 void tn_undo_log_clear(struct tn_undo_log *log);
 
-/* Frees for good what is beyond the cursor. Never fails. */
-void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_undo_log *log);
+/* Frees for good what is beyond the cursor, blocks in the map of this shard. Never fails. */
+void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_shard *shard, struct tn_undo_log *log);
 
 /* Checks whether entries pay, and backs off if not. */
 void tn_undo_log_judge(struct tn_undo_log *log);
@@ -102,17 +103,19 @@ static inline bool tn_undo_log_is_flushed(const struct tn_undo_log *log)
     return log->cursor == log->end;
 }
 
-static inline void tn_undo_log_flush(struct tn_heap *heap, struct tn_undo_log *log)
+static inline void tn_undo_log_flush(struct tn_heap *heap, struct tn_shard *shard,
+                                     struct tn_undo_log *log)
 {
     if (!tn_undo_log_is_flushed(log)) {
-        tn_undo_log_flush_slow(heap, log);
+        tn_undo_log_flush_slow(heap, shard, log);
     }
 }
 
 /* Flushes and clears: the free blocks of the log's streams may then be changed. */
-static inline void tn_undo_log_invalidate(struct tn_heap *heap, struct tn_undo_log *log)
+static inline void tn_undo_log_invalidate(struct tn_heap *heap, struct tn_shard *shard,
+                                          struct tn_undo_log *log)
 {
-    tn_undo_log_flush(heap, log);
+    tn_undo_log_flush(heap, shard, log);
     if (log->end > 0) {
         tn_undo_log_clear(log);
     }

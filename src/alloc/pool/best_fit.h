@@ -12,7 +12,7 @@
  *
  * The engine and the fast path both choose here. A choice may depend on the free blocks, the
  * request and the settings only: the undo log repeats earlier ones without looking
- * (fast/undo_log.h). What depends on more has to be in tn_engine_changes_blocks, as ages are.
+ * (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have.
  */
 #ifndef TN_ALLOC_POOL_BEST_FIT_H
 #define TN_ALLOC_POOL_BEST_FIT_H
@@ -44,38 +44,48 @@ static TN_INLINE void tn_request_route(struct tn_heap *heap, struct tn_request *
         request->pool = tn_size_is_small(request->size) ? &heap->small : &heap->large;
     } else {
         request->pool = tn_size_is_small(request->size) ? &owner->small : &owner->large;
+        request->expandable = request->expandable && !tn_private_pool_has_source(owner);
     }
 }
 
-/* Finds the free set, and reserves host memory for everything that follows once a block is found.
- * Refuses the per-thread stream. */
-TN_MUST_CHECK static TN_INLINE enum tarn_status
-tn_request_prepare(struct tn_heap *heap, struct tn_request *request, struct tarn_error *error)
+/* Finds the free set, and reserves host memory for everything that follows once a block is found,
+ * which then is allocated through this shard. Refuses the per-thread stream. */
+TN_MUST_CHECK static TN_INLINE enum tarn_status tn_request_prepare(struct tn_heap *heap,
+                                                                   struct tn_shard *shard,
+                                                                   struct tn_request *request,
+                                                                   struct tarn_error *error)
 {
-    if (tn_unlikely(heap->pending_insert != NULL)) {
-        tn_heap_insert_pending(heap);
-    }
     if (tn_unlikely(tn_stream_is_per_thread(heap->device, request->stream))) {
         return tn_stream_refuse_per_thread(request->stream, error);
     }
     request->set = tn_pool_get_set(request->pool, request->stream);
-    if (!request->set || !tn_ptr_map_reserve(&heap->map, 1) || !tn_heap_reserve_spares(heap, 1)) {
+    if (!request->set || !tn_ptr_map_reserve(&shard->map, 1) ||
+        !tn_heap_reserve_spares(heap, shard, 1)) {
         return tn_fail_memory(error);
+    }
+    if (tn_unlikely(request->set->pending != NULL)) {
+        tn_pool_insert_pending(request->set);
     }
     return TARN_OK;
 }
 
-/* Size to which a block of an expandable segment can grow: its own and the unmapped range after
- * it. */
+/* Whether the block can grow: an unmapped range is after it. Only in expandable segments. */
+static inline bool tn_fit_can_grow(const struct tn_block *block)
+{
+    return block->next && !block->next->mapped;
+}
+
+/* Size to which a block can grow: its own and the unmapped range after it. */
 static inline uint64_t tn_fit_room(const struct tn_block *block)
 {
-    return block->size + (block->next && !block->next->mapped ? block->next->size : 0);
+    return block->size + (tn_fit_can_grow(block) ? block->next->size : 0);
 }
 
 /* The choice when the best fit is part of an expandable segment. If those may serve the request,
  * the search goes on while the next block has less room to grow; this is greedy, as in PyTorch, and
- * may end at a plain block. Otherwise the first plain block: after a change of settings, or to
- * borrow from a private pool, the set can hold both kinds. */
+ * may end at a plain block. No block after one that cannot grow has less room, because none is
+ * smaller. Otherwise the first plain block: after a change of settings, or to borrow from a private
+ * pool, the set can hold both kinds. */
 static inline struct tn_block *tn_fit_expandable(const struct tn_free_set *set,
                                                  struct tn_block *block, bool expandable)
 {
@@ -87,7 +97,7 @@ static inline struct tn_block *tn_fit_expandable(const struct tn_free_set *set,
         }
         return block;
     }
-    while (block->expandable && (next = tn_free_set_next(set, block)) &&
+    while (tn_fit_can_grow(block) && (next = tn_free_set_next(set, block)) &&
            tn_fit_room(next) < tn_fit_room(block)) {
         block = next;
     }

@@ -232,9 +232,8 @@ static bool directory_split(struct tn_directory *directory, uint64_t at)
     for (unsigned i = TN_LEAF_SLOTS / 2; i < TN_LEAF_SLOTS; i++) {
         const unsigned slot = tn_bin_key_slot(sorted[i]);
 
-        (void)tn_leaf_insert(&upper, sorted[i] - slot, tn_leaf_blocks(leaf)[slot]);
-        leaf->keys[slot] = TN_BIN_KEY_NONE;
-        leaf->holes |= (uint64_t)1 << slot;
+        tn_leaf_insert(&upper, sorted[i] - slot, tn_leaf_blocks(leaf)[slot]);
+        tn_leaf_remove(leaf, slot);
     }
     directory_insert(directory, at + 1, upper, upper.keys[0]); /* slot 0 has the least of them */
     return true;
@@ -308,28 +307,38 @@ void tn_bin_fini(struct tn_bin *bin)
     tn_bin_init(bin);
 }
 
-bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
+/* A leaf with a hole for this key; NULL when host memory is missing. */
+static struct tn_leaf *bin_reserve(struct tn_bin *bin, uint64_t key)
 {
-    const uint64_t key = tn_bin_key(block->size, block->address);
     struct tn_leaf *leaf = bin_leaf_to_change(bin, key);
 
-    if (leaf->holes == 0) {
-        if (!(leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf) : bin_split_leaf(bin, key))) {
-            return false;
-        }
-        leaf = bin_leaf_to_change(bin, key);
+    if (leaf->holes != 0) {
+        return leaf;
     }
-    tn_bin_inserted(bin, tn_leaf_insert(leaf, key, block), block);
-    return true;
+    const bool has_grown =
+        leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf) : bin_split_leaf(bin, key);
+
+    return has_grown ? bin_leaf_to_change(bin, key) : NULL;
 }
 
-/* Finds the least block again after it left; the bin may be empty. */
-static void bin_find_first(struct tn_bin *bin)
+TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
 {
-    const struct tn_leaf *leaf = bin->directory ? &bin->directory->leaves[0] : &bin->leaf;
+    uint64_t key = tn_bin_key(block->size, block->address);
 
-    bin->least = tn_leaf_least(leaf);
-    bin->first = tn_leaf_blocks(leaf)[tn_bin_key_slot(bin->least)];
+    if (tn_bin_is_empty(bin)) {
+        tn_bin_insert_only(bin, block);
+        return true;
+    }
+    struct tn_leaf *leaf = bin_reserve(bin, key > bin->least ? key : bin->least);
+
+    if (!leaf) {
+        return false;
+    }
+    struct tn_block *other = tn_bin_exchange(bin, block, &key);
+
+    tn_leaf_insert(leaf, key, other);
+    bin->count++;
+    return true;
 }
 
 /* Drops a leaf that has become empty. */
@@ -341,19 +350,26 @@ static void bin_drop_leaf(struct tn_bin *bin, const struct tn_leaf *leaf)
     }
 }
 
-void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block)
+TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block)
 {
-    struct tn_leaf *leaf = bin_leaf_to_change(bin, tn_bin_key(block->size, block->address));
+    struct tn_leaf *leaf;
+    unsigned slot = block->slot;
 
-    tn_assert(block->slot < leaf->capacity && tn_leaf_blocks(leaf)[block->slot] == block);
-    leaf->keys[block->slot] = TN_BIN_KEY_NONE;
-    leaf->holes |= (uint64_t)1 << block->slot;
-    bin->count--;
-    if (bin->directory && leaf_is_empty(leaf)) {
-        bin_drop_leaf(bin, leaf);
-    }
     if (block == bin->first) {
-        bin_find_first(bin);
+        leaf = &bin->directory->leaves[0];
+        const uint64_t key = tn_leaf_least(leaf);
+
+        slot = tn_bin_key_slot(key);
+        bin->least = key - slot;
+        bin->first = tn_leaf_blocks(leaf)[slot];
+    } else {
+        leaf = bin_leaf_to_change(bin, tn_bin_key(block->size, block->address));
+        tn_assert(slot < leaf->capacity && tn_leaf_blocks(leaf)[slot] == block);
+    }
+    tn_leaf_remove(leaf, slot);
+    bin->count--;
+    if (leaf_is_empty(leaf)) {
+        bin_drop_leaf(bin, leaf);
     }
 }
 
@@ -362,7 +378,10 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
     const uint64_t from = tn_bin_key(size, address);
 
     if (bin->least >= from) {
-        return bin->count > 0 ? bin->first : NULL;
+        return bin->first;
+    }
+    if (bin->count == 1) {
+        return NULL;
     }
     const struct tn_leaf *leaf = bin_leaf(bin, from);
     uint64_t key = leaf_least_from(leaf, from);
@@ -385,24 +404,29 @@ struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uin
         leaf--;
         key = leaf_largest_before(leaf, TN_BIN_KEY_NONE);
     }
-    return leaf_block(leaf, key);
+    return key == TN_BIN_KEY_NONE && bin->least < before ? bin->first : leaf_block(leaf, key);
 }
 
 struct tn_block *tn_bin_max(const struct tn_bin *bin)
 {
     const struct tn_leaf *leaf = bin_leaf(bin, TN_BIN_KEY_NONE);
+    struct tn_block *block = leaf_block(leaf, leaf_largest_before(leaf, TN_BIN_KEY_NONE));
 
-    return leaf_block(leaf, leaf_largest_before(leaf, TN_BIN_KEY_NONE));
+    return block ? block : bin->first;
 }
 
 bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block)
 {
-    const uint64_t key = tn_bin_key(block->size, block->address) + block->slot;
+    const uint64_t key = tn_bin_key(block->size, block->address);
+
+    if (block == bin->first) {
+        return key == bin->least;
+    }
     const struct tn_leaf *leaf = bin_leaf(bin, key);
 
-    return block->slot < leaf->capacity && leaf->keys[block->slot] == key &&
-           tn_leaf_blocks(leaf)[block->slot] == block &&
-           (block == bin->first ? key == bin->least : key > bin->least);
+    return key > bin->least && block->slot < leaf->capacity &&
+           leaf->keys[block->slot] == key + block->slot &&
+           tn_leaf_blocks(leaf)[block->slot] == block;
 }
 
 size_t tn_bin_memory(const struct tn_bin *bin)

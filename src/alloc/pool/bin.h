@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free blocks of one size class. The least in (size, address) order is always known, because
- * that is the one an allocation takes; the others are not sorted.
+ * The free blocks of one size class. The least in (size, address) order is in the bin itself,
+ * because that is the one an allocation takes; most bins have no other. The others are in leaves,
+ * not sorted.
  *
- * A block is a key in a leaf of at most 64 slots, and the node knows its slot: inserting fills a
- * hole, removing leaves one, neither searches nor moves anything. When the least block leaves, the
- * keys of its leaf are compared; in a leaf of few slots whenever any block leaves, which costs less
- * than a branch that cannot be predicted. A key is the size within its class, the address and the
- * slot in one number, with the bit pattern of a positive double: doubles are ordered as their
- * patterns are, and SSE2 has a minimum of doubles, but none of 64-bit integers.
+ * A block there is a key in a leaf of at most 64 slots, and the node knows its slot: inserting
+ * fills a hole, removing leaves one, neither searches nor moves anything. When the least block
+ * leaves the bin, the keys of a leaf are compared, and the least of them takes its place. A key is
+ * the size within its class, the address and the slot in one number, with the bit pattern of a
+ * positive double: doubles are ordered as their patterns are, and SSE2 has a minimum of doubles,
+ * but none of 64-bit integers.
  *
- * More than 64 blocks take several leaves, listed in a directory. Leaves are ordered: every key of
- * one is below all keys of the next, so that any ordered search reads one or two leaves.
+ * More than 64 such blocks take several leaves, listed in a directory. Leaves are ordered: every
+ * key of one is below all keys of the next, so that any ordered search reads one or two leaves.
  *
  * Keys hold blocks of less than TN_BIN_SIZE_END bytes below TN_BIN_ADDRESS_END; the free set keeps
  * the few others apart.
@@ -60,11 +61,11 @@ struct tn_directory;
 
 /* One cache line. All zero but `least` is an empty bin. */
 struct tn_bin {
-    _Alignas(TN_CACHE_LINE) uint64_t least; /* its key; TN_BIN_KEY_NONE in an empty bin */
-    struct tn_block *first;                 /* the block of that key */
-    uint64_t count;
-    struct tn_leaf leaf;            /* the only leaf, */
-    struct tn_directory *directory; /* or else all leaves, at least two */
+    _Alignas(TN_CACHE_LINE) uint64_t least; /* key of `first`; TN_BIN_KEY_NONE in an empty bin */
+    struct tn_block *first;                 /* the least block, in no leaf */
+    uint64_t count;                         /* blocks, the first included */
+    struct tn_leaf leaf;                    /* the only leaf, */
+    struct tn_directory *directory;         /* or else all leaves, at least two */
 };
 
 static_assert(sizeof(struct tn_bin) == TN_CACHE_LINE, "a bin is one cache line");
@@ -76,6 +77,8 @@ void tn_bin_fini(struct tn_bin *bin);
 
 /* Makes room if there is no hole; false when host memory is missing, and the bin is unchanged. */
 bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
+
+/* From a bin with a directory, which does not become empty. */
 void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block);
 
 /* Smallest block at or after (size, address), or NULL. The size is of the bin's class. */
@@ -161,51 +164,101 @@ static inline uint64_t tn_leaf_least(const struct tn_leaf *leaf)
 }
 #endif
 
-/* There is a hole. Returns the key. */
-static inline uint64_t tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct tn_block *block)
+/* There is a hole. `key` is that of slot 0. */
+static inline void tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct tn_block *block)
 {
     const unsigned slot = tn_lowest_bit(leaf->holes);
 
     leaf->holes &= leaf->holes - 1;
-    key += slot;
-    leaf->keys[slot] = key;
+    leaf->keys[slot] = key + slot;
     tn_leaf_blocks(leaf)[slot] = block;
     block->slot = (uint8_t)slot;
-    return key;
 }
 
-/* Without a branch, which could not be predicted. */
-static inline void tn_bin_inserted(struct tn_bin *bin, uint64_t key, struct tn_block *block)
+static inline void tn_leaf_remove(struct tn_leaf *leaf, unsigned slot)
 {
-    const uint64_t is_less = -(uint64_t)(key < bin->least);
-    const uintptr_t first = (uintptr_t)bin->first;
-
-    bin->count++;
-    bin->first = (struct tn_block *)(first ^ ((first ^ (uintptr_t)block) & is_less));
-    bin->least ^= (bin->least ^ key) & is_less;
+    leaf->keys[slot] = TN_BIN_KEY_NONE;
+    leaf->holes |= (uint64_t)1 << slot;
 }
 
-/* The bin's own leaf has a hole. `block` is not in the bin. */
+/* Whether it exists and has no block: a chunk that is not created yet has bins of zeros. */
+static inline bool tn_bin_is_empty(const struct tn_bin *bin)
+{
+    return bin->least == TN_BIN_KEY_NONE;
+}
+
+/* Whether tn_bin_fini has something to free. */
+static inline bool tn_bin_has_leaves(const struct tn_bin *bin)
+{
+    return bin->directory || bin->leaf.capacity > 0;
+}
+
+/* Into an empty bin. */
+static inline void tn_bin_insert_only(struct tn_bin *bin, struct tn_block *block)
+{
+    bin->least = tn_bin_key(block->size, block->address);
+    bin->first = block;
+    bin->count = 1;
+}
+
+/* Makes the block the first if it is less; what then is not the first is returned with its key.
+ * Without a branch, which could not be predicted. */
+static inline struct tn_block *tn_bin_exchange(struct tn_bin *bin, struct tn_block *block,
+                                               uint64_t *key_inout)
+{
+    const uint64_t is_less = -(uint64_t)(*key_inout < bin->least);
+    const uint64_t keys = (bin->least ^ *key_inout) & is_less;
+    const uintptr_t blocks = ((uintptr_t)bin->first ^ (uintptr_t)block) & is_less;
+
+    bin->least ^= keys;
+    *key_inout ^= keys;
+    bin->first = (struct tn_block *)((uintptr_t)bin->first ^ blocks);
+    return (struct tn_block *)((uintptr_t)block ^ blocks);
+}
+
+/* The bin is not empty, and its own leaf has a hole. `block` is not in the bin. */
 static inline void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
 {
-    const uint64_t key = tn_leaf_insert(&bin->leaf, tn_bin_key(block->size, block->address), block);
+    uint64_t key = tn_bin_key(block->size, block->address);
+    struct tn_block *other = tn_bin_exchange(bin, block, &key);
 
-    tn_bin_inserted(bin, key, block);
+    tn_leaf_insert(&bin->leaf, key, other);
+    bin->count++;
 }
 
-/* `block` is in the bin, with the size and address it was inserted with. Never fails. */
-static inline void tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
+/* The least block of the bin's only leaf becomes the first. */
+static inline void tn_bin_refill(struct tn_bin *bin)
 {
-    if (tn_unlikely(bin->leaf.capacity - 1 >= TN_LEAF_FEW)) { /* also when there is a directory */
+    const uint64_t key = tn_leaf_least(&bin->leaf);
+    const unsigned slot = tn_bin_key_slot(key);
+
+    bin->least = key - slot;
+    bin->first = tn_leaf_blocks(&bin->leaf)[slot];
+    tn_leaf_remove(&bin->leaf, slot);
+}
+
+/* `block` is in the bin, with the size and address it was inserted with. Never fails. Returns
+ * whether the bin has become empty. */
+static inline bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
+{
+    if (tn_unlikely(bin->directory != NULL)) {
         tn_bin_remove_slow(bin, block);
-        return;
+        return false;
     }
-    tn_assert(block->slot < bin->leaf.capacity && tn_leaf_blocks(&bin->leaf)[block->slot] == block);
-    bin->leaf.keys[block->slot] = TN_BIN_KEY_NONE;
-    bin->leaf.holes |= (uint64_t)1 << block->slot;
     bin->count--;
-    bin->least = tn_leaf_least(&bin->leaf);
-    bin->first = tn_leaf_blocks(&bin->leaf)[tn_bin_key_slot(bin->least)];
+    if (block != bin->first) {
+        tn_assert(block->slot < bin->leaf.capacity);
+        tn_assert(tn_leaf_blocks(&bin->leaf)[block->slot] == block);
+        tn_leaf_remove(&bin->leaf, block->slot);
+        return false;
+    }
+    if (bin->count > 0) {
+        tn_bin_refill(bin);
+        return false;
+    }
+    bin->least = TN_BIN_KEY_NONE;
+    bin->first = NULL;
+    return true;
 }
 
 #endif

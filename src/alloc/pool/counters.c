@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/counters.h"
 
+#include "base/assertion.h"
+
 #include "tarn/config.h"
 
 static int64_t larger(int64_t a, int64_t b)

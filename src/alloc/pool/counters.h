@@ -14,7 +14,7 @@
 #ifndef TN_ALLOC_POOL_COUNTERS_H
 #define TN_ALLOC_POOL_COUNTERS_H
 
-#include "base/assertion.h"
+#include "base/attr.h"
 #include "tarn/stats.h"
 
 /* The two pools, as an index. */
@@ -107,7 +107,6 @@ static inline void tn_counter_increase(struct tn_counter *counter, unsigned pool
 static inline void tn_counter_decrease(struct tn_counter *counter, unsigned pool, uint64_t amount)
 {
     counter->current[pool] -= (int64_t)amount;
-    tn_assert(counter->current[pool] >= 0);
 }
 
 /* Increases or decreases, by the sign of `change`. Without a branch, which could not be predicted:
@@ -116,7 +115,6 @@ static inline void tn_counter_change(struct tn_counter *counter, unsigned pool, 
 {
     counter->allocated[pool] += change > 0 ? change : 0;
     tn_counter_move(counter, pool, change);
-    tn_assert(counter->current[pool] >= 0);
 }
 
 /* A block is allocated, and a block that was allocated is freed. */

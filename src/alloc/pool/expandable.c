@@ -332,15 +332,15 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
 static void count_map(struct tn_heap *heap, bool small, uint64_t size)
 {
     heap->reserved += size;
-    tn_counter_increase(&heap->counters.reserved, tn_counter_pool(small), size);
-    heap->counters.totals.num_device_alloc++;
+    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    heap->shard.counters.totals.num_device_alloc++;
 }
 
 static void count_unmap(struct tn_heap *heap, bool small, uint64_t size)
 {
     heap->reserved -= size;
-    tn_counter_decrease(&heap->counters.reserved, tn_counter_pool(small), size);
-    heap->counters.totals.num_device_free++;
+    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    heap->shard.counters.totals.num_device_free++;
 }
 
 /* The pages of a piece are mapped: its block becomes a free block, merged with its free neighbours.
@@ -358,15 +358,15 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
     tn_assert(!block->mapped && bytes <= block->size);
     tn_free_set_remove_unmapped(set, block);
     if (bytes < block->size) {
-        struct tn_block *remainder = tn_heap_take_spare(heap);
+        struct tn_block *remainder = tn_shard_take_spare(&heap->shard);
 
         tn_block_split(block, bytes, remainder);
         remainder->requested_size = 0;
         tn_free_set_insert_unmapped(set, remainder);
     }
     block->mapped = true;
-    block = tn_heap_coalesce(heap, block, &merged, &merged_bytes);
-    tn_heap_insert(heap, block);
+    block = tn_heap_coalesce(&heap->shard, block, &merged, &merged_bytes);
+    tn_pool_insert(block);
     count_map(heap, set->pool->is_small, bytes);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
     if (!segment->stack && segment->address == block->address) {
@@ -407,7 +407,8 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
     struct new_pages fresh = {0};
     struct tn_block *block = NULL;
     uint64_t end;
-    enum tarn_status st = tn_heap_reserve_spares(heap, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
+    enum tarn_status st =
+        tn_heap_reserve_spares(heap, &heap->shard, 2) ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     if (st || !tn_free_set_reserve_unmapped(set, 2)) {
         return tn_fail_memory(error);
@@ -428,7 +429,7 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
         st = expandable_extend(heap, segment, block, size, stack, &fresh, &block, error);
     }
     if (st == TARN_OK) {
-        tn_heap_remove(heap, block);
+        tn_pool_remove(block);
         *block_out = block;
     }
     new_pages_release(heap, &fresh);
@@ -469,21 +470,21 @@ static struct tn_block *block_split_unmapped(struct tn_heap *heap, struct tn_blo
     uint64_t merged_bytes;
 
     if (before > 0) {
-        middle = tn_heap_take_spare(heap);
+        middle = tn_shard_take_spare(&heap->shard);
         tn_block_split(block, before, middle);
         block->requested_size = 0;
-        tn_heap_insert(heap, block);
+        tn_pool_insert(block);
     }
     if (middle->size > size) {
-        struct tn_block *after = tn_heap_take_spare(heap);
+        struct tn_block *after = tn_shard_take_spare(&heap->shard);
 
         tn_block_split(middle, size, after);
         after->requested_size = 0;
-        tn_heap_insert(heap, after);
+        tn_pool_insert(after);
     }
     middle->requested_size = requested;
     middle->mapped = false;
-    middle = tn_heap_coalesce(heap, middle, &merged, &merged_bytes);
+    middle = tn_heap_coalesce(&heap->shard, middle, &merged, &merged_bytes);
     tn_free_set_insert_unmapped(middle->set, middle);
     return middle;
 }
@@ -501,7 +502,7 @@ enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *bloc
     if (begin >= end) {
         return TARN_OK;
     }
-    if (!tn_heap_reserve_spares(heap, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
+    if (!tn_heap_reserve_spares(heap, &heap->shard, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
         return tn_fail_memory(error);
     }
     /* Unlike a plain free, unmapping does not wait for work on the memory. */
@@ -513,7 +514,7 @@ enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *bloc
     const uint64_t address = segment->address + begin * page_size;
 
     if (gone > 0) {
-        tn_heap_remove(heap, block);
+        tn_pool_remove(block);
         block = block_split_unmapped(heap, block, address, gone * page_size);
         count_unmap(heap, set->pool->is_small, gone * page_size);
         tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, gone * page_size, set->stream,

@@ -51,7 +51,9 @@ static void chunk_destroy(struct tn_bin *chunk)
         return;
     }
     for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
-        tn_bin_fini(&chunk[i]);
+        if (tn_bin_has_leaves(&chunk[i])) {
+            tn_bin_fini(&chunk[i]);
+        }
     }
     tn_host_free(chunk, chunk_bytes);
 }
@@ -366,7 +368,7 @@ bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_blo
 static void chunk_trim(struct tn_bin *chunk)
 {
     for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
-        if (chunk[i].count == 0) {
+        if (tn_bin_is_empty(&chunk[i])) {
             tn_bin_fini(&chunk[i]);
         }
     }

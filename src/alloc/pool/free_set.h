@@ -45,6 +45,7 @@ struct tn_free_set {
     struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; tn_no_chunk if not created */
     struct tn_block_list far;         /* blocks that bins cannot hold */
     struct tn_block_list unmapped;
+    struct tn_block *pending; /* free blocks not inserted yet, for lack of host memory */
 };
 
 /* Caller owns, free with tn_free_set_destroy. NULL when host memory is missing. */
@@ -70,6 +71,15 @@ static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class)
 {
     set->bin_bits[class / TN_CHUNK_BINS] |= (uint64_t)1 << class % TN_CHUNK_BINS;
     set->chunk_bits |= (uint64_t)1 << class / TN_CHUNK_BINS;
+}
+
+/* Notes that it has none. */
+static inline void tn_free_set_unmark(struct tn_free_set *set, unsigned class)
+{
+    const unsigned chunk = class / TN_CHUNK_BINS;
+
+    set->bin_bits[chunk] &= ~((uint64_t)1 << class % TN_CHUNK_BINS);
+    set->chunk_bits &= ~((uint64_t)(set->bin_bits[chunk] == 0) << chunk);
 }
 
 /* The bin of the first class at or after `class` that has a block, or NULL. */
@@ -106,11 +116,14 @@ TN_MUST_CHECK static inline bool tn_free_set_insert(struct tn_free_set *set, str
     const unsigned class = tn_free_set_class(block->size);
     struct tn_bin *bin = tn_free_set_bin(set, class);
 
-    if (tn_unlikely(bin->leaf.holes == 0)) { /* also if the chunk is not created yet */
+    if (tn_bin_is_empty(bin)) {
+        tn_bin_insert_only(bin, block);
+        tn_free_set_mark(set, class);
+    } else if (tn_likely(bin->leaf.holes != 0)) {
+        tn_bin_insert(bin, block);
+    } else { /* also if the chunk is not created yet */
         return tn_free_set_insert_slow(set, block);
     }
-    tn_bin_insert(bin, block);
-    tn_free_set_mark(set, class);
     set->count++;
     return true;
 }
@@ -123,13 +136,11 @@ static inline void tn_free_set_remove(struct tn_free_set *set, const struct tn_b
         return;
     }
     const unsigned class = tn_free_set_class(block->size);
-    const unsigned chunk = class / TN_CHUNK_BINS;
-    struct tn_bin *bin = tn_free_set_bin(set, class);
 
     set->count--;
-    tn_bin_remove(bin, block);
-    set->bin_bits[chunk] &= ~((uint64_t)(bin->count == 0) << (class % TN_CHUNK_BINS));
-    set->chunk_bits &= ~((uint64_t)(set->bin_bits[chunk] == 0) << chunk);
+    if (tn_bin_remove(tn_free_set_bin(set, class), block)) {
+        tn_free_set_unmark(set, class);
+    }
 }
 
 /* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. It is the least

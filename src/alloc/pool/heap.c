@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/heap.h"
 
+enum {
+    SPARES_KEPT = 16 /* for the next splits: faster than the slab */
+};
+
 void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
                   const struct tarn_config *config)
 {
@@ -8,8 +12,9 @@ void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
         .device = device,
         .config = *config,
         .limit = TARN_SIZE_UNLIMITED,
+        .shard.spares_kept = SPARES_KEPT,
     };
-    tn_counters_init(&heap->counters, config->max_split_size);
+    tn_counters_init(&heap->shard.counters, config->max_split_size);
     tn_pool_init(&heap->small, true, NULL);
     tn_pool_init(&heap->large, false, NULL);
     tn_biased_lock_init(&heap->lock, TN_LOCK_ALLOCATOR);
@@ -20,96 +25,50 @@ void tn_heap_fini(struct tn_heap *heap)
     tn_private_pools_fini(&heap->private_pools);
     tn_pool_fini(&heap->small);
     tn_pool_fini(&heap->large);
-    while (heap->spares) {
-        tn_block_destroy(tn_heap_take_spare(heap));
+    while (heap->shard.spares) {
+        tn_block_destroy(tn_shard_take_spare(&heap->shard));
     }
     tn_block_slab_fini(&heap->slab);
     tn_block_slab_fini(&heap->heads);
-    tn_ptr_map_fini(&heap->map);
+    tn_ptr_map_fini(&heap->shard.map);
     tn_biased_lock_fini(&heap->lock);
 }
 
-bool tn_heap_add_spares(struct tn_heap *heap, uint32_t count)
+bool tn_heap_add_spares(struct tn_heap *heap, struct tn_shard *shard, uint32_t count)
 {
-    while (heap->spare_count < count) {
+    while (shard->spare_count < count) {
         struct tn_block *node = tn_block_create(&heap->slab);
 
         if (!node) {
             return false;
         }
-        node->next = heap->spares;
-        heap->spares = node;
-        heap->spare_count++;
+        tn_shard_add_spare(shard, node);
     }
     return true;
 }
 
+struct tn_map_entry tn_heap_look_up_slow(struct tn_shard *shard, tarn_ptr ptr)
+{
+    struct tn_map_entry entry = {0};
+
+    for (; shard && !entry.slot; shard = shard->next) {
+        entry = (struct tn_map_entry){.shard = shard, .slot = tn_ptr_map_slot(&shard->map, ptr)};
+    }
+    return entry;
+}
+
+struct tn_block *tn_heap_find(const struct tn_heap *heap, tarn_ptr ptr)
+{
+    struct tn_block *block = NULL;
+
+    for (const struct tn_shard *s = &heap->shard; s && !block; s = s->next) {
+        block = tn_ptr_map_find(&s->map, ptr);
+    }
+    return block;
+}
+
 /* The parts of a free are inline here, so that a free is one function, each with a function below
  * for callers that need just that part. Without inlining, replays take 5 % longer. */
-
-static inline void insert(struct tn_heap *heap, struct tn_block *block)
-{
-    tn_assert(tn_block_is_idle(block) && block->mapped);
-    block->u.gc_base = block->set->pool->find_count;
-    if (tn_unlikely(!tn_free_set_insert(block->set, block))) {
-        block->slot = TN_SLOT_NONE;
-        block->u.next_pending = heap->pending_insert;
-        heap->pending_insert = block;
-    }
-}
-
-void tn_heap_insert(struct tn_heap *heap, struct tn_block *block)
-{
-    insert(heap, block);
-}
-
-static TN_COLD void heap_drop_pending(struct tn_heap *heap, struct tn_block *block)
-{
-    struct tn_block **link = &heap->pending_insert;
-
-    while (*link != block) {
-        link = &(*link)->u.next_pending;
-    }
-    *link = block->u.next_pending;
-    block->slot = 0;
-}
-
-static TN_NOINLINE void remove_unusual(struct tn_heap *heap, struct tn_block *block)
-{
-    if (block->slot == TN_SLOT_NONE) {
-        heap_drop_pending(heap, block);
-    } else {
-        tn_free_set_remove_unmapped(block->set, block);
-    }
-}
-
-static inline void remove_block(struct tn_heap *heap, struct tn_block *block)
-{
-    if (tn_likely(block->mapped && block->slot != TN_SLOT_NONE)) {
-        tn_free_set_remove(block->set, block);
-    } else {
-        remove_unusual(heap, block);
-    }
-}
-
-void tn_heap_remove(struct tn_heap *heap, struct tn_block *block)
-{
-    remove_block(heap, block);
-}
-
-void tn_heap_insert_pending(struct tn_heap *heap)
-{
-    struct tn_block *list = heap->pending_insert;
-
-    heap->pending_insert = NULL;
-    while (list) {
-        struct tn_block *block = list;
-
-        list = block->u.next_pending;
-        block->slot = 0;
-        tn_heap_insert(heap, block);
-    }
-}
 
 static inline bool blocks_can_coalesce(const struct tn_block *block,
                                        const struct tn_block *neighbour)
@@ -117,22 +76,7 @@ static inline bool blocks_can_coalesce(const struct tn_block *block,
     return neighbour && tn_block_is_idle(neighbour) && neighbour->mapped == block->mapped;
 }
 
-enum {
-    SPARES_KEPT = 16 /* for the next splits: faster than the slab */
-};
-
-static inline void heap_drop_node(struct tn_heap *heap, struct tn_block *node)
-{
-    if (tn_likely(heap->spare_count < SPARES_KEPT)) {
-        node->next = heap->spares;
-        heap->spares = node;
-        heap->spare_count++;
-    } else {
-        tn_block_destroy(node);
-    }
-}
-
-static inline struct tn_block *coalesce(struct tn_heap *heap, struct tn_block *block,
+static inline struct tn_block *coalesce(struct tn_shard *shard, struct tn_block *block,
                                         uint32_t *merged_out, uint64_t *merged_bytes_out)
 {
     struct tn_block *below = block->prev;
@@ -141,31 +85,32 @@ static inline struct tn_block *coalesce(struct tn_heap *heap, struct tn_block *b
     *merged_out = 0;
     *merged_bytes_out = 0;
     if (blocks_can_coalesce(block, above)) {
-        remove_block(heap, above);
+        tn_pool_remove(above);
         *merged_out += 1;
         *merged_bytes_out += above->size;
         tn_block_absorb_next(block);
-        heap_drop_node(heap, above);
+        tn_shard_drop_node(shard, above);
     }
     if (blocks_can_coalesce(block, below)) {
-        remove_block(heap, below);
+        tn_pool_remove(below);
         *merged_out += 1;
         *merged_bytes_out += below->size;
         below->requested_size = block->requested_size;
         tn_block_absorb_next(below);
-        heap_drop_node(heap, block);
+        tn_shard_drop_node(shard, block);
         block = below;
     }
     return block;
 }
 
-struct tn_block *tn_heap_coalesce(struct tn_heap *heap, struct tn_block *block,
+struct tn_block *tn_heap_coalesce(struct tn_shard *shard, struct tn_block *block,
                                   uint32_t *merged_out, uint64_t *merged_bytes_out)
 {
-    return coalesce(heap, block, merged_out, merged_bytes_out);
+    return coalesce(shard, block, merged_out, merged_bytes_out);
 }
 
-static inline struct tn_split_change make_free(struct tn_heap *heap, struct tn_block *block)
+static inline struct tn_split_change make_free(const struct tn_heap *heap, struct tn_shard *shard,
+                                               struct tn_block *block)
 {
     struct tn_split_change change = {0};
     uint32_t merged;
@@ -174,8 +119,8 @@ static inline struct tn_split_change make_free(struct tn_heap *heap, struct tn_b
     tn_assert(tn_block_is_idle(block));
     tn_heap_drop_stack(heap, block->u.stack);
     block->u.stack = 0;
-    block = coalesce(heap, block, &merged, &merged_bytes);
-    insert(heap, block);
+    block = coalesce(shard, block, &merged, &merged_bytes);
+    tn_pool_insert(block);
     if (block->expandable) {
         return change;
     }
@@ -186,28 +131,30 @@ static inline struct tn_split_change make_free(struct tn_heap *heap, struct tn_b
     return change;
 }
 
-struct tn_split_change tn_heap_make_free(struct tn_heap *heap, struct tn_block *block)
+struct tn_split_change tn_heap_make_free(const struct tn_heap *heap, struct tn_shard *shard,
+                                         struct tn_block *block)
 {
-    return make_free(heap, block);
+    return make_free(heap, shard, block);
 }
 
-void tn_heap_finish_free(struct tn_heap *heap, struct tn_block *block)
+void tn_heap_finish_free(const struct tn_heap *heap, struct tn_shard *shard, struct tn_block *block)
 {
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const uint64_t requested = block->requested_size;
-    const struct tn_split_change change = make_free(heap, block);
+    const struct tn_split_change change = make_free(heap, shard, block);
 
-    tn_counter_change(&heap->counters.split, pool, change.blocks);
-    tn_counter_change(&heap->counters.split_bytes, pool, change.bytes);
-    tn_counter_decrease(&heap->counters.requested, pool, requested);
+    tn_counter_change(&shard->counters.split, pool, change.blocks);
+    tn_counter_change(&shard->counters.split_bytes, pool, change.bytes);
+    tn_counter_decrease(&shard->counters.requested, pool, requested);
 }
 
 void tn_heap_complete_free(struct tn_heap *heap, struct tn_block *block, uint64_t stack)
 {
-    tn_counters_end_wait(&heap->counters, tn_counter_pool(block->set->pool->is_small), block->size);
+    tn_counters_end_wait(&heap->shard.counters, tn_counter_pool(block->set->pool->is_small),
+                         block->size);
     tn_heap_emit(heap, TARN_ACTION_FREE_COMPLETED, block->address, block->requested_size,
                  block->set->stream, block->set->pool, stack ? stack : block->u.stack);
-    tn_heap_finish_free(heap, block);
+    tn_heap_finish_free(heap, &heap->shard, block);
 }
 
 void tn_heap_announce_free(struct tn_heap *heap, const struct tn_block *block, bool waits,

@@ -11,13 +11,11 @@
 #ifndef TN_ALLOC_POOL_HEAP_H
 #define TN_ALLOC_POOL_HEAP_H
 
-#include "alloc/pool/block.h"
 #include "alloc/pool/core.h"
-#include "alloc/pool/counters.h"
 #include "alloc/pool/failure.h"
 #include "alloc/pool/pool.h"
 #include "alloc/pool/private_pool.h"
-#include "alloc/pool/ptr_map.h"
+#include "alloc/pool/shard.h"
 #include "base/biased_lock.h"
 #include "base/errinfo.h"
 #include "base/tree.h"
@@ -46,10 +44,11 @@ struct tn_split_change {
 /* Why the fast path cannot simply serve a call: bits of `busy`. All but the last are set by the
  * engine. */
 enum {
-    TN_BUSY_BLOCKS = 1, /* every allocation may change or age free blocks before it takes one */
+    TN_BUSY_BLOCKS = 1, /* every allocation may change free blocks before it takes one */
     TN_BUSY_SOME = 2, /* some may: blocks wait for events, or requests of some streams are routed */
-    TN_BUSY_SINKS = 4, /* somebody receives events */
-    TN_BUSY_CACHES = 8 /* streams have caches of their own */
+    TN_BUSY_AGES = 4, /* every search ages the free blocks of its pool */
+    TN_BUSY_SINKS = 8,  /* somebody receives events */
+    TN_BUSY_CACHES = 16 /* streams have caches of their own */
 };
 
 /* What every call touches comes first. */
@@ -59,17 +58,13 @@ struct tn_heap {
     _Atomic unsigned busy;       /* as of the last release of the lock; also read without it */
     _Atomic int level;           /* of the sink that captures; also read without the lock */
     _Atomic unsigned sink_count; /* that are on; also read without the lock */
-    struct tn_counters counters;
+    struct tn_shard shard;
 
-    struct tn_ptr_map map; /* allocated blocks by address */
     struct tn_pool small;
     struct tn_pool large;
     struct tn_block_slab heads; /* first blocks of segments: they live as long as the segment */
     struct tn_block_slab slab;  /* all others */
-    struct tn_block *spares;    /* nodes kept for splits, linked by `next` */
-    uint32_t spare_count;
-    uint32_t nodes_in_flight;        /* nodes for segments that the device is being asked for */
-    struct tn_block *pending_insert; /* free blocks in no set, for lack of host memory */
+    uint32_t nodes_in_flight;   /* nodes for segments that the device is being asked for */
     struct tn_private_pools private_pools;
     struct tarn_config config;
     uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
@@ -107,39 +102,45 @@ static inline bool tn_heap_collects_garbage(const struct tn_heap *heap)
     return tn_heap_limit_is_set(heap) && heap->config.garbage_collection_threshold > 0.0;
 }
 
-bool tn_heap_add_spares(struct tn_heap *heap, uint32_t count) TN_MUST_CHECK;
+bool tn_heap_add_spares(struct tn_heap *heap, struct tn_shard *shard, uint32_t count) TN_MUST_CHECK;
 
 /* Ensures `count` spare nodes, so that as many splits cannot fail; false without host memory. */
-static inline bool tn_heap_reserve_spares(struct tn_heap *heap, uint32_t count)
+static inline bool tn_heap_reserve_spares(struct tn_heap *heap, struct tn_shard *shard,
+                                          uint32_t count)
 {
-    return tn_likely(heap->spare_count >= count) || tn_heap_add_spares(heap, count);
+    return tn_likely(shard->spare_count >= count) || tn_heap_add_spares(heap, shard, count);
 }
 
-/* One of the spare nodes; there must be one. */
-static inline struct tn_block *tn_heap_take_spare(struct tn_heap *heap)
-{
-    struct tn_block *node = heap->spares;
+/* An allocated block: which shard's map has it, and where. */
+struct tn_map_entry {
+    struct tn_shard *shard;
+    uint64_t *slot; /* NULL: nothing is allocated there. Borrowed until the map changes */
+};
 
-    tn_assert(node);
-    heap->spares = node->next;
-    heap->spare_count--;
-    return node;
+struct tn_map_entry tn_heap_look_up_slow(struct tn_shard *shard, tarn_ptr ptr);
+
+static inline struct tn_map_entry tn_heap_look_up(struct tn_heap *heap, tarn_ptr ptr)
+{
+    struct tn_shard *shard = &heap->shard;
+    uint64_t *slot = tn_ptr_map_slot(&shard->map, ptr);
+
+    return tn_likely(slot || !shard->next) ? (struct tn_map_entry){.shard = shard, .slot = slot}
+                                           : tn_heap_look_up_slow(shard->next, ptr);
 }
 
-/* Puts an idle, mapped block into its free set. Without host memory it goes to the pending list,
- * from where later calls insert it: a free never fails for lack of host memory. */
-void tn_heap_insert(struct tn_heap *heap, struct tn_block *block);
+/* Removes what tn_heap_look_up just found. */
+static inline void tn_heap_remove_entry(const struct tn_map_entry *entry)
+{
+    tn_ptr_map_remove(&entry->shard->map, entry->slot);
+}
 
-/* Takes an idle block out of wherever it is: free set, pending list or unmapped ranges. */
-void tn_heap_remove(struct tn_heap *heap, struct tn_block *block);
-
-/* Inserts what is in the pending list, as far as host memory allows. */
-void tn_heap_insert_pending(struct tn_heap *heap);
+/* The block allocated at that address, or NULL. */
+struct tn_block *tn_heap_find(const struct tn_heap *heap, tarn_ptr ptr);
 
 /* Coalesces a block that is in no set with its idle neighbours (PyTorch's try_merge_blocks; the
  * order does not matter). Returns the node of the result; the requested size is that of `block`.
  * The outputs count the neighbours merged and their bytes. */
-struct tn_block *tn_heap_coalesce(struct tn_heap *heap, struct tn_block *block,
+struct tn_block *tn_heap_coalesce(struct tn_shard *shard, struct tn_block *block,
                                   uint32_t *merged_out, uint64_t *merged_bytes_out);
 
 /* Sends an ANNOTATE event about an allocated block to every sink. */
@@ -165,10 +166,12 @@ static inline void tn_heap_emit(struct tn_heap *heap, enum tarn_action action, u
 
 /* Coalesces a block that has become idle and inserts the result. Returns the change to the free
  * parts of split segments. */
-struct tn_split_change tn_heap_make_free(struct tn_heap *heap, struct tn_block *block);
+struct tn_split_change tn_heap_make_free(const struct tn_heap *heap, struct tn_shard *shard,
+                                         struct tn_block *block);
 
 /* Completes the free of a block that waits for nothing: coalesces, inserts and counts it. */
-void tn_heap_finish_free(struct tn_heap *heap, struct tn_block *block);
+void tn_heap_finish_free(const struct tn_heap *heap, struct tn_shard *shard,
+                         struct tn_block *block);
 
 /* The same for a block that has waited for its streams; sends the event. `stack` is that of the
  * operation, 0 to use the allocation's. */
@@ -192,22 +195,21 @@ tn_split_change(const struct tn_block *block, bool already_split, const struct t
 
 /* Allocates the first `size` bytes of a block that is in no set, as PyTorch's alloc_found_block:
  * splits off the remainder and inserts it, counts, sends the event. There must be a spare node if
- * `split`, and room in the pointer map. The block takes over the caller's reference to `stack`.
+ * `split`, and room in the map. The block takes over the caller's reference to `stack`.
  * Inline, so that an allocation that the undo log does not serve is one function. */
-static TN_INLINE struct tn_split_change tn_heap_mark_allocated(struct tn_heap *heap,
-                                                               struct tn_block *block,
-                                                               uint64_t size, uint64_t requested,
-                                                               bool split, uint64_t stack)
+static TN_INLINE struct tn_split_change
+tn_heap_mark_allocated(struct tn_heap *heap, struct tn_shard *shard, struct tn_block *block,
+                       uint64_t size, uint64_t requested, bool split, uint64_t stack)
 {
-    struct tn_counters *counters = &heap->counters;
+    struct tn_counters *counters = &shard->counters;
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
     const bool already_split = tn_block_is_split(block);
     struct tn_block *remainder = NULL;
 
     if (split) {
-        remainder = tn_heap_take_spare(heap);
+        remainder = tn_shard_take_spare(shard);
         tn_block_split(block, size, remainder);
-        tn_heap_insert(heap, remainder);
+        tn_pool_insert(remainder);
     }
     const struct tn_split_change change = tn_split_change(block, already_split, remainder);
 
@@ -216,7 +218,7 @@ static TN_INLINE struct tn_split_change tn_heap_mark_allocated(struct tn_heap *h
     block->allocated = true;
     block->requested_size = requested;
     block->u.stack = stack;
-    tn_ptr_map_insert(&heap->map, block);
+    tn_ptr_map_insert(&shard->map, block);
     tn_heap_emit(heap, TARN_ACTION_ALLOC, block->address, requested, block->set->stream,
                  block->set->pool, stack);
     tn_counters_allocate(counters, pool, block->size, requested);
@@ -232,10 +234,10 @@ void tn_heap_announce_free(struct tn_heap *heap, const struct tn_block *block, b
 
 /* Frees an allocated block, unless it `waits` for streams: then it only stops being allocated. The
  * caller, who found the entry of the pointer map, removes it. */
-static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_block *block, bool waits,
-                                        uint64_t stack)
+static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_shard *shard,
+                                        struct tn_block *block, bool waits, uint64_t stack)
 {
-    struct tn_counters *counters = &heap->counters;
+    struct tn_counters *counters = &shard->counters;
     const unsigned pool = tn_counter_pool(block->set->pool->is_small);
 
     tn_assert(block->allocated);
@@ -252,7 +254,7 @@ static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_block *b
     if (waits) {
         tn_counters_begin_wait(counters, pool, block->size);
     } else {
-        tn_heap_finish_free(heap, block);
+        tn_heap_finish_free(heap, shard, block);
     }
 }
 

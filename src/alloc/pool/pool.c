@@ -78,6 +78,56 @@ struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream strea
     return set;
 }
 
+/* ---- blocks ---- */
+
+TN_COLD void tn_pool_insert_later(struct tn_block *block)
+{
+    block->slot = TN_SLOT_NONE;
+    block->u.next_pending = block->set->pending;
+    block->set->pending = block;
+}
+
+static TN_COLD void set_drop_pending(struct tn_free_set *set, struct tn_block *block)
+{
+    struct tn_block **link = &set->pending;
+
+    while (*link != block) {
+        link = &(*link)->u.next_pending;
+    }
+    *link = block->u.next_pending;
+    block->slot = 0;
+}
+
+TN_NOINLINE void tn_pool_remove_unusual(struct tn_block *block)
+{
+    if (block->slot == TN_SLOT_NONE) {
+        set_drop_pending(block->set, block);
+    } else {
+        tn_free_set_remove_unmapped(block->set, block);
+    }
+}
+
+void tn_pool_insert_pending(struct tn_free_set *set)
+{
+    struct tn_block *list = set->pending;
+
+    set->pending = NULL;
+    while (list) {
+        struct tn_block *block = list;
+
+        list = block->u.next_pending;
+        block->slot = 0;
+        tn_pool_insert(block);
+    }
+}
+
+void tn_pool_insert_all_pending(struct tn_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        tn_pool_insert_pending(pool->sets[i]);
+    }
+}
+
 /* First block of the first set from index `at` on that has one. */
 static struct tn_block *pool_first_from(const struct tn_pool *pool, uint32_t at)
 {

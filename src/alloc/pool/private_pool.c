@@ -71,6 +71,34 @@ enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct 
     return TARN_OK;
 }
 
+enum tarn_status tn_private_pool_create_from(struct tn_private_pools *pools, struct tarn_pool_id id,
+                                             const struct tarn_pool_source *source,
+                                             struct tarn_error *error)
+{
+    if (tn_private_pool_find(pools, id)) {
+        return tn_fail(error, TARN_ERR_STATE,
+                       "private pool (%llu, %llu) exists already: only a new one can have a source",
+                       (unsigned long long)id.first, (unsigned long long)id.second);
+    }
+    const enum tarn_status st = tn_private_pool_acquire(pools, id, error);
+    struct tn_private_pool *pool = st ? NULL : tn_private_pool_find(pools, id);
+
+    if (pool) {
+        pool->source = *source;
+    }
+    return st;
+}
+
+static void pool_destroy(struct tn_private_pool *pool)
+{
+    tn_pool_fini(&pool->small);
+    tn_pool_fini(&pool->large);
+    if (pool->source.gone) {
+        pool->source.gone(pool->source.context);
+    }
+    tn_host_free(pool, sizeof *pool);
+}
+
 enum tarn_status tn_private_pool_release(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error)
 {
@@ -179,9 +207,7 @@ bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool
         link = &(*link)->next;
     }
     *link = pool->next;
-    tn_pool_fini(&pool->small);
-    tn_pool_fini(&pool->large);
-    tn_host_free(pool, sizeof *pool);
+    pool_destroy(pool);
     return true;
 }
 
@@ -203,9 +229,7 @@ void tn_private_pools_fini(struct tn_private_pools *pools)
         struct tn_private_pool *pool = pools->first;
 
         pools->first = pool->next;
-        tn_pool_fini(&pool->small);
-        tn_pool_fini(&pool->large);
-        tn_host_free(pool, sizeof *pool);
+        pool_destroy(pool);
     }
     tn_host_free(pools->routes, pools->route_capacity * sizeof *pools->routes);
     *pools = (struct tn_private_pools){0};

@@ -18,11 +18,12 @@
 struct tn_private_pool {
     struct tarn_pool_id id;
     int64_t use_count;
-    uint64_t segment_count; /* segments taken and not yet given back */
-    uint64_t pins;          /* allocations under way that dropped the lock */
-    bool freeable;          /* nobody uses it: its free blocks may be released */
-    bool use_on_oom;        /* may serve the default pool as a last resort */
-    bool no_split;          /* blocks are allocated whole */
+    uint64_t segment_count;         /* segments taken and not yet given back */
+    uint64_t pins;                  /* allocations under way that dropped the lock */
+    bool freeable;                  /* nobody uses it: its free blocks may be released */
+    bool use_on_oom;                /* may serve the default pool as a last resort */
+    bool no_split;                  /* blocks are allocated whole */
+    struct tarn_pool_source source; /* of segments; all zero = the device */
     struct tn_pool small;
     struct tn_pool large;
     struct tn_private_pool *next; /* in order of creation */
@@ -49,6 +50,17 @@ struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pool
 /* Adds one use, creating the pool if it is new. */
 enum tarn_status tn_private_pool_acquire(struct tn_private_pools *pools, struct tarn_pool_id id,
                                          struct tarn_error *error) TN_MUST_CHECK;
+
+/* The same for a new pool whose segments come from there. */
+enum tarn_status tn_private_pool_create_from(struct tn_private_pools *pools, struct tarn_pool_id id,
+                                             const struct tarn_pool_source *source,
+                                             struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether the pool, which may be NULL, does not get its segments from the device. */
+static inline bool tn_private_pool_has_source(const struct tn_private_pool *pool)
+{
+    return pool && pool->source.alloc;
+}
 
 /* Drops one use; at the last one the pool becomes freeable. */
 enum tarn_status tn_private_pool_release(struct tn_private_pools *pools, struct tarn_pool_id id,

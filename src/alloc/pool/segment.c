@@ -45,12 +45,12 @@ struct tn_segment *tn_segment_next(const struct tn_segment *segment)
 static void segment_count_alloc(struct tn_heap *heap, bool small, uint64_t size)
 {
     heap->reserved += size;
-    tn_counter_increase(&heap->counters.segments, tn_counter_pool(small), 1);
-    tn_counter_increase(&heap->counters.reserved, tn_counter_pool(small), size);
+    tn_counter_increase(&heap->shard.counters.segments, tn_counter_pool(small), 1);
+    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(small), size);
     if (size >= heap->config.max_split_size) {
-        tn_stat_increase(&heap->counters.totals.oversize_segments, 1);
+        tn_stat_increase(&heap->shard.counters.totals.oversize_segments, 1);
     }
-    heap->counters.totals.num_device_alloc++;
+    heap->shard.counters.totals.num_device_alloc++;
 }
 
 enum tarn_status tn_segment_prepare(struct tn_heap *heap, struct tn_new_segment *fresh,
@@ -103,12 +103,24 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
 static void segment_count_release(struct tn_heap *heap, bool small, uint64_t size)
 {
     heap->reserved -= size;
-    tn_counter_decrease(&heap->counters.segments, tn_counter_pool(small), 1);
-    tn_counter_decrease(&heap->counters.reserved, tn_counter_pool(small), size);
+    tn_counter_decrease(&heap->shard.counters.segments, tn_counter_pool(small), 1);
+    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(small), size);
     if (size >= heap->config.max_split_size) {
-        tn_stat_decrease(&heap->counters.totals.oversize_segments, 1);
+        tn_stat_decrease(&heap->shard.counters.totals.oversize_segments, 1);
     }
-    heap->counters.totals.num_device_free++;
+    heap->shard.counters.totals.num_device_free++;
+}
+
+enum tarn_status tn_segment_give_back(struct tn_heap *heap, const struct tn_pool *pool,
+                                      uint64_t address)
+{
+    const struct tn_private_pool *owner = pool->owner;
+
+    if (!tn_private_pool_has_source(owner)) {
+        return heap->device->ops->free(heap->device, address);
+    }
+    owner->source.free(owner->source.context, address);
+    return TARN_OK;
 }
 
 enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
@@ -124,7 +136,7 @@ enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block
      * event first. */
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_FREE, block->address, block->size, block->set->stream,
                  pool, used_stack);
-    const enum tarn_status st = heap->device->ops->free(heap->device, block->address);
+    const enum tarn_status st = tn_segment_give_back(heap, pool, block->address);
 
     if (st) { /* it is still ours: take the event back */
         tn_heap_emit(heap, TARN_ACTION_SEGMENT_ALLOC, block->address, block->size,
@@ -135,7 +147,7 @@ enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block
     if (pool->owner) {
         pool->owner->segment_count--;
     }
-    tn_heap_remove(heap, block);
+    tn_pool_remove(block);
     tn_tree_remove(&heap->segments, &segment->node);
     tn_heap_drop_stack(heap, segment->stack);
     tn_block_destroy(block);

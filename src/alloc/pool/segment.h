@@ -30,6 +30,10 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
                                 uint64_t stack);
 void tn_segment_discard(struct tn_heap *heap, struct tn_new_segment *fresh);
 
+/* Gives the memory of a plain segment of that pool back to where it came from. */
+enum tarn_status tn_segment_give_back(struct tn_heap *heap, const struct tn_pool *pool,
+                                      uint64_t address) TN_MUST_CHECK;
+
 /* Gives an idle block that is a whole plain segment back to the device. The block is in its free
  * set; on success its node is gone, on failure it is still there. `stack` 0: the segment's own. */
 enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block, uint64_t stack,

@@ -250,6 +250,33 @@ static void base_allocation_is_the_segment(void **state)
     rig_close(&rig);
 }
 
+static void block_size_is_what_was_allocated(void **state)
+{
+    static const char *const settings[] = {"", "expandable_segments:True",
+                                           "roundup_power2_divisions:4"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct rig rig;
+        uint64_t size = 0;
+
+        rig_open(&rig, GIB, settings[i]);
+        const tarn_ptr small = rig_alloc(&rig, 1000, 0);
+        const tarn_ptr large = rig_alloc(&rig, 3 * MIB + 1, 0);
+
+        assert_int_equal(tarn_allocator_block_size(rig.allocator, small, &size, NULL), TARN_OK);
+        assert_int_equal(size, 1024);
+        assert_int_equal(tarn_allocator_block_size(rig.allocator, large, &size, NULL), TARN_OK);
+        assert_int_equal(size, i == 2 ? 3 * MIB + MIB / 2 : 3 * MIB + 512);
+        rig_free(&rig, small);
+        for (tarn_ptr wrong = small; wrong <= small + 512; wrong += 512) { /* freed, and inside */
+            assert_int_equal(tarn_allocator_block_size(rig.allocator, wrong, &size, &rig.error),
+                             TARN_ERR_INVALID_POINTER);
+        }
+        rig_close(&rig);
+    }
+}
+
 static void cache_info_is_the_largest_free_block(void **state)
 {
     struct rig rig;
@@ -626,6 +653,7 @@ int main(void)
         cmocka_unit_test(two_allocators_share_a_device),
         cmocka_unit_test(destroying_gives_live_blocks_back),
         cmocka_unit_test(base_allocation_is_the_segment),
+        cmocka_unit_test(block_size_is_what_was_allocated),
         cmocka_unit_test(cache_info_is_the_largest_free_block),
         cmocka_unit_test(the_backend_has_pytorchs_name),
         cmocka_unit_test(a_fraction_limits_what_is_reserved),

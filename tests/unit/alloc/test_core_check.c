@@ -17,7 +17,8 @@ struct bench {
     struct rig rig;
     struct tn_engine *engine;
     struct tn_block *used;    /* in a plain segment, with neighbours on both sides */
-    struct tn_block *free;    /* beside it */
+    struct tn_block *free;    /* beside it, the first of its bin */
+    struct tn_block *second;  /* of the same bin */
     struct tn_block *waiting; /* with events pending */
     struct tn_block *hole;    /* an unmapped range */
     struct tn_segment *segment;
@@ -38,18 +39,19 @@ static struct tn_block *block_of(const struct bench *bench, tarn_ptr ptr)
 static void bench_open(struct bench *bench)
 {
     struct rig *rig = &bench->rig;
-    tarn_ptr plain[4];
+    tarn_ptr plain[6];
     tarn_ptr grown[3];
 
     rig_open_manual(rig, GIB, "");
     bench->engine = rig_engine(rig->allocator);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         plain[i] = rig_alloc(rig, 3 * MIB, 0);
     }
     rig_free(rig, plain[1]);
     rig_record(rig, plain[3], 5);
     rig_record(rig, plain[3], 6);
     rig_free(rig, plain[3]);
+    rig_free(rig, plain[4]);
     rig_configure(rig, "expandable_segments:True");
     for (int i = 0; i < 3; i++) {
         grown[i] = rig_alloc(rig, 20 * MIB, 1);
@@ -63,6 +65,7 @@ static void bench_open(struct bench *bench)
     assert_true(set->unmapped.count == 1);
     bench->used = block_of(bench, plain[0])->next->next;
     bench->free = block_of(bench, plain[1]);
+    bench->second = block_of(bench, plain[4]);
     bench->waiting = block_of(bench, plain[3]);
     bench->hole = set->unmapped.blocks[0];
     bench->segment = tn_segment_find(&bench->engine->heap, plain[0]);
@@ -165,7 +168,7 @@ static void states(void **state)
     PLANT(&b, b.free->allocated, true, "is not where its state says");
     PLANT(&b, b.free->mapped, false, "is not where its state says");
     PLANT(&b, b.free->slot, TN_SLOT_NONE, "pending blocks");
-    PLANT(&b, b.free->slot, b.free->slot + 1, "is not where its state says");
+    PLANT(&b, b.second->slot, b.second->slot + 1, "is not where its state says");
     PLANT(&b, b.free->set->chunk_bits, 0, "is not where its state says");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
@@ -199,7 +202,7 @@ enum {
 
 static void list_counters(struct tn_engine *engine, struct kept_counter list[KEPT])
 {
-    struct tn_counters *c = &engine->heap.counters;
+    struct tn_counters *c = &engine->heap.shard.counters;
 
     list[0] = (struct kept_counter){&c->blocks.out, TARN_STAT_ALLOCATION};
     list[1] = (struct kept_counter){&c->bytes.out, TARN_STAT_ALLOCATED_BYTES};
@@ -233,7 +236,7 @@ static void counters(void **state)
             }
         }
     }
-    struct tn_counters *c = &b.engine->heap.counters;
+    struct tn_counters *c = &b.engine->heap.shard.counters;
 
     PLANT(&b, c->blocks.waiting[TN_SMALL], c->blocks.waiting[TN_SMALL] + 1, "active.small_pool");
     PLANT(&b, c->bytes.waiting[TN_LARGE], c->bytes.waiting[TN_LARGE] + 1,
@@ -276,9 +279,11 @@ static void totals(void **state)
     (void)state;
     bench_open(&b);
     PLANT(&b, b.engine->heap.reserved, b.engine->heap.reserved - 512, "reserved bytes");
-    PLANT(&b, b.engine->heap.spare_count, b.engine->heap.spare_count + 1, "block nodes");
+    PLANT(&b, b.engine->heap.shard.spare_count, b.engine->heap.shard.spare_count + 1,
+          "block nodes");
     PLANT(&b, b.engine->heap.slab.live, b.engine->heap.slab.live + 1, "block nodes");
-    PLANT(&b, b.engine->heap.map.count, b.engine->heap.map.count + 1, "pointers in the map");
+    PLANT(&b, b.engine->heap.shard.map.count, b.engine->heap.shard.map.count + 1,
+          "pointers in the map");
     PLANT(&b, b.engine->heap.segments.count, b.engine->heap.segments.count + 1, "segments");
     PLANT(&b, b.free->set->count, b.free->set->count + 1, "blocks in free sets");
     PLANT(&b, b.hole->set->unmapped.count, 0, "unmapped ranges");

@@ -360,6 +360,9 @@ static void wrong_pointers_are_named(void **state)
     assert_int_equal(size, 1000);
     assert_int_equal(tarn_allocator_base_allocation(rig.allocator, a, NULL, NULL, &rig.error),
                      TARN_OK);
+    size = 0;
+    assert_int_equal(tarn_allocator_block_size(rig.allocator, a, &size, &rig.error), TARN_OK);
+    assert_int_equal(size, 1000);
     give(&rig, a);
     const char *text = "invalid device pointer: 0x7f0000000000 is not allocated here (never "
                        "allocated, freed already, or inside a block)";

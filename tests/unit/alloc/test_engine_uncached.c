@@ -92,6 +92,9 @@ static void every_block_is_the_devices(void **state)
     assert_int_equal(tarn_allocator_base_allocation(allocator, a, &base, &size, NULL), TARN_OK);
     assert_true(base == a && size == 1000);
     assert_int_equal(tarn_allocator_base_allocation(allocator, a, NULL, NULL, NULL), TARN_OK);
+    size = 0;
+    assert_int_equal(tarn_allocator_block_size(allocator, a, &size, NULL), TARN_OK);
+    assert_int_equal(size, 1000);
     give(allocator, a);
     assert_int_equal(sim_counters(device).used_bytes, 0);
     assert_int_equal(allocated_bytes(allocator), 0);

@@ -476,6 +476,144 @@ static void a_capture_has_a_segment_a_stream(void **state)
     rig_close(&rig);
 }
 
+/* ---- pools with a source of their own (test_mempool_with_allocator) ---- */
+
+struct source {
+    uint64_t blocks;
+    uint64_t made;
+    uint64_t gone;
+    bool empty; /* out of memory */
+    uint64_t size;
+    tarn_stream stream;
+};
+
+static const tarn_ptr SOURCE_BASE = 0x500000000000;
+
+static tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    struct source *source = context;
+
+    source->size = size;
+    source->stream = stream;
+    if (source->empty) {
+        return 0;
+    }
+    source->blocks++;
+    return SOURCE_BASE + source->made++ * GIB;
+}
+
+static void source_free(void *context, tarn_ptr ptr)
+{
+    assert_int_equal(ptr % GIB, 0);
+    assert_true(ptr >= SOURCE_BASE);
+    ((struct source *)context)->blocks--;
+}
+
+static void source_gone(void *context)
+{
+    ((struct source *)context)->gone++;
+}
+
+static struct tarn_pool_source source_of(struct source *source)
+{
+    return (struct tarn_pool_source){.struct_size = sizeof(struct tarn_pool_source),
+                                     .context = source,
+                                     .alloc = source_alloc,
+                                     .free = source_free,
+                                     .gone = source_gone};
+}
+
+static void a_pool_has_segments_from_its_source(void **state)
+{
+    static const char *const settings[] = {"", "expandable_segments:True"};
+    static const struct tarn_pool_id id = {0, 1};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct source source = {0};
+        const struct tarn_pool_source from = source_of(&source);
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_allocator_create_pool_from(rig.allocator, id, &from, &rig.error),
+                         TARN_OK);
+        const tarn_ptr x = alloc_in(&rig, id, 5 * MIB);
+        const tarn_ptr y = alloc_in(&rig, id, 5 * MIB);
+
+        assert_int_equal(x, SOURCE_BASE);
+        assert_int_equal(y, SOURCE_BASE + 5 * MIB); /* the rest of one segment */
+        assert_int_equal(source.size, 20 * MIB);
+        assert_int_equal(sim_counters(rig.device).used_bytes, 0);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 20 * MIB);
+        (void)rig_alloc(&rig, MIB, 0); /* others come from the device */
+        assert_true(sim_counters(rig.device).used_bytes > 0);
+        rig_free(&rig, x);
+        rig_free(&rig, y);
+        assert_int_equal(source.blocks, 1); /* cached */
+        pool_destroy(&rig, id);
+        assert_int_equal(source.blocks, 0);
+        assert_int_equal(source.gone, 1);
+        rig_close(&rig);
+    }
+}
+
+static void an_empty_source_is_out_of_memory(void **state)
+{
+    static const struct tarn_pool_id id = {0, 1};
+    struct source source = {.empty = true};
+    const struct tarn_pool_source from = source_of(&source);
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_create_pool_from(rig.allocator, id, &from, NULL), TARN_OK);
+    begin(&rig, id);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, MIB, 7, &ptr, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(source.stream, 7);
+    source.empty = false;
+    ptr = rig_alloc(&rig, MIB, 7);
+    end_use(&rig, id);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 0); /* never from the device instead */
+    rig_free(&rig, ptr);
+    tarn_allocator_destroy(rig.allocator); /* gives back what is left, and the source */
+    assert_int_equal(source.blocks, 0);
+    assert_int_equal(source.gone, 1);
+    sim_close(rig.device);
+}
+
+static void sources_that_are_refused(void **state)
+{
+    static const struct tarn_pool_id id = {0, 1};
+    struct source source = {0};
+    struct tarn_pool_source from = source_of(&source);
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    assert_int_equal(tarn_allocator_create_pool_from(rig.allocator, id, &from, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    rig_close(&rig);
+    rig_open(&rig, GIB, "");
+    pool_create(&rig, id);
+    assert_int_equal(tarn_allocator_create_pool_from(rig.allocator, id, &from, &rig.error),
+                     TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "private pool (0, 1) exists already"));
+    from.free = NULL;
+    assert_int_equal(tarn_allocator_create_pool_from(rig.allocator, (struct tarn_pool_id){0, 2},
+                                                     &from, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    from = source_of(&source);
+    from.struct_size = 3;
+    assert_int_equal(tarn_allocator_create_pool_from(rig.allocator, (struct tarn_pool_id){0, 2},
+                                                     &from, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(source.gone, 0); /* still the caller's */
+    pool_destroy(&rig, id);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +629,9 @@ int main(void)
         cmocka_unit_test(the_third_graph_gets_what_the_second_gave_back),
         cmocka_unit_test(graphs_overlap_only_if_they_share),
         cmocka_unit_test(a_capture_has_a_segment_a_stream),
+        cmocka_unit_test(a_pool_has_segments_from_its_source),
+        cmocka_unit_test(an_empty_source_is_out_of_memory),
+        cmocka_unit_test(sources_that_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,19 +257,19 @@ static void what_was_put_by_is_put_by_again(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->heap.map.count + 1 !=
-           engine->heap.map.buckets * TN_BUCKET / 2) { /* room for one */
+    while (engine->heap.shard.map.count + 1 !=
+           engine->heap.shard.map.buckets * TN_BUCKET / 2) { /* room for one */
         (void)rig_alloc(&rig, 512, 0);
     }
-    const uint64_t buckets = engine->heap.map.buckets;
+    const uint64_t buckets = engine->heap.shard.map.buckets;
 
     asker_start_and_stop(&asker, &rig, 5 * MIB);
     (void)rig_alloc(&rig, 512, 0); /* splits: takes the node and the place */
-    assert_int_equal(engine->heap.map.buckets, buckets);
-    assert_int_equal(engine->heap.spare_count, 0);
+    assert_int_equal(engine->heap.shard.map.buckets, buckets);
+    assert_int_equal(engine->heap.shard.spare_count, 0);
     gate_open(false);
     asker_join(&asker, TARN_OK);
-    assert_true(engine->heap.map.buckets > buckets);
+    assert_true(engine->heap.shard.map.buckets > buckets);
     assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 2); /* 20 MiB were split */
     gated_close(&rig);
 }
@@ -284,7 +284,7 @@ static void without_host_memory_the_segment_is_kept(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->heap.map.count + 1 != engine->heap.map.buckets * TN_BUCKET / 2) {
+    while (engine->heap.shard.map.count + 1 != engine->heap.shard.map.buckets * TN_BUCKET / 2) {
         (void)rig_alloc(&rig, 512, 0);
     }
     asker_start_and_stop(&asker, &rig, 30 * MIB);

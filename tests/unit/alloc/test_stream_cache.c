@@ -179,6 +179,89 @@ static void quota_moves_between_caches(void **state)
     scene_close(&scene);
 }
 
+/* Frees and allocates again every other of four blocks: no undo log serves that. */
+static void replace_two(struct scene *scene, tarn_ptr blocks[4], int round)
+{
+    for (int k = round % 2; k < 4; k += 2) {
+        rig_free(&scene->rig, blocks[k]);
+    }
+    for (int k = round % 2; k < 4; k += 2) {
+        blocks[k] = rig_alloc(&scene->rig, 3 * MIB, 1);
+    }
+}
+
+/* Calls in any order need the cache only, once the peaks are there; and what was allocated in a
+ * cache is found when it is closed. */
+static void calls_in_any_order_stay_in_the_cache(void **state)
+{
+    struct scene scene;
+    tarn_ptr blocks[4];
+
+    (void)state;
+    scene_open(&scene);
+    for (int k = 0; k < 4; k++) {
+        blocks[k] = rig_alloc(&scene.rig, 3 * MIB, 1);
+    }
+    replace_two(&scene, blocks, 0); /* the peaks of the free parts of segments rise */
+    replace_two(&scene, blocks, 1);
+    (void)bytes_of(&scene); /* the room below them is divided */
+    const uint64_t slow = scene.caches->slow_calls;
+
+    for (int round = 0; round < 100; round++) {
+        replace_two(&scene, blocks, round);
+    }
+    assert_int_equal(scene.caches->slow_calls, slow);
+    assert_int_equal(bytes_of(&scene).current, 12 * MIB);
+    assert_int_equal(bytes_of(&scene).peak, 12 * MIB);
+    rig_empty_cache(&scene.rig);
+    assert_false(atomic_load(&scene.caches->open));
+    rig_check(&scene.rig);
+    for (int k = 0; k < 4; k++) {
+        tarn_ptr base = 0;
+
+        assert_int_equal(
+            tarn_allocator_base_allocation(scene.rig.allocator, blocks[k], &base, NULL, NULL),
+            TARN_OK);
+        rig_free(&scene.rig, blocks[k]);
+    }
+    assert_int_equal(bytes_of(&scene).current, 0);
+    rig_check(&scene.rig);
+    scene_close(&scene);
+}
+
+/* Blocks from before a cache opened are freed through the heap, and do not count against it. */
+static void older_blocks_do_not_close_a_cache(void **state)
+{
+    enum {
+        OLDER = 4000
+    };
+    struct scene scene;
+    static tarn_ptr older[OLDER];
+
+    (void)state;
+    scene_open(&scene);
+    rig_empty_cache(&scene.rig);
+    assert_false(atomic_load(&scene.caches->open));
+    for (int i = 0; i < OLDER; i++) {
+        older[i] = rig_alloc(&scene.rig, 512, 1);
+    }
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 512, 2)); /* gets its segment */
+    scene.caches->calls_left = 1;
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 1024, 1));
+    assert_true(atomic_load(&scene.caches->open));
+    for (int i = 0; i < OLDER; i += 2) { /* none beside another */
+        rig_free(&scene.rig, older[i]);
+        rig_free(&scene.rig, rig_alloc(&scene.rig, 512, 1));
+    }
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 512, 2)); /* of no cache: looks whether they pay */
+    assert_true(atomic_load(&scene.caches->open));
+    for (int i = 1; i < OLDER; i += 2) {
+        rig_free(&scene.rig, older[i]);
+    }
+    assert_int_equal(bytes_of(&scene).current, 0);
+    scene_close(&scene);
+}
+
 /* What changes free blocks from outside closes them, and what was freed there is free. */
 static void they_close_when_something_else_begins(void **state)
 {
@@ -265,15 +348,72 @@ static void another_allocator_has_other_caches(void **state)
     }
 }
 
+/* A segment of three blocks for each of two streams; the middle one of the first is allocated, so
+ * that it has two free parts. Both streams have a cache. */
+static struct tn_stream_caches *open_thirds(struct rig *rig)
+{
+    tarn_ptr thirds[3];
+
+    rig_open(rig, GIB, "");
+    rig_free(rig, rig_alloc(rig, 30 * MIB, 1));
+    rig_free(rig, rig_alloc(rig, 30 * MIB, 2));
+    for (int k = 0; k < 3; k++) {
+        thirds[k] = rig_alloc(rig, 10 * MIB, 1);
+    }
+    rig_free(rig, thirds[0]);
+    rig_free(rig, thirds[2]);
+    struct tn_stream_caches *caches = &rig_engine(rig->allocator)->fast.caches;
+
+    caches->calls_left = UINT32_MAX;
+    rig_free(rig, rig_alloc(rig, 10 * MIB, 1));
+    rig_free(rig, rig_alloc(rig, 10 * MIB, 2));
+    caches->calls_left = 0;
+    assert_non_null(tn_stream_caches_find(caches, 1));
+    assert_non_null(tn_stream_caches_find(caches, 2));
+    tarn_allocator_reset_peak_stats(rig->allocator);
+    return caches;
+}
+
+/* A thread finds no block in a cache; before it has the heap's lock, another frees the newest block
+ * of the log, which raises the number of free parts beyond the cache's quota. */
+static void a_miss_keeps_the_log_within_the_quota(void **state)
+{
+    struct rig rig;
+    tarn_ptr missed = 0;
+
+    (void)state;
+    struct tn_stream_caches *caches = open_thirds(&rig);
+    struct tn_heap *heap = &rig_engine(rig.allocator)->heap;
+    const tarn_ptr first = rig_alloc(&rig, 10 * MIB, 1);
+    const tarn_ptr second = rig_alloc(&rig, 10 * MIB, 1);
+
+    rig_free(&rig, rig_alloc(&rig, 10 * MIB, 2)); /* the peak of what is allocated */
+    tn_stream_caches_remember(caches, 1);
+    rig_free(&rig, second);             /* leaves one free part, and can be redone */
+    (void)rig_alloc(&rig, 10 * MIB, 2); /* a second free part: their peak */
+    tn_stream_caches_remember(caches, 1);
+    assert_false(tn_stream_cache_alloc(caches, heap, 40 * MIB, 1, &missed));
+    if (!tn_stream_cache_free(caches, heap, first)) {
+        rig_free(&rig, first); /* a third part: a new peak, which only the heap can count */
+    }
+    (void)rig_alloc(&rig, 10 * MIB, 1);
+    assert_int_equal(rig_stats(&rig).by_pool[TARN_STAT_INACTIVE_SPLIT][TARN_STAT_ALL].peak, 3);
+    assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 2);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peak_is_that_of_the_sum),
         cmocka_unit_test(quota_moves_between_caches),
+        cmocka_unit_test(calls_in_any_order_stay_in_the_cache),
+        cmocka_unit_test(older_blocks_do_not_close_a_cache),
         cmocka_unit_test(they_close_when_something_else_begins),
         cmocka_unit_test(others_may_free),
         cmocka_unit_test(caches_that_do_not_pay_close),
         cmocka_unit_test(another_allocator_has_other_caches),
+        cmocka_unit_test(a_miss_keeps_the_log_within_the_quota),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

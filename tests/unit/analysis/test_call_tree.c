@@ -62,32 +62,32 @@ static void rows_are_chains_and_what_is_left(void **state)
     asked.options.selection = &peak;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
+        "device 0\n\nmemory: 0 B reserved, 1.21 KiB allocated, at event 4 of 6\n"
         "       bytes   share    blocks  calls\n"
-        "      1.2KiB  100.0%         5  total\n"
-        "      1.2KiB   99.6%         4    m.py:1:main\n"
-        "      1.2KiB   99.3%         3      m.py:2:f\n"
-        "      200.0B   16.1%         1        m.py:3:g\n"
-        "       30.0B    2.4%         1        m.py:5:b > (2 more) > m.py:8:e > m.py:9:h\n"
-        "     1000.0B   80.7%         1        (itself)\n"
-        "        4.0B    0.3%         1      m.py:4:k\n"
-        "        5.0B    0.4%         1    (no frames)\n"
-        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
+        "    1.21 KiB  100.0%         5  total\n"
+        "    1.21 KiB   99.6%         4    m.py:1:main\n"
+        "    1.20 KiB   99.3%         3      m.py:2:f\n"
+        "       200 B   16.1%         1        m.py:3:g\n"
+        "        30 B    2.4%         1        m.py:5:b > (2 more) > m.py:8:e > m.py:9:h\n"
+        "      1000 B   80.7%         1        (itself)\n"
+        "         4 B    0.3%         1      m.py:4:k\n"
+        "         5 B    0.4%         1    (no frames)\n"
+        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.min_share = 3;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0.0B reserved, 1.2KiB allocated, at event 4 of 6\n"
+        "device 0\n\nmemory: 0 B reserved, 1.21 KiB allocated, at event 4 of 6\n"
         "       bytes   share    blocks  calls\n"
-        "      1.2KiB  100.0%         5  total\n"
-        "      1.2KiB   99.6%         4    m.py:1:main\n"
-        "      1.2KiB   99.3%         3      m.py:2:f\n"
-        "      200.0B   16.1%         1        m.py:3:g\n"
-        "       30.0B    2.4%         1        others (1 calls)\n"
-        "     1000.0B   80.7%         1        (itself)\n"
-        "        4.0B    0.3%         1      others (1 calls)\n"
-        "        5.0B    0.4%         1    others (1 calls)\n"
-        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
+        "    1.21 KiB  100.0%         5  total\n"
+        "    1.21 KiB   99.6%         4    m.py:1:main\n"
+        "    1.20 KiB   99.3%         3      m.py:2:f\n"
+        "       200 B   16.1%         1        m.py:3:g\n"
+        "        30 B    2.4%         1        others (1 call)\n"
+        "      1000 B   80.7%         1        (itself)\n"
+        "         4 B    0.3%         1      others (1 call)\n"
+        "         5 B    0.4%         1    others (1 call)\n"
+        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.min_share = 0;
     asked.options.rows = 1;
@@ -99,10 +99,10 @@ static void rows_are_chains_and_what_is_left(void **state)
                 "             1234   99.6%         4    m.py:1:main\n"
                 "             1230   99.3%         3      m.py:2:f\n"
                 "              200   16.1%         1        m.py:3:g\n"
-                "               30    2.4%         1        others (1 calls)\n"
+                "               30    2.4%         1        others (1 call)\n"
                 "             1000   80.7%         1        (itself)\n"
-                "                4    0.3%         1      others (1 calls)\n"
-                "                5    0.4%         1    others (1 calls)\n"
+                "                4    0.3%         1      others (1 call)\n"
+                "                5    0.4%         1    others (1 call)\n"
                 "                0          reserved but not allocated: cached, between blocks, or "
                 "lost to rounding\n");
     tarn_snapshot_destroy(snapshot);
@@ -119,15 +119,15 @@ static void top_sorts_and_shares_by_its_order(void **state)
         top, &asked,
         "device 0: 6 events\n"
         "     at peak      at end   allocated    blocks  lifetime   share  calls\n"
-        "      1.2KiB      1.2KiB      1.2KiB         5         2  100.0%  total\n"
-        "      1.2KiB      1.2KiB      1.2KiB         4         2   80.0%    m.py:1:main\n"
-        "      1.2KiB      1.2KiB      1.2KiB         3         -   60.0%      m.py:2:f\n"
-        "      200.0B      200.0B      200.0B         1         -   20.0%        m.py:3:g\n"
-        "       30.0B       30.0B       30.0B         1         -   20.0%        m.py:5:b > "
+        "    1.21 KiB    1.21 KiB    1.21 KiB         5         2  100.0%  total\n"
+        "    1.21 KiB    1.20 KiB    1.21 KiB         4         2   80.0%    m.py:1:main\n"
+        "    1.20 KiB    1.20 KiB    1.20 KiB         3         -   60.0%      m.py:2:f\n"
+        "       200 B       200 B       200 B         1         -   20.0%        m.py:3:g\n"
+        "        30 B        30 B        30 B         1         -   20.0%        m.py:5:b > "
         "(2 more) > m.py:8:e > m.py:9:h\n"
-        "     1000.0B     1000.0B     1000.0B         1         -   20.0%        (itself)\n"
-        "        4.0B        0.0B        4.0B         1         2   20.0%      m.py:4:k\n"
-        "        5.0B        5.0B        5.0B         1         -   20.0%    (no frames)\n");
+        "      1000 B      1000 B      1000 B         1         -   20.0%        (itself)\n"
+        "         4 B         0 B         4 B         1         2   20.0%      m.py:4:k\n"
+        "         5 B         5 B         5 B         1         -   20.0%    (no frames)\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -143,21 +143,21 @@ static void few_stacks_are_a_tree(void **state)
     (void)state;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0.0B reserved, 0.0B allocated, at event 0 of 1\n"
+        "device 0\n\nmemory: 0 B reserved, 0 B allocated, at event 0 of 1\n"
         "       bytes   share    blocks  calls\n"
-        "        0.0B    0.0%         0  total\n"
-        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
+        "         0 B    0.0%         0  total\n"
+        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.selection = &start;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0.0B reserved, 8.0B allocated, before the first event\n"
+        "device 0\n\nmemory: 0 B reserved, 8 B allocated, before the first event\n"
         "       bytes   share    blocks  calls\n"
-        "        8.0B  100.0%         1  total\n"
-        "        8.0B  100.0%         1    (not recorded)\n"
-        "        0.0B          reserved but not allocated: cached, between blocks, or lost to "
+        "         8 B  100.0%         1  total\n"
+        "         8 B  100.0%         1    (not recorded)\n"
+        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
         "rounding\n"
-        "        8.0B          of the total was allocated before the first event\n");
+        "         8 B          of the total was allocated before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 

@@ -103,26 +103,26 @@ static void blocks_are_picked(void **state)
     struct asked asked = asked_of(snapshot);
 
     (void)state;
-    says(&asked, "4.1KiB  100.0%         5  total\n");
+    says(&asked, "4.10 KiB  100.0%         5  total\n");
     asked.selection.one_stream = true;
     asked.selection.stream = 7;
-    says(&asked, "selected: stream 7\n\nmemory: 64.0KiB reserved, 20.0B allocated");
-    says(&asked, "       20.0B  100.0%         1  total\n"
-                 "      4.1KiB          also allocated, but not selected\n"
-                 "     64.0KiB          reserved but not allocated");
+    says(&asked, "selected: stream 7\n\nmemory: 64.00 KiB reserved, 20 B allocated");
+    says(&asked, "        20 B  100.0%         1  total\n"
+                 "    4.08 KiB          also allocated, but not selected\n"
+                 "   63.98 KiB          reserved but not allocated");
     asked.selection.one_stream = false;
     asked.selection.pools = TARN_POOLS_PRIVATE;
-    says(&asked, "selected: private pools\n\nmemory: 64.0KiB reserved, 20.0B allocated");
+    says(&asked, "selected: private pools\n\nmemory: 64.00 KiB reserved, 20 B allocated");
     asked.selection.pools = TARN_POOLS_DEFAULT;
-    says(&asked, "selected: the default pool\n\nmemory: 64.0KiB reserved, 4.1KiB allocated");
+    says(&asked, "selected: the default pool\n\nmemory: 64.00 KiB reserved, 4.08 KiB allocated");
     asked.selection.pools = TARN_POOLS_ONE;
     asked.selection.pool[1] = 3;
-    says(&asked, "selected: pool (0, 3)\n\nmemory: 64.0KiB reserved, 20.0B allocated");
+    says(&asked, "selected: pool (0, 3)\n\nmemory: 64.00 KiB reserved, 20 B allocated");
     asked.selection.pools = TARN_POOLS_ALL;
     asked.selection.size_min = 21;
     asked.selection.size_max = 1000;
-    says(&asked, "selected: blocks of at least 21.0B, blocks of at most 1000.0B\n\n"
-                 "memory: 128.0KiB reserved, 1.1KiB allocated");
+    says(&asked, "selected: blocks of at least 21 B, blocks of at most 1000 B\n\n"
+                 "memory: 128.00 KiB reserved, 1.07 KiB allocated");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -134,15 +134,15 @@ static void frames_are_picked(void **state)
     (void)state;
     asked.selection.match = "b\\.py:[0-9]+:outer$";
     says(&asked,
-         "stacks with \"b\\.py:[0-9]+:outer$\"\n\nmemory: 128.0KiB reserved, 1000.0B allocated");
+         "stacks with \"b\\.py:[0-9]+:outer$\"\n\nmemory: 128.00 KiB reserved, 1000 B allocated");
     asked.selection.match = NULL;
     asked.selection.frames = TARN_FRAMES_PYTHON;
     says(&asked, "  a.py:1:inner < b.py:2:outer\n");
     asked.selection.frames = TARN_FRAMES_CPP;
-    says(&asked, "     1020.0B   24.3%         2  Empty.cpp:9:at::empty\n");
+    says(&asked, "      1020 B   24.3%         2  Empty.cpp:9:at::empty\n");
     asked.selection.frames = TARN_FRAMES_ALL;
     asked.selection.hide = "Empty|b\\.py";
-    says(&asked, "     1020.0B   24.3%         2  a.py:1:inner\n");
+    says(&asked, "      1020 B   24.3%         2  a.py:1:inner\n");
     asked.selection.hide = NULL;
     asked.selection.depth = 2;
     says(&asked, "         2  Empty.cpp:9:at::empty < a.py:1:inner\n");
@@ -157,11 +157,12 @@ static void parts_are_picked(void **state)
     (void)state;
     asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.events = (struct tarn_span){true, 1, 2};
-    says(&asked, "selected: events 1 to 2 of 8\n\nmemory: 128.0KiB reserved, 4.1KiB allocated, at "
-                 "event 2 of 8\n");
-    says(&asked, "      1.1KiB          of the total was allocated before that part\n");
+    says(&asked,
+         "selected: events 1 to 2 of 8\n\nmemory: 128.00 KiB reserved, 4.09 KiB allocated, at "
+         "event 2 of 8\n");
+    says(&asked, "    1.07 KiB          of the total was allocated before that part\n");
     asked.selection.at.kind = TARN_AT_START;
-    says(&asked, "memory: 128.0KiB reserved, 1.1KiB allocated, before event 1 of 8\n");
+    says(&asked, "memory: 128.00 KiB reserved, 1.07 KiB allocated, before event 1 of 8\n");
     asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.events.is_given = false;
     asked.selection.time_us = (struct tarn_span){true, 10, 30};
@@ -183,7 +184,7 @@ static void parts_are_picked(void **state)
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 31};
     says(&asked, "at event 4 of 8\n");
     asked.selection.at.kind = TARN_AT_RESERVED_PEAK;
-    says(&asked, "memory: 128.0KiB reserved, 100.0B allocated, before the first event\n");
+    says(&asked, "memory: 128.00 KiB reserved, 100 B allocated, before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -194,19 +195,20 @@ static void annotations_are_picked(void **state)
 
     (void)state;
     asked.selection.annotation = "load";
-    says(&asked, "selected: annotation \"load\"\n\nmemory: 128.0KiB reserved, 3.0KiB allocated");
+    says(&asked,
+         "selected: annotation \"load\"\n\nmemory: 128.00 KiB reserved, 3.00 KiB allocated");
     asked.selection.annotation = "kv_cache";
-    says(&asked, "memory: 128.0KiB reserved, 5.0B allocated");
+    says(&asked, "memory: 128.00 KiB reserved, 5 B allocated");
     asked.selection.annotation = NULL;
     asked.options.by = TARN_BY_ANNOTATION;
-    says(&asked, "      3.0KiB   73.2%         1  load#1\n"
-                 "     1020.0B   24.3%         2  ProfilerStep#3\n"
-                 "      100.0B    2.4%         1  (no annotation)\n"
-                 "        5.0B    0.1%         1  ProfilerStep#4\n");
+    says(&asked, "    3.00 KiB   73.2%         1  load#1\n"
+                 "      1020 B   24.3%         2  ProfilerStep#3\n"
+                 "       100 B    2.4%         1  (no annotation)\n"
+                 "         5 B    0.1%         1  ProfilerStep#4\n");
     asked.options.by = TARN_BY_METADATA;
-    says(&asked, "        5.0B    0.1%         1  kv_cache\n");
+    says(&asked, "         5 B    0.1%         1  kv_cache\n");
     asked.options.by = TARN_BY_COMPILE;
-    says(&asked, "      3.0KiB   73.2%         1  0/0\n");
+    says(&asked, "    3.00 KiB   73.2%         1  0/0\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -219,9 +221,9 @@ static void an_empty_label_is_none(void **state)
     static const struct {
         enum tarn_grouping by;
         const char *row;
-    } rows[] = {{TARN_BY_METADATA, "       18.0B  100.0%         2  (none)\n"},
-                {TARN_BY_MODULE, "       18.0B  100.0%         2  (outside of all modules)\n"},
-                {TARN_BY_COMPILE, "       18.0B  100.0%         2  (not compiled)\n"}};
+    } rows[] = {{TARN_BY_METADATA, "        18 B  100.0%         2  (none)\n"},
+                {TARN_BY_MODULE, "        18 B  100.0%         2  (outside of all modules)\n"},
+                {TARN_BY_COMPILE, "        18 B  100.0%         2  (not compiled)\n"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -240,15 +242,15 @@ static void every_grouping(void **state)
         enum tarn_grouping by;
         const char *row;
     } rows[] = {
-        {TARN_BY_FRAME, "     1020.0B   24.3%         2  Empty.cpp:9:at::empty\n"},
-        {TARN_BY_FUNCTION, "     1020.0B   24.3%         2  at::empty\n"},
-        {TARN_BY_FILE, "      3.0KiB   73.2%         1  /u/c.py\n"},
-        {TARN_BY_LINE, "      3.0KiB   73.2%         1  c.py:3\n"},
-        {TARN_BY_STREAM, "       20.0B    0.5%         1  stream 7\n"},
-        {TARN_BY_POOL, "       20.0B    0.5%         1  private (0, 3)\n"},
-        {TARN_BY_SEGMENT, "       20.0B    0.5%         1  segment 0x20000\n"},
-        {TARN_BY_SIZE, "      3.0KiB   73.2%         1  up to 4.0KiB\n"},
-        {TARN_BY_CATEGORY, "      120.0B    2.9%         2  parameter (by lifetime)\n"},
+        {TARN_BY_FRAME, "      1020 B   24.3%         2  Empty.cpp:9:at::empty\n"},
+        {TARN_BY_FUNCTION, "      1020 B   24.3%         2  at::empty\n"},
+        {TARN_BY_FILE, "    3.00 KiB   73.2%         1  /u/c.py\n"},
+        {TARN_BY_LINE, "    3.00 KiB   73.2%         1  c.py:3\n"},
+        {TARN_BY_STREAM, "        20 B    0.5%         1  stream 7\n"},
+        {TARN_BY_POOL, "        20 B    0.5%         1  private (0, 3)\n"},
+        {TARN_BY_SEGMENT, "        20 B    0.5%         1  segment 0x20000\n"},
+        {TARN_BY_SIZE, "    3.00 KiB   73.2%         1  up to 4.00 KiB\n"},
+        {TARN_BY_CATEGORY, "       120 B    2.9%         2  parameter (by lifetime)\n"},
         {TARN_BY_CATEGORY, "  of it is unclassified\n"},
     };
     struct tarn_snapshot *snapshot = report_parse(mixed);
@@ -296,6 +298,58 @@ static void what_is_not_there(void **state)
     refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, UINT64_MAX};
     says(&asked, "at event 7 of 8\n"); /* the end is long over */
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A selection without a block says what there is. */
+static void what_matches_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.match = "INNER";
+    refuses(&asked, TARN_ERR_NOT_FOUND,
+            "nothing is selected: none of the 6 blocks of device 0 matches; its largest block is "
+            "of c.py:3:load; upper and lower case differ");
+    asked.selection.match = NULL;
+    asked.selection.one_stream = true;
+    asked.selection.stream = 9;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "matches; it has blocks on streams 0, 7");
+    asked.selection.one_stream = false;
+    asked.selection.pools = TARN_POOLS_ONE;
+    asked.selection.pool[1] = 8;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "it has blocks in the default pool, the private pool 0,3");
+    asked.selection.pools = TARN_POOLS_ALL;
+    asked.selection.size_min = 4096;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "its blocks have 5 to 3072 bytes");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* It is no failure that one of two devices has nothing. */
+static void one_device_matches(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': ["
+                     "[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}],"
+                     "[{'action': 'alloc', 'addr': 512, 'size': 7, 'stream': 3}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    asked.selection.one_stream = true;
+    asked.selection.stream = 3;
+    says(&asked, "device 0\nselected: stream 3; no block of this device matches\n");
+    says(&asked, "device 1\nselected: stream 3\n");
+    asked.options.one_device = true;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "it has blocks on stream 0");
+    tarn_snapshot_destroy(snapshot);
+
+    snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'segment_alloc', 'addr': 512, 'size': 512, 'stream': 0}]]}");
+    asked.snapshot = snapshot;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "nothing is selected: device 0 has no blocks");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -357,8 +411,8 @@ static void info_tells_of_a_selection(void **state)
 
     assert_non_null(strstr(text, "  steps: 2, from annotations\n"));
     assert_non_null(strstr(text,
-                           "  selected: blocks of at least 20.0B, events 0 to 5 of 8\n"
-                           "    3 allocations of 4.0KiB, at most 4.1KiB allocated at once\n"));
+                           "  selected: blocks of at least 20 B, events 0 to 5 of 8\n"
+                           "    3 allocations of 4.00 KiB, at most 4.09 KiB allocated at once\n"));
     free(text);
     asked.options.format = TARN_REPORT_JSON;
     text = report_text(info, &asked);
@@ -394,7 +448,8 @@ int main(void)
         cmocka_unit_test(blocks_are_picked),      cmocka_unit_test(frames_are_picked),
         cmocka_unit_test(parts_are_picked),       cmocka_unit_test(annotations_are_picked),
         cmocka_unit_test(an_empty_label_is_none), cmocka_unit_test(every_grouping),
-        cmocka_unit_test(what_is_not_there),      cmocka_unit_test(a_file_without),
+        cmocka_unit_test(what_is_not_there),      cmocka_unit_test(what_matches_nothing),
+        cmocka_unit_test(one_device_matches),     cmocka_unit_test(a_file_without),
         cmocka_unit_test(absurd_numbers),         cmocka_unit_test(info_tells_of_a_selection),
         cmocka_unit_test(failures_leave_nothing),
     };

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "support/file.h"
 #include "support/test.h"
 
 #include "base/size_text.h"
+
+#include <string.h>
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
@@ -63,7 +66,7 @@ static void tools_change_unit_at_1024(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_string_equal(tn_size_text_in(TARN_UNITS_IEC, rows[i].bytes).text, rows[i].text);
+        assert_string_equal(tn_size_text_viz(TARN_UNITS_IEC, rows[i].bytes).text, rows[i].text);
     }
 }
 
@@ -74,12 +77,14 @@ static void readers_choose_the_units(void **state)
         double bytes;
         const char *text;
     } rows[] = {
-        {TARN_UNITS_IEC, 1536, "1.5KiB"},
-        {TARN_UNITS_SI, 0, "0.0B"},
-        {TARN_UNITS_SI, 999, "999.0B"},
-        {TARN_UNITS_SI, 1000, "1.0kB"},
-        {TARN_UNITS_SI, -2500000, "-2.5MB"},
-        {TARN_UNITS_SI, 80e9, "80.0GB"},
+        {TARN_UNITS_IEC, 1536, "1.50 KiB"},
+        {TARN_UNITS_IEC, -2048, "-2.00 KiB"},
+        {TARN_UNITS_IEC, 1e30, "827180.61 YiB"},
+        {TARN_UNITS_SI, 0, "0 B"},
+        {TARN_UNITS_SI, 999, "999 B"},
+        {TARN_UNITS_SI, 1000, "1.00 kB"},
+        {TARN_UNITS_SI, -2500000, "-2.50 MB"},
+        {TARN_UNITS_SI, 80e9, "80.00 GB"},
         {TARN_UNITS_BYTES, 0, "0"},
         {TARN_UNITS_BYTES, 1536, "1536"},
         {TARN_UNITS_BYTES, 85899345920, "85899345920"},
@@ -93,9 +98,39 @@ static void readers_choose_the_units(void **state)
     }
 }
 
+/* One function for the units that a reader may choose in either style. */
+static void tools_have_the_units(void **state)
+{
+    (void)state;
+    assert_string_equal(tn_size_text_viz(TARN_UNITS_SI, 2500000).text, "2.5MB");
+    assert_string_equal(tn_size_text_viz(TARN_UNITS_BYTES, 1536).text, "1536");
+}
+
+/* The viewer's page is held against the same list. */
+static void texts_are_those_of_the_list(void **state)
+{
+    const struct test_file list = test_file_read("sizes.txt");
+    size_t lines = 0;
+
+    (void)state;
+    for (char *line = (char *)list.bytes; *line; lines++) {
+        char text[TARN_SIZE_TEXT_MAX];
+        char *end;
+        const uint64_t bytes = strtoull(line, &end, 10);
+
+        line = strchr(line, '\n') + 1;
+        line[-1] = '\0';
+        assert_string_equal(tarn_size_text(text, TARN_UNITS_IEC, (double)bytes), end + 1);
+    }
+    assert_true(lines > 20);
+    free(list.bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_those_of_the_list),
+        cmocka_unit_test(tools_have_the_units),
         cmocka_unit_test(readers_choose_the_units),
         cmocka_unit_test(messages_change_unit_above_1024),
         cmocka_unit_test(tools_change_unit_at_1024),

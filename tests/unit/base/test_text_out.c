@@ -58,8 +58,8 @@ static void a_line_that_does_not_fit_is_an_error(void **state)
 static void columns_of_sizes_stay_aligned(void **state)
 {
     static const char *const tables[] = {
-        [TARN_UNITS_IEC] = "      1.5KiB        0.0B  x",
-        [TARN_UNITS_SI] = "       1.5kB        0.0B  x",
+        [TARN_UNITS_IEC] = "    1.50 KiB         0 B  x",
+        [TARN_UNITS_SI] = "     1.54 kB         0 B  x",
         [TARN_UNITS_BYTES] = "             1536                0  x",
     };
 

@@ -63,12 +63,27 @@ static void cuts_no_character(void **state)
     assert_int_equal(tn_utf8_fit("\xc3\xa4", 1, 1), 1); /* the text ends there */
 }
 
+static void repairs_byte_by_byte(void **state)
+{
+    static const char wrong[] = "a\x80\xc3(\xc3\xa4\xff";
+    static const char right[] = "a\xed\xb2\x80\xed\xb3\x83(\xc3\xa4\xed\xb3\xbf";
+    char copy[3 * sizeof wrong];
+    const size_t size = tn_utf8_repair(wrong, sizeof wrong - 1, copy);
+
+    (void)state;
+    assert_int_equal(size, sizeof right - 1);
+    assert_memory_equal(copy, right, size);
+    assert_true(tn_utf8_is_valid(copy, size));
+    assert_int_equal(tn_utf8_repair("", 0, copy), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sequences_of_every_length),
         cmocka_unit_test(what_is_not_utf8),
         cmocka_unit_test(cuts_no_character),
+        cmocka_unit_test(repairs_byte_by_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,8 @@ struct values {
     uint64_t size;
     double real;
     int choice;
+    uint64_t hinted;
+    struct cli_opt_texts texts;
 };
 
 static const char *const colours[] = {"red", "green", NULL};
@@ -34,8 +36,15 @@ static const struct cli_opt opts[] = {
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct values, choice),
      .choices = colours},
+    {.name = "texts", .kind = CLI_OPT_TEXTS, .at = offsetof(struct values, texts)},
+    {.name = "hinted",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct values, hinted),
+     .hint = "it is one"},
     {0},
 };
+
+static const struct cli_opt_renamed renamed[] = {{"old-name", "--number"}, {0}};
 
 enum {
     WORDS_MAX = 8
@@ -54,7 +63,8 @@ struct run {
 static bool run_parse(struct run *run, const char *line, bool stop_early)
 {
     const struct cli_opt_set set = {opts, &run->values};
-    struct cli_opt_parser parser = {.sets = &set, .set_count = 1, .stop_early = stop_early};
+    struct cli_opt_parser parser = {
+        .sets = &set, .set_count = 1, .renamed = renamed, .stop_early = stop_early};
 
     memset(run, 0, sizeof *run);
     assert_true(strlen(line) < sizeof run->line);
@@ -122,7 +132,11 @@ static void numbers_are_read_whole(void **state)
     assert_int_equal(run.values.size, (uint64_t)80 * 1000 * 1000 * 1000);
     assert_true(run_parse(&run, "--size 512", false));
     assert_int_equal(run.values.size, 512);
+    assert_true(run_parse(&run, "--size 23.65GiB", false));
+    assert_int_equal(run.values.size, 25393994138);
     assert_true(run_parse(&run, "--number 18446744073709551615", false));
+    assert_true(run_parse(&run, "--texts a --texts b -f -f", false));
+    assert_int_equal(run.values.texts.count, 2);
 }
 
 static void expect_error(const char *line, const char *text)
@@ -147,7 +161,10 @@ static void errors_name_the_option_and_what_is_allowed(void **state)
     expect_error("--number 1x", "option --number: \"1x\" is not a whole number");
     expect_error("--number -1", "\"-1\" is not a whole number");
     expect_error("--number 99999999999999999999", "is not a whole number");
-    expect_error("--size 1Gb", "allowed: bytes, or a number with KiB");
+    expect_error("--size 1Gx", "allowed: bytes, or a number with KiB");
+    expect_error("--number 1 -n 2", "option --number is given twice, and takes one value");
+    expect_error("--hinted x", "\"x\" is not a whole number; it is one");
+    expect_error("--old_name=3", "option --old-name is now --number");
     expect_error("--size 99999999999TB", "is not a size");
     expect_error("--size 99999999999TiB", "is not a size");
     expect_error("--real nan", "\"nan\" is not a number");

@@ -97,7 +97,7 @@ static void pools(void **state)
 
 static void thresholds(void **state)
 {
-    static const char *const bad[] = {"", "%", "x", "2%%", "-1%", "1.2.3%", "5 MiB", "5Mb", "nan"};
+    static const char *const bad[] = {"", "%", "x", "2%%", "-1%", "1.2.3%", "5MiBs", "5Mx", "nan"};
     double percent;
     uint64_t bytes;
 

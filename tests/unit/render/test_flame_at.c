@@ -62,8 +62,8 @@ static void pictures(void **state)
     char *text = report_text(flame, &asked);
 
     (void)state;
-    assert_non_null(strstr(text, "<title>GPU memory: what grew at event 4, without 50.0B that "
-                                 "shrank, without 7.0B not selected</title>"));
+    assert_non_null(strstr(text, "<title>GPU memory: what grew at event 4, without 50 B that "
+                                 "shrank, without 7 B not selected</title>"));
     assert_non_null(strstr(text, "<rect x=\"10.00\" y=\"92\" width=\"1180.00\""));
     free(text);
     asked.how.root_below = true;

@@ -75,10 +75,10 @@ static void text(void **state)
     (void)state;
     comes_out(TARN_REPORT_TEXT,
               "        size   share    half   event       change  allocated by\n"
-              "      1.5KiB   50.0%   50.0%       7      -512.0B  a < b\n"
-              "      512.0B   16.7%    0.0%       -        +1.0B  (no frames)\n"
-              "      1.0KiB   33.3%   50.0%                +0.0B  others (4 stacks)\n"
-              "      3.0KiB  100.0%   41.7%              -511.0B  total\n");
+              "    1.50 KiB   50.0%   50.0%       7       -512 B  a < b\n"
+              "       512 B   16.7%    0.0%       -         +1 B  (no frames)\n"
+              "    1.00 KiB   33.3%   50.0%                 +0 B  others (4 stacks)\n"
+              "    3.00 KiB  100.0%   41.7%               -511 B  total\n");
 }
 
 static void json_lines(void **state)

@@ -344,6 +344,105 @@ static void every_host_failure_is_reported(void **state)
     tarn_replay_destroy(replay);
 }
 
+/* The recorded run again, under other settings. */
+static struct tarn_replay *replay_again(const char *name, const char *conf)
+{
+    const struct tarn_replay_options options = {
+        .struct_size = sizeof options, .conf = conf, .memory_limit = UINT64_MAX};
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    char path[1024];
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_snapshot *again = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error;
+
+    (void)snprintf(path, sizeof path, "%s/snapshots/%s.pickle.gz", TEST_DATA_DIR, name);
+    if (tarn_snapshot_load(path, NULL, &snapshot, &error) ||
+        tarn_replay_create(snapshot, -1, &replay, &error) ||
+        tarn_replay_capture(replay, snapshot, &options, &result, &again, &error)) {
+        fail_msg("%s: %s", name, error.text);
+    }
+    tarn_replay_destroy(replay);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_replay_create(again, -1, &replay, &error), TARN_OK);
+    tarn_snapshot_destroy(again);
+    return replay;
+}
+
+static size_t options_in(const char *conf)
+{
+    size_t count = conf[0] != '\0';
+
+    for (; *conf; conf++) {
+        count += *conf == ',';
+    }
+    return count;
+}
+
+/* Against all that the search tried: nothing simpler is within 1 %. */
+static void what_it_recommends_is_the_simplest_of_the_best(void **state)
+{
+    static const char *const names[] = {"cudagraph", "oom", "multistream"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        static struct tarn_tune_row rows[ROWS];
+        static struct tarn_tune_row all[ROWS];
+        struct tarn_replay *replay = replay_of(names[i]);
+        const struct tarn_replay *const replays[] = {replay};
+        const size_t count =
+            tune(replays, 1, (struct tarn_tune_options){.tries = 60, .recommends = true}, rows);
+        const size_t found = tune(replays, 1, (struct tarn_tune_options){.tries = 60}, all);
+        const double enough = 1.01 * (double)all[1].peak_reserved;
+
+        assert_true(count > 2);
+        assert_true(rows[1].ooms <= all[1].ooms && (double)rows[1].peak_reserved <= enough);
+        for (size_t k = 1; k < found; k++) {
+            assert_false(all[k].ooms <= all[1].ooms && (double)all[k].peak_reserved <= enough &&
+                         options_in(all[k].conf) < options_in(rows[1].conf));
+        }
+        tarn_replay_destroy(replay);
+    }
+}
+
+static void recorded_settings_are_kept_when_nothing_gains(void **state)
+{
+    static struct tarn_tune_row rows[ROWS];
+    struct tarn_replay *replay = replay_again("tiny", "max_split_size_mb:512");
+    const struct tarn_replay *const replays[] = {replay};
+
+    (void)state;
+    (void)tune(replays, 1, (struct tarn_tune_options){.recommends = true}, rows);
+    assert_string_equal(rows[0].conf, "max_split_size_mb:512");
+    assert_string_equal(rows[1].conf, "max_split_size_mb:512");
+    assert_string_equal(rows[1].removed, "");
+    tarn_replay_destroy(replay);
+}
+
+static void a_harmful_option_is_named(void **state)
+{
+    static struct tarn_tune_row rows[ROWS];
+    struct tarn_replay *replay =
+        replay_again("gpt2_varlen", "garbage_collection_threshold:0.8,"
+                                    "roundup_power2_divisions:[256:1,512:2,>:1]");
+    const struct tarn_replay *const replays[] = {replay};
+    size_t named = 0;
+
+    (void)state;
+    const size_t count = tune(replays, 1, (struct tarn_tune_options){.recommends = true}, rows);
+
+    for (size_t i = 1; i < count && i < 3; i++) {
+        if (rows[i].removed[0]) {
+            named++;
+            assert_true((double)rows[0].peak_reserved > 1.01 * (double)rows[i].peak_reserved);
+            assert_string_equal(rows[i].removed, "roundup_power2_divisions");
+            assert_string_equal(rows[i].conf, "garbage_collection_threshold:0.8");
+        }
+    }
+    assert_int_equal(named, 1);
+    tarn_replay_destroy(replay);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +456,9 @@ int main(void)
         cmocka_unit_test(progress_is_told_and_may_stop_it),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(each_setting_is_shown_by_itself),
+        cmocka_unit_test(what_it_recommends_is_the_simplest_of_the_best),
+        cmocka_unit_test(recorded_settings_are_kept_when_nothing_gains),
+        cmocka_unit_test(a_harmful_option_is_named),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 

@@ -38,11 +38,11 @@ static void by_how_many(void **state)
     report_says(
         churn, &asked,
         "device 0\n"
-        "4 of 5 allocations (80.0%) were freed within 64 events, 1.0KiB of 1.0KiB requested\n\n"
+        "4 of 5 allocations (80.0%) were freed within 64 events, 1.02 KiB of 1.02 KiB requested\n\n"
         "    blocks   share       bytes  lifetime   main size   main %  allocated by\n"
-        "         3   75.0%       40.0B       1.0       10.0B    66.7%  a.py:1:a\n"
-        "         1   25.0%     1000.0B       3.0     1000.0B   100.0%  b.py:2:b\n"
-        "         4  100.0%      1.0KiB       1.5                       total\n");
+        "         3   75.0%        40 B       1.0        10 B    66.7%  a.py:1:a\n"
+        "         1   25.0%      1000 B       3.0      1000 B   100.0%  b.py:2:b\n"
+        "         4  100.0%    1.02 KiB       1.5                       total\n");
     tarn_snapshot_destroy(snapshot);
 }
 

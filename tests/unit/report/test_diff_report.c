@@ -56,23 +56,23 @@ static void told_by_name(void **state)
     (void)state;
     report_says(diff, &asked,
                 "device 0\n"
-                "before: 0.0B reserved, 1.1KiB allocated, at event 1 of 2\n"
-                "after: 0.0B reserved, 3.0KiB allocated, at event 1 of 2\n"
-                "total change: +2.0KiB (+181.82%)\n\n"
+                "before: 0 B reserved, 1.07 KiB allocated, at event 1 of 2\n"
+                "after: 0 B reserved, 3.03 KiB allocated, at event 1 of 2\n"
+                "total change: +1.95 KiB (+181.82%)\n\n"
                 "       change      before       after    blocks          allocated by\n"
-                "      +2.0KiB     1000.0B      2.9KiB        +0  grew    a.py:1:grown\n"
-                "      +100.0B        0.0B      100.0B        +1  new     b.py:7:new\n"
-                "      -100.0B      100.0B        0.0B        -1  gone    b.py:7:gone\n"
-                "      +2.0KiB      1.1KiB      3.0KiB        +0          total\n\n"
-                "      +100.0B  new     1 stacks\n"
-                "      +2.0KiB  grew    1 stacks\n"
-                "      -100.0B  gone    1 stacks\n");
+                "    +1.95 KiB      1000 B    2.93 KiB        +0  grew    a.py:1:grown\n"
+                "       +100 B         0 B       100 B        +1  new     b.py:7:new\n"
+                "       -100 B       100 B         0 B        -1  gone    b.py:7:gone\n"
+                "    +1.95 KiB    1.07 KiB    3.03 KiB        +0          total\n\n"
+                "       +100 B  new     1 stack\n"
+                "    +1.95 KiB  grew    1 stack\n"
+                "       -100 B  gone    1 stack\n");
     assert_int_equal(counts.before_bytes, 1100);
     assert_int_equal(counts.after_bytes, 3100);
     assert_true(counts.growth_bytes == 2000);
     assert_true(counts.growth_percent > 181.8 && counts.growth_percent < 181.9);
     asked.options.rows = 1;
-    says(&asked, "        +0.0B      100.0B      100.0B        +0          others (2 stacks)\n");
+    says(&asked, "         +0 B       100 B       100 B        +0          others (2 stacks)\n");
     asked.how.folded = true;
     report_says(diff, &asked,
                 "/x/a.py:1:grown 1000 3000\n/x/b.py:7:new 0 100\n/x/b.py:7:gone 100 0\n");
@@ -108,7 +108,7 @@ static void long_names(void **state)
         *side = report_parse(json);
         asked.how.folded = false;
         if (i > 0) {
-            says(&asked, i == 1 ? "  same    1 stacks\n" : "  new     1 stacks\n");
+            says(&asked, i == 1 ? "  same    1 stack\n" : "  new     1 stack\n");
             asked.how.folded = true;
             char *text = report_text(diff, &asked);
 
@@ -136,17 +136,17 @@ static void lines_and_prefixes(void **state)
     tarn_snapshot_destroy(after);
     after = run("", 2, 500, "same");
     asked.after = after;
-    says(&asked, "        +0.0B  same    1 stacks\n");
+    says(&asked, "         +0 B  same    1 stack\n");
     asked.how.ignore_lines = true;
-    says(&asked, "        +0.0B  same    2 stacks\n");
+    says(&asked, "         +0 B  same    2 stacks\n");
     asked.options.by = TARN_BY_FILE;
-    says(&asked, "        +0.0B  same    2 files\n");
+    says(&asked, "         +0 B  same    2 files\n");
     asked.options.by = TARN_BY_LINE;
-    says(&asked, "        +0.0B  same    2 lines\n");
+    says(&asked, "         +0 B  same    2 lines\n");
     asked.options.by = TARN_BY_FRAME;
-    says(&asked, "        +0.0B  same    2 frames\n");
+    says(&asked, "         +0 B  same    2 frames\n");
     asked.options.by = TARN_BY_FUNCTION;
-    says(&asked, "        +0.0B  same    2 functions\n");
+    says(&asked, "         +0 B  same    2 functions\n");
     tarn_snapshot_destroy(after);
     tarn_snapshot_destroy(before);
 }
@@ -186,7 +186,7 @@ static void two_instants_of_one_file(void **state)
     assert_int_equal(sums.after_bytes, results[0].after.at.requested);
     assert_true(sums.growth_bytes == (double)results[0].changes.total.change);
     tarn_report_destroy(results);
-    says(&asked, "      +100.0B        0.0B      100.0B        +1  new     b.py:7:later\n");
+    says(&asked, "       +100 B         0 B       100 B        +1  new     b.py:7:later\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -201,7 +201,7 @@ static void devices_that_one_lacks(void **state)
     struct tarn_error error;
 
     (void)state;
-    says(&asked, "after: no trace of this device\ntotal change: -1.1KiB (-100.00%)\n");
+    says(&asked, "after: no trace of this device\ntotal change: -1.07 KiB (-100.00%)\n");
     says(&asked, "device 1\nbefore: no trace of this device\n");
     assert_true(counts.growth_percent > 1e6);
     asked.options.one_device = true;

@@ -11,6 +11,8 @@ static enum tarn_status frag(const void *context, const struct tarn_writer *writ
     return tarn_report_frag(asked->snapshot, &asked->options, writer, error);
 }
 
+#define MIB ((uint64_t)1 << 20)
+
 static void says(const struct report_asked *asked, const char *part)
 {
     char *text = report_text(frag, asked);
@@ -69,8 +71,10 @@ static void what_pins(void **state)
     assert_int_equal(frag->state.slack, 0);
     assert_int_equal(frag->state.free, (111 << 20) - 1024);
     assert_int_equal(frag->state.largest_free, 59 << 20);
-    assert_int_equal(frag->state.scattered, frag->state.free - (59 << 20));
     assert_int_equal(frag->state.free_pieces, 4);
+    assert_int_equal(frag->state.stuck, frag->state.free);
+    assert_int_equal(frag->state.largest_stuck, 59 << 20);
+    assert_int_equal(frag->state.scattered, frag->state.stuck - (59 << 20));
     assert_int_equal(frag->state.reserved, frag->state.requested + frag->state.rounding +
                                                frag->state.slack + frag->state.free);
     assert_int_equal(frag->pool_count, 2);
@@ -94,21 +98,21 @@ static void as_text(void **state)
     struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_EVENT, 6}};
 
     (void)state;
-    says(&asked, "memory: 142.0MiB reserved, 31.0MiB allocated, at event 4 of 8\n");
+    says(&asked, "memory: 142.00 MiB reserved, 31.00 MiB allocated, at event 4 of 8\n");
     asked.options.selection = &selection;
-    says(&asked,
-         "     31.0MiB   21.8%  requested by allocated blocks\n"
-         "      724.0B    0.0%  internal: rounded up to 512 bytes\n"
-         "        0.0B    0.0%  internal: remainders too small to split off\n"
-         "    111.0MiB   78.2%  free in segments\n"
-         "    142.0MiB  100.0%  reserved\n"
-         "  largest of 4 free pieces: 59.0MiB, so 46.8% of the free memory is fragmented\n");
+    says(&asked, "   31.00 MiB   21.8%  requested by allocated blocks\n"
+                 "       724 B    0.0%  internal: rounded up to 512 bytes\n"
+                 "         0 B    0.0%  internal: remainders that were not split off\n"
+                 "         0 B    0.0%  free: can be returned to the device at once\n"
+                 "  111.00 MiB   78.2%  free: stuck beside live blocks\n"
+                 "  142.00 MiB  100.0%  reserved\n"
+                 "  stuck in 4 pieces, the largest of 59.00 MiB: 46.8% of it is in smaller ones\n");
     says(&asked, "pinned: 2 segments of which blocks use at most an eighth\n"
                  "      unused        used    blocks  segment             largest block allocated "
                  "by\n"
-                 "     99.0MiB      1.0MiB         1  0x40000000          p.py:1:pin\n"
-                 "      2.0MiB      1.0KiB         2  0xc0000000          s.py:4:small\n"
-                 "    101.0MiB      1.0MiB         3                      total\n");
+                 "   99.00 MiB    1.00 MiB         1  0x40000000          p.py:1:pin\n"
+                 "    2.00 MiB    1.00 KiB         2  0xc0000000          s.py:4:small\n"
+                 "  101.00 MiB    1.00 MiB         3                      total\n");
     selection.size_min = 1000;
     says(&asked, "segments are shared, so these figures cover all blocks");
     tarn_snapshot_destroy(snapshot);
@@ -126,7 +130,49 @@ static void nothing_pins(void **state)
     assert_int_equal(frag->row_count, 0);
     assert_int_equal(frag->state.free_pieces, 0);
     says(&asked, "no segment is pinned by a few small blocks\n");
-    says(&asked, "largest of 0 free pieces: 0.0B, so 0.0% of the free memory is fragmented\n");
+    says(&asked, "         0 B    0.0%  free: stuck beside live blocks\n"
+                 "         0 B    0.0%  reserved\n\n");
+    tarn_report_destroy(frag);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Memory of each kind: an empty segment of the main stream, one of it with a block, one of a
+ * smaller stream with a block, an empty private pool, and pages of an expandable segment of which
+ * the middle ones can be unmapped. */
+static void what_is_free_is_divided(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': ["
+        "{'address': 1073741824, 'total_size': 104857600, 'stream': 0, 'segment_type': 'large',"
+        " 'blocks': [{'size': 104857600, 'state': 'inactive'}]},"
+        "{'address': 2147483648, 'total_size': 31457280, 'stream': 0, 'segment_type': 'large',"
+        " 'blocks': [{'size': 10485760, 'state': 'inactive'},"
+        "  {'size': 12582912, 'requested_size': 12582912, 'state': 'active_allocated'},"
+        "  {'size': 8388608, 'state': 'inactive'}]},"
+        "{'address': 3221225472, 'total_size': 20971520, 'stream': 7, 'segment_type': 'large',"
+        " 'blocks': [{'size': 2097152, 'requested_size': 2097152, 'state': 'active_allocated'},"
+        "  {'size': 18874368, 'state': 'inactive'}]},"
+        "{'address': 4294967296, 'total_size': 20971520, 'stream': 0, 'segment_type': 'large',"
+        " 'segment_pool_id': [0, 1], 'blocks': [{'size': 20971520, 'state': 'inactive'}]},"
+        "{'address': 8589934592, 'total_size': 83886080, 'stream': 0, 'segment_type': 'large',"
+        " 'is_expandable': true, 'blocks': ["
+        "  {'size': 5242880, 'requested_size': 5242880, 'state': 'active_allocated'},"
+        "  {'size': 73400320, 'state': 'inactive'},"
+        "  {'size': 5242880, 'requested_size': 5242880, 'state': 'active_allocated'}]}],"
+        " 'device_traces': [[{'action': 'snapshot', 'addr': 0, 'size': 0, 'stream': 0}]]}");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct tarn_frag_result *frag = compute(&asked);
+    const struct tarn_frag_state *found = &frag->state;
+
+    (void)state;
+    assert_int_equal(found->releasable, 100 * MIB + 40 * MIB);
+    assert_int_equal(found->stuck, 10 * MIB + 8 * MIB + 15 * MIB + 15 * MIB);
+    assert_int_equal(found->stuck_pieces, 4);
+    assert_int_equal(found->largest_stuck, 15 * MIB);
+    assert_int_equal(found->scattered, 33 * MIB);
+    assert_int_equal(found->elsewhere, 18 * MIB + 20 * MIB);
+    assert_int_equal(found->free, found->releasable + found->stuck + found->elsewhere);
+    says(&asked, "   38.00 MiB   15.2%  free: held by other streams or private pools\n");
     tarn_report_destroy(frag);
     tarn_snapshot_destroy(snapshot);
 }
@@ -156,11 +202,9 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_pins),
-        cmocka_unit_test(as_text),
-        cmocka_unit_test(nothing_pins),
-        cmocka_unit_test(outside),
-        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(what_pins),    cmocka_unit_test(as_text),
+        cmocka_unit_test(nothing_pins), cmocka_unit_test(what_is_free_is_divided),
+        cmocka_unit_test(outside),      cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

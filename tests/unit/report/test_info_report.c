@@ -24,7 +24,7 @@ static void a_recorded_run(void **state)
         "settings: (default)\n"
         "\n"
         "device 0\n"
-        "  now: 52.0MiB reserved in 3 segments, 12.0MiB in 5 blocks allocated, 12.0MiB of it "
+        "  now: 52.00 MiB reserved in 3 segments, 12.00 MiB in 5 blocks allocated, 12.00 MiB of it "
         "requested\n"
         "  trace: 21 events in 3.462 s, 6 per second\n"
         "           9  alloc\n"
@@ -62,8 +62,8 @@ static void what_is_missing_is_said(void **state)
     snapshot = report_load("llama_generate");
     asked = (struct report_asked){snapshot, {.struct_size = sizeof asked.options}};
     text = report_text(info, &asked);
-    assert_non_null(strstr(text, "  the trace begins mid-run: 722.0MiB was reserved and 202 "
-                                 "blocks of 535.2MiB allocated before it\n"));
+    assert_non_null(strstr(text, "  the trace begins mid-run: 722.00 MiB was reserved and 202 "
+                                 "blocks of 535.24 MiB allocated before it\n"));
     free(text);
     tarn_snapshot_destroy(snapshot);
 }

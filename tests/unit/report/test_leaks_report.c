@@ -82,11 +82,11 @@ static void steady_growth_is_found_one_jump_is_not(void **state)
         "device 0\n"
         "compared at 8 points in time, the ends of steps\n\n"
         "stacks that keep growing: 1\n" HEAD
-        "      +100.0B      +700.0B      100.0B      800.0B         8    7 of 7          5  "
+        "       +100 B       +700 B       100 B       800 B         8    7 of 7          5  "
         "l.py:2:leak\n"
-        "        +0.0B      +4.9KiB        0.0B      4.9KiB         1                       "
+        "         +0 B    +4.88 KiB         0 B    4.88 KiB         1                       "
         "others (2 stacks)\n"
-        "      +100.0B      +5.6KiB      100.0B      5.7KiB         9                       "
+        "       +100 B    +5.57 KiB       100 B    5.66 KiB         9                       "
         "total\n");
     assert_int_equal(found, 1);
     tarn_snapshot_destroy(snapshot);

@@ -25,11 +25,13 @@ static void says(const struct tarn_snapshot *snapshot, const struct tarn_report_
     free(text);
 }
 
-static enum tarn_answer yes(void *context, int device, uint64_t entry, uint64_t capacity)
+static enum tarn_answer yes(void *context, int device, uint64_t entry, uint64_t capacity,
+                            const char *settings)
 {
     uint64_t *asked = context;
 
     assert_int_equal(device, 0);
+    assert_string_equal(settings, "expandable_segments:True");
     asked[0] = entry;
     asked[1] = capacity;
     return TARN_ANSWER_YES;
@@ -66,7 +68,8 @@ static void the_recorded_failure(void **state)
     assert_int_equal(oom->device_free, 137047572480);
     assert_true(oom->is_limited);
     assert_int_equal(oom->verdict, TARN_OOM_FRAGMENTED);
-    assert_int_equal(oom->own.free, 638795776);
+    assert_int_equal(oom->own.free, 637222912);
+    assert_int_equal(oom->all_pools.free, oom->reserved - 6833008640); /* in use: 6.36 GiB */
     assert_int_equal(oom->own.free_pieces, 204);
     assert_int_equal(oom->own.largest_free, 16515072);
     assert_int_equal(oom->all_pools.free_segments, 0);
@@ -74,8 +77,8 @@ static void the_recorded_failure(void **state)
     assert_int_equal(oom->expandable_helps, TARN_ANSWER_YES);
     assert_int_equal(asked[0], 4458);
     assert_int_equal(asked[1], 7488929792); /* the most that the limit let it reserve */
-    says(snapshot, &options, "verdict: fragmented\n  609.2MiB is free in the request's own pool");
-    says(snapshot, &options, "had 127.6GiB free: a limit of the allocator refused");
+    says(snapshot, &options, "verdict: fragmented\n  607.70 MiB is free in the request's own pool");
+    says(snapshot, &options, "had 127.64 GiB free: a limit of the allocator refused");
     tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
@@ -109,34 +112,42 @@ static void every_verdict(void **state)
 
     (void)state;
     says(snapshot, &options,
-         "verdict: wrong pool or stream\n  70.0MiB is free, enough for 30.0MiB,"
-         " but only 20.0MiB of it in the request's own pool and stream");
-    says(snapshot, &options, "emptying the cache would have made room: 50.0MiB");
+         "verdict: wrong pool or stream\n  70.00 MiB is free, enough for 30.00 MiB,"
+         " but only 20.00 MiB of it in the request's own pool and stream");
+    says(snapshot, &options, "emptying the cache would have made room: 50.00 MiB");
     tarn_snapshot_destroy(snapshot);
 
     snapshot = failed("83886080", "209715200", "1048576");
-    says(snapshot, &options, "verdict: really full\n  only 70.0MiB of 150.0MiB reserved is free");
-    says(snapshot, &options, "the device had 1.0MiB free, and 200.0MiB was requested from it");
+    says(snapshot, &options,
+         "verdict: really full\n  only 70.00 MiB of 150.00 MiB reserved is free");
+    says(snapshot, &options, "the device had 1.00 MiB free, and 200.00 MiB was requested from it");
     options.device_total = (uint64_t)80 << 30;
     says(snapshot, &options, "verdict: outside the allocator\n");
-    says(snapshot, &options, "79.9GiB of the device is used outside this allocator");
+    says(snapshot, &options, "79.85 GiB of the device is used outside this allocator");
     options.device_total = (uint64_t)200 << 20;
     says(snapshot, &options, "verdict: really full\n");
     tarn_snapshot_destroy(snapshot);
 
     options.device_total = 0;
     snapshot = failed("31457280", "68157440", "1048576");
-    says(snapshot, &options, "verdict: fragmented\n  70.0MiB is free in the request's own pool");
+    says(snapshot, &options, "verdict: fragmented\n  70.00 MiB is free in the request's own pool");
+    tarn_snapshot_destroy(snapshot);
+
+    snapshot = failed("83886080", "73924608", "1048576");
+    says(snapshot, &options,
+         "verdict: fragmented\n  70.00 MiB is free and 1.00 MiB more could be reserved, together "
+         "enough "
+         "for 70.50 MiB, but not in one piece\n");
     tarn_snapshot_destroy(snapshot);
 }
 
 static void many_failures(void **state)
 {
-    char json[8192] = "{'segments': [], 'device_traces': [[";
+    char json[16384] = "{'segments': [], 'device_traces': [[";
     struct tarn_report_options options = {.struct_size = sizeof options};
 
     (void)state;
-    for (int i = 0; i < 23; i++) {
+    for (int i = 0; i < 103; i++) {
         (void)snprintf(json + strlen(json), sizeof json - strlen(json),
                        "%s{'action': 'oom', 'device_free': 0, 'size': 512, 'stream': 0}",
                        i > 0 ? "," : "");
@@ -146,8 +157,8 @@ static void many_failures(void **state)
 
     struct tarn_oom_result *result = compute(snapshot, &options);
 
-    assert_int_equal(result->oom_count, 20);
-    assert_int_equal(result->ooms[19].event, 19);
+    assert_int_equal(result->oom_count, 100);
+    assert_int_equal(result->ooms[99].event, 99);
     assert_int_equal(result->later_ooms, 3);
     tarn_report_destroy(result);
     says(snapshot, &options, "\n3 later requests failed as well\n");
@@ -186,7 +197,7 @@ static void layouts_add_up(void **state)
             const uint64_t entry = at * (timeline.trace->count - 1) / 4;
             struct tn_layout layout;
 
-            assert_true(tn_layout_collect(&layout, &timeline, entry));
+            assert_true(tn_layout_collect_at(&layout, &timeline, entry));
             for (size_t k = 0; k < layout.rows.count; k++) {
                 equation_holds((struct tn_layout_row *)layout.rows.items + k);
             }
@@ -206,12 +217,107 @@ static void failures_leave_nothing(void **state)
     report_leaves_nothing(oom, "oom", 15);
 }
 
+#define STACK(line) "'frames': [{'name': 'step', 'filename': 'train.py', 'line': " #line "}]"
+
+/* Memory is full. Line 2 asks three times and line 3 once; a limit refuses the third request. */
+static struct tarn_snapshot *mixed_failures(void)
+{
+    return report_parse(
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'segment_alloc', 'addr': 1073741824, 'size': 104857600, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 1073741824, 'size': 104857600, 'stream': 0},"
+        "{'action': 'oom', 'device_free': 0, 'size': 4194304, 'stream': 0, " STACK(
+            2) "},"
+               "{'action': 'oom', 'device_free': 0, 'size': 16777216, 'stream': 0, " STACK(
+                   2) "},"
+                      "{'action': 'oom', 'device_free': 1073741824, 'size': 4194304,"
+                      " 'stream': 0, " STACK(
+                          2) "},"
+                             "{'action': 'oom', 'device_free': 0, 'size': 4194304,"
+                             " 'stream': 0, " STACK(
+                                 3) "},"
+                                    "{'action': 'oom', 'device_free': 0, 'size': 8388608,"
+                                    " 'stream': 0, " STACK(2) "}]]}");
+}
+
+static void failures_with_one_reason_are_one_cause(void **state)
+{
+    struct tarn_snapshot *snapshot = mixed_failures();
+    const struct tarn_report_options options = {.struct_size = sizeof options};
+    struct tarn_oom_result *result = compute(snapshot, &options);
+
+    (void)state;
+    assert_int_equal(result->oom_count, 5);
+    assert_int_equal(result->cause_count, 2);
+    assert_int_equal(result->causes[0].verdict, TARN_OOM_FULL);
+    assert_int_equal(result->causes[0].requests, 4);
+    assert_int_equal(result->causes[0].requester_count, 2);
+    assert_int_equal(result->causes[0].requesters[0].requests, 3);
+    assert_int_equal(result->causes[0].requesters[0].smallest, 4 << 20);
+    assert_int_equal(result->causes[0].requesters[0].largest, 16 << 20);
+    assert_int_equal(result->causes[1].requests, 1);
+    assert_int_equal(result->causes[1].first, 2);
+    assert_true(result->causes[1].is_limited);
+    says(snapshot, &options, "4 requests failed for this reason, from event 2 to 6");
+    says(snapshot, &options, "3  4.00 MiB to 16.00 MiB, by train.py:2:step");
+    tarn_report_destroy(result);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static size_t two_remedies(void *context, int device, uint64_t *memory,
+                           struct tarn_oom_remedy *remedies, size_t count)
+{
+    assert_int_equal(device, 0);
+    assert_true(count >= 2);
+    *(uint64_t *)context = *memory;
+    *memory = (uint64_t)7 << 30;
+    (void)snprintf(remedies[0].conf, sizeof remedies[0].conf, "expandable_segments:True");
+    remedies[0].memory = *memory;
+    remedies[0].peak_reserved = (uint64_t)6 << 30;
+    (void)snprintf(remedies[1].conf, sizeof remedies[1].conf, "max_split_size_mb:128");
+    remedies[1].memory = (uint64_t)8 << 30;
+    return 2;
+}
+
+static size_t no_remedy(void *context, int device, uint64_t *memory,
+                        struct tarn_oom_remedy *remedies, size_t count)
+{
+    (void)context;
+    (void)device;
+    (void)memory;
+    (void)remedies;
+    (void)count;
+    return 0;
+}
+
+static void what_would_have_helped(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("oom");
+    uint64_t asked = 0;
+    struct tarn_report_options options = {
+        .struct_size = sizeof options, .find_remedies = two_remedies, .context = &asked};
+
+    (void)state;
+    says(snapshot, &options,
+         "let the run finish\n  expandable_segments:True, in the same memory: at most 6.00 GiB "
+         "reserved\n  8.00 GiB of memory instead of 7.00 GiB, with the recorded settings\n");
+    assert_int_equal(asked, 7488929792); /* the most that the limit let it reserve */
+    options.find_remedies = no_remedy;
+    says(snapshot, &options, "  no settings: it fails in the same memory");
+    tarn_snapshot_destroy(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_recorded_failure), cmocka_unit_test(every_verdict),
-        cmocka_unit_test(many_failures),        cmocka_unit_test(no_failure),
-        cmocka_unit_test(layouts_add_up),       cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(the_recorded_failure),
+        cmocka_unit_test(every_verdict),
+        cmocka_unit_test(many_failures),
+        cmocka_unit_test(no_failure),
+        cmocka_unit_test(failures_with_one_reason_are_one_cause),
+        cmocka_unit_test(what_would_have_helped),
+        cmocka_unit_test(layouts_add_up),
+        cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,11 +116,11 @@ static void the_one_that_stands_out(void **state)
                                                   result->ranks[1].requested);
     tarn_report_destroy(result);
     text = report_text(ranks, &asked);
-    assert_non_null(strstr(text, "5 ranks\nallocated: min 1001.0B, median 1004.0B, max 5.9KiB\n"));
+    assert_non_null(strstr(text, "5 ranks\nallocated: min 1001 B, median 1004 B, max 5.86 KiB\n"));
     assert_non_null(strstr(text, "rank2, device 0  outlier\n"));
-    assert_non_null(strstr(text, "      2.9KiB        0.0B            others (3 ranks)\n"));
+    assert_non_null(strstr(text, "    2.94 KiB         0 B            others (3 ranks)\n"));
     assert_non_null(strstr(text, "rank2, device 0 (after) against rank3, device 0 (before)\n"));
-    assert_non_null(strstr(text, "      +4.9KiB        1.0B      4.9KiB        +0  grew    "
+    assert_non_null(strstr(text, "    +4.88 KiB         1 B    4.88 KiB        +0  grew    "
                                  "b.py:2:b\n"));
     free(text);
     asked_close(&asked);

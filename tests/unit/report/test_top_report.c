@@ -30,10 +30,10 @@ static const char three[] =
 #define HEAD                                                                                       \
     "device 0: 6 events\n     at peak      at end   allocated    blocks  lifetime  allocated "     \
     "by\n"
-#define A "      8.8KiB        0.0B      8.8KiB         1         4  a.py:1:a\n"
-#define B "       20.0B        0.0B       30.0B         2         1  b.py:2:b\n"
-#define C "      500.0B      500.0B        0.0B         0         -  c.py:3:c\n"
-#define T "      9.3KiB      500.0B      8.8KiB         3         2  total\n"
+#define A "    8.79 KiB         0 B    8.79 KiB         1         4  a.py:1:a\n"
+#define B "        20 B         0 B        30 B         2         1  b.py:2:b\n"
+#define C "       500 B       500 B         0 B         0         -  c.py:3:c\n"
+#define T "    9.30 KiB       500 B    8.82 KiB         3         2  total\n"
 
 /* The file's last letter tells the stack. */
 static void rows_are(const struct tarn_top_result *top, const char *stacks)
@@ -101,7 +101,7 @@ static void others_and_total(void **state)
     assert_int_equal(result->head.events, 6);
     report_says(top, &asked,
                 HEAD B
-                "      9.3KiB      500.0B      8.8KiB         1         4  others (2 stacks)\n" T);
+                "    9.28 KiB       500 B    8.79 KiB         1         4  others (2 stacks)\n" T);
     tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
@@ -128,9 +128,55 @@ static void failures_leave_nothing(void **state)
     report_leaves_nothing(top, "cudagraph", 6);
 }
 
+/* Two projections of a model, called through PyTorch's modules; the second stack differs from the
+ * first one in a frame of PyTorch alone. */
+#define FRAME(name, file, line) "{'name': '" name "', 'filename': '" file "', 'line': " line "}"
+#define NN(name, file, line)    FRAME(name, "/v/site-packages/torch/nn/modules/" file, line)
+#define MODEL(line)             FRAME("project", "/v/site-packages/models/bert.py", line)
+#define PROJECTION(call, line)                                                                     \
+    NN("forward", "linear.py", "134")                                                              \
+    "," NN("call", "module.py", call) "," MODEL(line) "," NN("call", "module.py", "17") "," FRAME( \
+        "train", "/home/me/train.py", "9")
+#define ALLOC(addr, size, frames)                                                                  \
+    "{'action': 'alloc', 'addr': " addr ", 'size': " size ", 'stream': 0, 'frames': [" frames "]}"
+
+static void labels_tell_stacks_apart(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse("{'segments': [], 'device_traces': [[" ALLOC(
+        "4096", "3000",
+        PROJECTION("17", "175")) "," ALLOC("8192", "2000",
+                                           PROJECTION("18",
+                                                      "175")) "," ALLOC("12288", "1000",
+                                                                        PROJECTION("17",
+                                                                                   "176")) "]]}");
+    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    struct tarn_top_result *result = compute(&asked);
+
+    (void)state;
+    assert_string_equal(result->rows[0].group.text,
+                        "linear.py:134:forward < module.py:17:call < bert.py:175:project < ... < "
+                        "train.py:9:train");
+    assert_string_equal(result->rows[1].group.text,
+                        "linear.py:134:forward < module.py:18:call < bert.py:175:project < ... < "
+                        "train.py:9:train");
+    assert_string_equal(result->rows[2].group.text,
+                        "linear.py:134:forward < ... < bert.py:176:project < ... < "
+                        "train.py:9:train");
+    tarn_report_destroy(result);
+
+    asked.options.full_stacks = true;
+    result = compute(&asked);
+    assert_string_equal(result->rows[2].group.text,
+                        "linear.py:134:forward < module.py:17:call < bert.py:176:project < "
+                        "module.py:17:call < train.py:9:train");
+    tarn_report_destroy(result);
+    tarn_snapshot_destroy(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_tell_stacks_apart),
         cmocka_unit_test(every_order),
         cmocka_unit_test(others_and_total),
         cmocka_unit_test(totals_are_the_counters_of_the_run),

@@ -1,1 +1,1 @@
-fit "$data/snapshots/tiny.pickle.gz" --of-device 3
+fit "$data/snapshots/tiny.pickle.gz" --device 3

@@ -1,1 +1,1 @@
-fit "$data/snapshots/tiny.pickle.gz" --device 80MiB --reserve 40MiB
+fit "$data/snapshots/tiny.pickle.gz" --card 80MiB --reserve 40MiB

@@ -1,1 +1,1 @@
-fit --units si --device 24GB $data/snapshots/tiny.pickle.gz | tail -n +3
+fit --units si --card 24GB $data/snapshots/tiny.pickle.gz | tail -n +3

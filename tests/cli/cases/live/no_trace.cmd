@@ -1,1 +1,1 @@
-live $data/snapshots/oom.before.pickle.gz
+live "$data/snapshots/tiny.before.pickle.gz"

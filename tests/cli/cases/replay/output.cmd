@@ -1,1 +1,1 @@
-replay "$data/snapshots/cudagraph.pickle.gz" --conf expandable_segments:True -o "$tmp/out.pickle" >"$tmp/log" && "$tarn" check "$tmp/out.pickle" && "$tarn" stats "$tmp/out.pickle" | tail -n 12
+replay "$data/snapshots/cudagraph.pickle.gz" --conf expandable_segments:True --save "$tmp/out.pickle" >"$tmp/log" && "$tarn" check "$tmp/out.pickle" && "$tarn" stats "$tmp/out.pickle" | tail -n 12

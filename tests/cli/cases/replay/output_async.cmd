@@ -1,1 +1,1 @@
-replay "$data/snapshots/tiny.pickle.gz" --conf backend:cudaMallocAsync -o "$tmp/out.pickle"
+replay "$data/snapshots/tiny.pickle.gz" --conf backend:cudaMallocAsync --save "$tmp/out.pickle"

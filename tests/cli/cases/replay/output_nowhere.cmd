@@ -1,1 +1,1 @@
-replay "$data/snapshots/tiny.pickle.gz" -o "$tmp/none/out.pickle"
+replay "$data/snapshots/tiny.pickle.gz" --save "$tmp/none/out.pickle"

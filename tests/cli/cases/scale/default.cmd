@@ -1,1 +1,1 @@
-scale "$data/snapshots/tiny.pickle.gz" --factor batch=1,2 --device 1GiB --reserve 512MiB | sed "s,^.*/tiny,tiny,"
+scale "$data/snapshots/tiny.pickle.gz" --factor batch=1,2 --card 1GiB --reserve 512MiB | sed "s,^.*/tiny,tiny,"

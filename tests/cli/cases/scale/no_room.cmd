@@ -1,1 +1,1 @@
-scale "$data/snapshots/tiny.pickle.gz" --device 1GiB --reserve 2GiB
+scale "$data/snapshots/tiny.pickle.gz" --card 1GiB --reserve 2GiB

@@ -1,1 +1,1 @@
-top $data/snapshots/tiny.before.pickle.gz
+top "$data/snapshots/tiny.before.pickle.gz"

@@ -1,1 +1,1 @@
-version >/dev/null; echo old >$tmp/r; "$tarn" replay -o $tmp/r $data/snapshots/tiny.pickle.gz
+version >/dev/null; echo old >$tmp/r; "$tarn" replay --save $tmp/r $data/snapshots/tiny.pickle.gz

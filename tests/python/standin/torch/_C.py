@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""torch._C, as far as it is there. Functions that are refused say what torch says."""
+"""torch._C, as far as it is there: on the pluggable allocator once one is set, else on torch's
+allocator class. What the pluggable allocator refuses is refused in torch's words."""
 
 import ctypes
 import os
 
 import torch
 
-_lib = ctypes.CDLL(os.environ["TARN_TORCH_STANDIN"])
-_lib.standin_text.restype = ctypes.c_char_p
-_lib.standin_custom_allocator.restype = ctypes.c_void_p
+_pluggable = ctypes.CDLL(os.environ["STANDIN_PLUGGABLE"])
+_pluggable.pluggable_text.restype = ctypes.c_char_p
+_pluggable.pluggable_create.restype = ctypes.c_void_p
+_stub = None
+if os.environ.get("STANDIN_STUB"):
+    _stub = ctypes.CDLL(os.environ["STANDIN_STUB"], mode=ctypes.RTLD_GLOBAL)
+    _stub.torch_stub_text.restype = ctypes.c_char_p
+    _stub.torch_stub_allocated.restype = ctypes.c_int64
 
 _SETTERS = (
-    "set_init_fn",
     "set_reset_fn",
     "set_memory_fraction_fn",
     "set_base_alloc_fn",
@@ -20,28 +25,29 @@ _SETTERS = (
     "set_end_allocate_to_pool_fn",
     "set_release_pool",
 )
+_state = {"pluggable": False}
+_observers = []
 settings = []  # what torch's own settings were changed to
 
 
-def check(result):
-    text = _lib.standin_text().decode()
-    if result == 1:
-        raise torch.OutOfMemoryError(text)
-    if result != 0:
-        raise RuntimeError(text)
+def _check(result):
+    if result == 0:
+        return
+    of = _pluggable.pluggable_text if _state["pluggable"] else _stub.torch_stub_text
+    raise (torch.OutOfMemoryError if result == 2 else RuntimeError)(of().decode())
 
 
 class CustomAllocator:
     def __init__(self, alloc, free):
         self.alloc, self.free = alloc, free
         self.object = ctypes.c_void_p(
-            _lib.standin_custom_allocator(ctypes.c_void_p(alloc), ctypes.c_void_p(free))
+            _pluggable.pluggable_create(ctypes.c_void_p(alloc), ctypes.c_void_p(free))
         )
         for name in _SETTERS:
             setattr(self, name, lambda address, name=name: self._set(name, address))
 
     def _set(self, name, address):
-        check(_lib.standin_set(self.object, name.encode(), ctypes.c_void_p(address)))
+        _pluggable.pluggable_set(self.object, name.encode(), ctypes.c_void_p(address))
 
 
 def _cuda_customAllocator(alloc, free):
@@ -49,59 +55,53 @@ def _cuda_customAllocator(alloc, free):
 
 
 def _cuda_changeCurrentAllocator(allocator):
-    check(_lib.standin_change_current(allocator.object))
+    _state["pluggable"] = True
+    _check(_pluggable.pluggable_change_current(allocator.object))
 
 
 def init(device_count):
-    _lib.standin_init(device_count)
+    _pluggable.pluggable_init()
+    if _stub and not _state["pluggable"]:
+        _stub.torch_stub_init(device_count)
 
 
 def alloc(size, device, stream):
     ptr = ctypes.c_void_p()
     size, stream = ctypes.c_size_t(size), ctypes.c_void_p(stream)
-    check(_lib.standin_alloc(size, device, stream, ctypes.byref(ptr)))
+    if _state["pluggable"]:
+        _check(_pluggable.pluggable_alloc(size, device, stream, ctypes.byref(ptr)))
+    else:
+        _check(_stub.torch_stub_alloc(size, stream, ctypes.byref(ptr)))
     return ptr.value or 0
 
 
 def free(ptr):
-    check(_lib.standin_free(ctypes.c_void_p(ptr)))
+    function = _pluggable.pluggable_free if _state["pluggable"] else _stub.torch_stub_free
+    _check(function(ctypes.c_void_p(ptr)))
 
 
 def record_stream(ptr, stream):
-    check(_lib.standin_record_stream(ctypes.c_void_p(ptr), ctypes.c_void_p(stream)))
-
-
-def acquire_pool(device, pool):
-    check(_lib.standin_acquire_pool(device, *map(ctypes.c_uint64, pool), None))
-
-
-def release_pool(device, pool):
-    check(_lib.standin_release_pool(device, *map(ctypes.c_uint64, pool)))
-
-
-def cache_info(device):
-    largest = ctypes.c_size_t()
-    check(_lib.standin_cache_info(device, ctypes.byref(largest)))
-    return largest.value
+    _check(_pluggable.pluggable_record_stream(ctypes.c_void_p(ptr), ctypes.c_void_p(stream)))
 
 
 def _cuda_beginAllocateCurrentThreadToPool(device, pool):
-    check(_lib.standin_begin_pool(device, *map(ctypes.c_uint64, pool), 0, None))
+    _check(_pluggable.pluggable_begin_pool(device, *map(ctypes.c_uint64, pool)))
 
 
 def _cuda_endAllocateToPool(device, pool):
-    check(_lib.standin_end_pool(device, *map(ctypes.c_uint64, pool)))
+    _check(_pluggable.pluggable_end_pool(device, *map(ctypes.c_uint64, pool)))
 
 
-_cuda_releasePool = release_pool
+def _cuda_releasePool(device, pool):
+    _check(_pluggable.pluggable_release_pool(device, *map(ctypes.c_uint64, pool)))
 
 
 def _cuda_emptyCache():
-    check(_lib.standin_empty_cache(ctypes.c_uint64(0), ctypes.c_uint64(0)))
+    _check(_pluggable.pluggable_empty_cache())
 
 
 def _cuda_setMemoryFraction(fraction, device):
-    check(_lib.standin_set_fraction(ctypes.c_double(fraction), device))
+    _check(_pluggable.pluggable_set_fraction(ctypes.c_double(fraction), device))
 
 
 def _refuse(name):
@@ -111,37 +111,35 @@ def _refuse(name):
     return refused
 
 
-_cuda_memoryStats = _refuse("getDeviceStats")
 _cuda_resetPeakMemoryStats = _refuse("resetPeakStats")
 _cuda_resetAccumulatedMemoryStats = _refuse("resetAccumulatedStats")
-_cuda_memorySnapshot = _refuse("snapshot")
-marks = []  # how torch's own switch was called
-
-
-def _cuda_record_memory_history(enabled, *arguments):
-    marks.append((enabled, *arguments))
-    check(_lib.standin_record_history(enabled is not None))
-
-
-def _cuda_record_memory_history_legacy(enabled, *arguments):
-    marks.append((enabled, *arguments))
-    check(_lib.standin_record_history(enabled))
-
-
-def _cuda_isHistoryEnabled():
-    enabled = ctypes.c_int()
-    check(_lib.standin_is_history_enabled(ctypes.byref(enabled)))
-    return bool(enabled.value)
-
-
-_cuda_attach_out_of_memory_observer = _refuse("attachOutOfMemoryObserver")
 _cuda_getMemoryFraction = _refuse("getMemoryFraction")
 _cuda_getCheckpointState = _refuse("getCheckpointState")
-_cuda_cudaCachingAllocator_enable = _refuse("enable")
-_cuda_cudaCachingAllocator_is_enabled = _refuse("isEnabled")
-_cuda_setMemoryMetadata = _refuse("setUserMetadata")
-_cuda_getMemoryMetadata = _refuse("getUserMetadata")
-_cuda_annotateMemory = _refuse("annotateMemory")
+
+
+def _cuda_memoryStats(device):
+    if _state["pluggable"] or not _stub:
+        _refuse("getDeviceStats")()
+    return {"allocated_bytes": {"all": {"current": _stub.torch_stub_allocated(device)}}}
+
+
+def _cuda_memorySnapshot(_argument=None):
+    if _state["pluggable"] or not _stub:
+        _refuse("snapshot")()
+    return {
+        "segments": [],
+        "device_traces": [[] for _ in range(torch.cuda.device_count())],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "of the stand-in"},
+        "external_annotations": [],
+    }
+
+
+def _cuda_attach_out_of_memory_observer(observer):
+    kind = ctypes.CFUNCTYPE(
+        None, ctypes.c_int64, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t
+    )
+    _observers.append(kind(observer))
+    _stub.torch_stub_attach_observer(_observers[-1])
 
 
 def _accelerator_setAllocatorSettings(text):
@@ -149,4 +147,4 @@ def _accelerator_setAllocatorSettings(text):
 
 
 def _cuda_getAllocatorBackend():
-    return "pluggable"
+    return "pluggable" if _state["pluggable"] else "native"

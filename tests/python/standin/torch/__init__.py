@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
 """A stand-in for torch: as much of its allocator interface as tests of tarn.torch need.
 
-What torch does in C++ is done by a C++ library (tests/plug/standin.cpp) that throws and catches
-real exceptions. `Memory` takes the place of a tensor.
+What torch does in C++ is done by two C++ libraries: tests/plug/pluggable.cpp, torch's pluggable
+allocator, and tests/plug/torch_stub.cpp, the libraries that the allocator class is linked with.
+`Memory` takes the place of a tensor.
 """
 
-__version__ = "2.11.0+standin"
+import os
+
+__version__ = os.environ.get("STANDIN_TORCH_VERSION", "2.11.0+standin")
 
 
 class OutOfMemoryError(RuntimeError):
     pass
+
+
+def compiled_with_cxx11_abi():
+    return True
 
 
 from torch import _C, cuda  # noqa: E402

@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: MIT
 from torch import _C
 
-_state = {"started": False}
+_state = {"started": False, "queued": []}
 
 
 def init():
     if not _state["started"]:
         _state["started"] = True
         _C.init(device_count())
+        for call in _state["queued"]:
+            call()
+
+
+def _lazy_call(call):
+    if _state["started"]:
+        call()
+    else:
+        _state["queued"].append(call)
 
 
 def is_initialized():

@@ -4,7 +4,6 @@
 import collections
 import ctypes
 import pickle
-import sys
 
 import torch
 from torch import _C
@@ -97,36 +96,6 @@ def _save_memory_usage(filename="output.svg", snapshot=None):
     raise OSError("the script of the flame graph is on the network")
 
 
-def _set_memory_metadata(metadata):
-    _C._cuda_setMemoryMetadata(metadata)
-
-
-def _record_memory_history_legacy(
-    enabled, record_context=True, max_entries=1, record_alloc_context=False, **options
-):
-    _C._cuda_record_memory_history_legacy(
-        enabled, record_context, max_entries, record_alloc_context, False, *_flags(**options)
-    )
-
-
-def _record_memory_history_impl(
-    enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None, **options
-):
-    _C._cuda_record_memory_history(enabled, context, stacks, max_entries, *_flags(**options))
-
-
-def _flags(
-    clear_history=False, compile_context=False, global_record_annotations=False, skip_actions=None
-):
-    return clear_history, compile_context, global_record_annotations, skip_actions or []
-
-
-def _record_memory_history(enabled="all", *args, **kwargs):
-    legacy = isinstance(enabled, bool)
-    function = _record_memory_history_legacy if legacy else _record_memory_history_impl
-    function(enabled, *args, **kwargs)
-
-
 def get_allocator_backend():
     return _C._cuda_getAllocatorBackend()
 
@@ -143,7 +112,6 @@ class MemPool:
         self.allocator = allocator
         if allocator is None:
             torch.cuda.init()
-            _C.acquire_pool(0, self.id)
 
     def segment(self, size):
         call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)

@@ -1,0 +1,972 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The class through which torch allocates CUDA memory: torch's own interface over libtarn's public
+ * functions. It decides nothing and keeps nothing that libtarn has; what it does keep is torch's:
+ * callbacks, filters of captures, the recorder of stacks.
+ *
+ * Exceptions. libtarn is C, so no exception may pass through it: a callback of torch that throws
+ * inside a call of libtarn leaves its exception in `pending`, and the method throws it once libtarn
+ * has returned and released its locks. A method that destructors call throws nothing except for a
+ * wrong pointer; what failed is kept for tarn_torch_last_error.
+ *
+ * The object is never destroyed: tensors may be freed by destructors of static objects.
+ */
+#include "plug/pytorch/history.h"
+#include "tarn/copy.h"
+#include "tarn/ipc.h"
+#include "tarn/peer.h"
+
+#include <c10/core/impl/GPUTrace.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <cctype>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace tarn_torch
+{
+namespace
+{
+
+using c10::DeviceIndex;
+
+/* ---- exceptions ---- */
+
+std::atomic<int> pending_count; /* of all threads: almost always 0 */
+thread_local std::exception_ptr pending;
+
+bool is_pending()
+{
+    return C10_UNLIKELY(pending_count.load(std::memory_order_relaxed) != 0) && pending;
+}
+
+void throw_pending()
+{
+    if (is_pending()) {
+        pending_count.fetch_sub(1, std::memory_order_relaxed);
+        std::rethrow_exception(std::exchange(pending, nullptr));
+    }
+}
+
+/* Runs what torch supplied, inside a call of libtarn. */
+template <class Result, class Action> Result contained(Result otherwise, Action action)
+{
+    try {
+        return action();
+    } catch (...) {
+        if (!pending) {
+            pending = std::current_exception();
+            pending_count.fetch_add(1, std::memory_order_relaxed);
+        }
+        return otherwise;
+    }
+}
+
+[[noreturn]] C10_NOINLINE void raise(const tarn_error &error)
+{
+    throw_pending();
+    TORCH_CHECK_WITH(OutOfMemoryError, error.status != TARN_ERR_OUT_OF_MEMORY, error.text);
+    TORCH_CHECK_NOT_IMPLEMENTED(error.status != TARN_ERR_NOT_SUPPORTED, error.text);
+    TORCH_CHECK(false, error.text);
+}
+
+/* Calls a function of libtarn whose last parameter is the error, and throws what failed. */
+template <class Function, class... Arguments> void call(Function function, Arguments... arguments)
+{
+    tarn_error error;
+
+    if (C10_UNLIKELY(function(arguments..., &error) != TARN_OK)) {
+        raise(error);
+    }
+    throw_pending();
+}
+
+/* The same with the allocator that the pointer came from as the first argument. */
+template <class Function, class... Arguments>
+void call_owner(Function function, const void *ptr, Arguments... arguments)
+{
+    tarn_error error;
+
+    if (C10_UNLIKELY(on_owner(&error, function, ptr_of(ptr), arguments...) != TARN_OK)) {
+        raise(error);
+    }
+    throw_pending();
+}
+
+/* The same for methods that destructors call. */
+template <class Function, class... Arguments>
+void attempt(Function function, Arguments... arguments)
+{
+    tarn_error error;
+
+    note(function(arguments..., &error), error);
+}
+
+/* ---- values ---- */
+
+cudaStream_t stream_at(tarn_stream stream)
+{
+    return static_cast<cudaStream_t>(pointer_of(stream));
+}
+
+tarn_pool_id pool_of(MempoolId_t id)
+{
+    return {id.first, id.second};
+}
+
+c10::Device device_of(int ordinal)
+{
+    return {c10::DeviceType::CUDA, static_cast<DeviceIndex>(ordinal)};
+}
+
+/* The device's allocator, opened on demand. */
+tarn_allocator *allocator_of(int device)
+{
+    tarn_allocator *allocator = find_allocator(device);
+
+    if (C10_UNLIKELY(!allocator)) {
+        call(tarn_torch_open_allocator, device, &allocator);
+    }
+    return allocator;
+}
+
+tarn_stats stats_of(tarn_allocator *allocator)
+{
+    tarn_stats stats;
+
+    stats.struct_size = sizeof stats;
+    tarn_allocator_get_stats(allocator, &stats);
+    return stats;
+}
+
+using StatArray = decltype(cca::DeviceStats::allocation);
+using Stat = StatArray::value_type;
+
+Stat stat_of(const tarn_stat &stat)
+{
+    Stat made;
+
+    made.current = stat.current;
+    made.peak = stat.peak;
+    made.allocated = stat.allocated;
+    made.freed = stat.freed;
+    return made;
+}
+
+cca::DeviceStats device_stats(const tarn_stats &stats)
+{
+    using Stats = cca::DeviceStats;
+    static constexpr StatArray Stats::*members[] = {
+        &Stats::allocation,      &Stats::segment,
+        &Stats::active,          &Stats::inactive_split,
+        &Stats::allocated_bytes, &Stats::reserved_bytes,
+        &Stats::active_bytes,    &Stats::inactive_split_bytes,
+        &Stats::requested_bytes,
+    };
+    Stats made;
+
+    static_assert(std::size(members) == TARN_STAT_KINDS, "in the order of libtarn's kinds");
+    for (size_t kind = 0; kind < std::size(members); kind++) {
+        for (size_t pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            (made.*members[kind])[pool] = stat_of(stats.by_pool[kind][pool]);
+        }
+    }
+    made.num_alloc_retries = stats.num_alloc_retries;
+    made.num_ooms = stats.num_ooms;
+    made.oversize_allocations = stat_of(stats.oversize_allocations);
+    made.oversize_segments = stat_of(stats.oversize_segments);
+    made.num_sync_all_streams = stats.num_sync_all_streams;
+    made.num_device_alloc = stats.num_device_alloc;
+    made.num_device_free = stats.num_device_free;
+    made.max_split_size = stats.max_split_size;
+    return made;
+}
+
+uint64_t bits_of(const std::vector<std::string> &actions)
+{
+    uint64_t bits = 0;
+
+    for (const std::string &name : actions) {
+        int action = 0;
+
+        while (action < TARN_ACTION_COUNT &&
+               name != tarn_action_name(static_cast<tarn_action>(action))) {
+            action++;
+        }
+        TORCH_CHECK(action < TARN_ACTION_COUNT, "Unknown TraceEntry action: ", name);
+        bits |= uint64_t{1} << action;
+    }
+    return bits;
+}
+
+/* ---- callbacks of torch ---- */
+
+/* A list that only grows, because one that is called cannot be removed. No lock: some are called
+ * under libtarn's. */
+template <class Item> class Callbacks
+{
+  public:
+    void add(Item item)
+    {
+        auto *const added = new Node{std::move(item), {}};
+        std::atomic<Node *> *end = &first_;
+
+        for (Node *found = nullptr; !end->compare_exchange_strong(found, added); found = nullptr) {
+            end = &found->next;
+        }
+    }
+
+    template <class Action> void each(Action action) const
+    {
+        for (const Node *node = first_.load(); node; node = node->next.load()) {
+            action(node->item);
+        }
+    }
+
+  private:
+    struct Node {
+        const Item item;
+        std::atomic<Node *> next;
+    };
+
+    std::atomic<Node *> first_{nullptr};
+};
+
+Callbacks<cca::OutOfMemoryObserver> oom_observers;
+Callbacks<cca::AllocatorTraceTracker> trackers;
+std::atomic<bool> tracking; /* there is a tracker */
+std::atomic<bool> disabled; /* by enable(false), for devices opened later */
+
+void run_out(void * /*context*/, const tarn_oom *oom)
+{
+    const uint64_t total = oom->limit == TARN_SIZE_UNLIMITED ? oom->device_total : oom->limit;
+
+    contained(false, [&] {
+        c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(oom->rounded), oom->allocated,
+                                         oom->reserved, device_of(oom->device));
+        oom_observers.each([&](const cca::OutOfMemoryObserver &observer) {
+            observer(oom->device, oom->segment_size, total, oom->device_free);
+        });
+        return true;
+    });
+}
+
+/* What torch registered to be run when no free block fits: memory that other processes have let go
+ * of is freed, for example. */
+bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*size*/,
+                 tarn_stream /*stream*/)
+{
+    return contained(false, [] {
+        bool freed = false;
+
+        for (const auto &name : c10::FreeCudaMemoryCallbacksRegistry()->Keys()) {
+            freed |= c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
+        }
+        return freed;
+    });
+}
+
+/* Under the device's lock, as torch promises its trackers. */
+void track(void * /*context*/, const tarn_trace_event *event)
+{
+    contained(false, [&] {
+        cca::TraceEntry::Action action;
+
+        if (action_of(event->action, &action)) {
+            const cca::TraceEntry entry = trace_entry(action, *event, nullptr);
+
+            trackers.each([&](const cca::AllocatorTraceTracker &tracker) { tracker(entry); });
+        }
+        return true;
+    });
+}
+
+/* backend:cudaMallocAsync has no observers, callbacks and events: torch's has none either. */
+tarn_status unless_async(tarn_status status)
+{
+    return status == TARN_ERR_NOT_SUPPORTED ? TARN_OK : status;
+}
+
+/* The sink's context is the list, by which libtarn knows that it has it already. */
+tarn_status track_one(tarn_allocator *allocator, tarn_error *error)
+{
+    tarn_sink sink = {};
+    const bool has_it =
+        tarn_allocator_set_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER, nullptr) == TARN_OK;
+
+    sink.context = &trackers;
+    sink.receive = track;
+    return has_it ? TARN_OK : unless_async(tarn_allocator_add_sink(allocator, &sink, error));
+}
+
+tarn_status prepare(int ordinal, tarn_allocator *allocator, tarn_error *error)
+{
+    tarn_status status = unless_async(tarn_allocator_add_oom_observer(allocator, run_out, nullptr));
+
+    if (status == TARN_OK) {
+        status = unless_async(tarn_allocator_add_memory_callback(allocator, free_memory, nullptr));
+    }
+    if (status) {
+        return fail(error, status, "no memory to observe an allocator");
+    }
+    if (tracking.load()) {
+        status = track_one(allocator, error);
+    }
+    if (status == TARN_OK && disabled.load()) {
+        status = unless_async(tarn_allocator_set_enabled(allocator, false, error));
+    }
+    return status == TARN_OK ? history_opened(ordinal, allocator, error) : status;
+}
+
+/* ---- pools ---- */
+
+/* torch's own allocator of a torch.cuda.MemPool as the source of a pool's segments. */
+using Source = std::shared_ptr<cca::CUDAAllocator>;
+
+tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    return contained(tarn_ptr{0}, [&] {
+        const Source &source = *static_cast<Source *>(context);
+
+        return ptr_of(source->raw_alloc_with_stream(size, stream_at(stream)));
+    });
+}
+
+void source_free(void *context, tarn_ptr ptr)
+{
+    contained(false, [&] {
+        (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr));
+        return true;
+    });
+}
+
+void source_gone(void *context)
+{
+    delete static_cast<Source *>(context);
+}
+
+class Checkpoint final : public cca::AllocatorState
+{
+  public:
+    explicit Checkpoint(tarn_checkpoint *made) : kept_(made, tarn_checkpoint_destroy)
+    {
+    }
+
+    const tarn_checkpoint *get() const
+    {
+        return kept_.get();
+    }
+
+  private:
+    const std::unique_ptr<tarn_checkpoint, void (*)(tarn_checkpoint *)> kept_;
+};
+
+/* ---- the class ---- */
+
+/* torch knows memory of the class by this function. */
+void delete_block(void *ptr);
+
+/* Where torch has getExpandableSegmentSizes: of each stream and kind of pool, the sum. */
+template <class Base, class = void> class WithSizes : public Base
+{
+};
+
+template <class Base>
+class WithSizes<Base, std::void_t<decltype(&Base::getExpandableSegmentSizes)>> : public Base
+{
+  public:
+    using Found = decltype(std::declval<Base &>().getExpandableSegmentSizes(0));
+    using Sizes = std::map<std::pair<tarn_stream, bool>, size_t>;
+
+    Found getExpandableSegmentSizes(DeviceIndex device) override
+    {
+        Sizes sizes;
+        tarn_walker walker = {};
+        Found found;
+
+        walker.context = &sizes;
+        walker.segment = [](void *context, const tarn_segment_info *segment) {
+            if (segment->is_expandable) {
+                (*static_cast<Sizes *>(context))[{segment->stream, !segment->is_large}] +=
+                    segment->total_size;
+            }
+            return true;
+        };
+        TORCH_CHECK(!unless_async(tarn_allocator_walk(allocator_of(device), &walker)),
+                    "no host memory to visit the segments");
+        for (const auto &[key, size] : sizes) {
+            found.emplace_back(stream_at(key.first), key.second, size);
+        }
+        return found;
+    }
+};
+
+class Allocator final : public WithSizes<cca::CUDAAllocator>
+{
+  public:
+    c10::DataPtr allocate(size_t size) override
+    {
+        const int device = current_device();
+        void *const ptr = allocate_on(device, size, current_stream(device));
+
+        return {ptr, ptr, &delete_block, device_of(device)};
+    }
+
+    void *raw_alloc(size_t size) override
+    {
+        const int device = current_device();
+
+        return allocate_on(device, size, current_stream(device));
+    }
+
+    void *raw_alloc_with_stream(size_t size, cudaStream_t stream) override
+    {
+        return allocate_on(current_device(), size, stream);
+    }
+
+    c10::DeleterFnPtr raw_deleter() const override
+    {
+        return &delete_block;
+    }
+
+    void raw_delete(void *ptr) override
+    {
+        tarn_error error;
+
+        if (!ptr) {
+            return;
+        }
+        const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
+
+        if (C10_UNLIKELY(tracer != nullptr)) {
+            (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
+        }
+        const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
+                                       ? on_owner(&error, delete_reported, ptr_of(ptr))
+                                       : on_owner(&error, tarn_allocator_free, ptr_of(ptr));
+
+        if (C10_UNLIKELY(status != TARN_OK)) {
+            if (status == TARN_ERR_INVALID_POINTER) {
+                raise(error);
+            }
+            note(status, error); /* in a forked child there is nothing to free */
+        }
+        throw_pending();
+    }
+
+    void *getBaseAllocation(void *ptr, size_t *size) override
+    {
+        tarn_ptr base = 0;
+        uint64_t bytes = 0;
+
+        call_owner(tarn_allocator_base_allocation, ptr, &base, &bytes);
+        if (size) {
+            *size = bytes;
+        }
+        return pointer_of(base);
+    }
+
+    /* Memory of another owner, such as another process, has another deleter. */
+    void recordStream(const c10::DataPtr &data, c10::cuda::CUDAStream stream) override
+    {
+        if (data.get() && data.get_deleter() == &delete_block) {
+            call_owner(tarn_allocator_record_stream, data.get(), ptr_of(stream.stream()));
+        }
+    }
+
+    void copy_data(void *to, const void *from, size_t count) const override
+    {
+        C10_CUDA_CHECK(cudaMemcpy(to, from, count, cudaMemcpyDeviceToDevice));
+    }
+
+    void init(int device_count) override
+    {
+        device_count_ = device_count;
+    }
+
+    bool initialized() override
+    {
+        return device_count_ > 0;
+    }
+
+    void enable(bool value)
+    {
+        call([&](tarn_error *error) {
+            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
+                return tarn_allocator_set_enabled(allocator, value, error);
+            });
+        });
+        disabled.store(!value);
+    }
+
+    bool isEnabled() const
+    {
+        return !disabled.load();
+    }
+
+    void emptyCache()
+    {
+        emptyCache({0, 0});
+    }
+
+    void emptyCache(MempoolId_t pool)
+    {
+        const auto empty = [&](tarn_error *error) {
+            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
+                const tarn_status status =
+                    tarn_allocator_empty_pool(allocator, pool_of(pool), error);
+
+                return status == TARN_ERR_NOT_FOUND ? TARN_OK : status;
+            });
+        };
+
+        if (pool == MempoolId_t{0, 0}) {
+            call(empty);
+        } else { /* called by the destructor of the pool */
+            attempt(empty);
+        }
+    }
+
+    std::string name() override
+    {
+        tarn_config config;
+
+        call(tarn_torch_get_config, &config);
+        return config.backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
+    }
+
+    double getMemoryFraction(DeviceIndex device)
+    {
+        return tarn_allocator_get_memory_fraction(allocator_of(device));
+    }
+
+    void setMemoryFraction(double fraction, DeviceIndex device) override
+    {
+        call(tarn_allocator_set_memory_fraction, allocator_of(device), fraction);
+    }
+
+    void cacheInfo(DeviceIndex device, size_t *largest) override
+    {
+        uint64_t found = *largest;
+
+        call(tarn_allocator_cache_info, allocator_of(device), &found);
+        *largest = found;
+    }
+
+    cca::DeviceStats getDeviceStats(DeviceIndex device) override
+    {
+        return device_stats(stats_of(allocator_of(device)));
+    }
+
+    void resetAccumulatedStats(DeviceIndex device) override
+    {
+        tarn_allocator_reset_accumulated_stats(allocator_of(device));
+    }
+
+    void resetPeakStats(DeviceIndex device) override
+    {
+        tarn_allocator_reset_peak_stats(allocator_of(device));
+    }
+
+    void enablePeerAccess(DeviceIndex device, DeviceIndex peer) override
+    {
+        const c10::cuda::CUDAGuard guard(device);
+        const cudaError_t failed = cudaDeviceEnablePeerAccess(peer, 0);
+
+        if (failed == cudaErrorPeerAccessAlreadyEnabled) {
+            (void)cudaGetLastError();
+        } else {
+            C10_CUDA_CHECK(failed);
+        }
+        call(tarn_allocator_add_peer, allocator_of(peer), device);
+    }
+
+    cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
+                            size_t count, cudaStream_t stream, bool peer_access) override
+    {
+        tarn_allocator *const target = find_allocator(to_device);
+        tarn_allocator *const source = find_allocator(from_device);
+
+        if (to_device != from_device && target && source &&
+            tarn_allocator_choose_copy(target, source, peer_access) == TARN_COPY_PEER) {
+            return cudaMemcpyPeerAsync(to, to_device, from, from_device, count, stream);
+        }
+        return cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, stream);
+    }
+
+    /* The handle is a message of libtarn and names the block itself. */
+    cca::ShareableHandle shareIpcHandle(void *ptr) override
+    {
+        size_t length = TARN_IPC_MESSAGE_SIZE;
+        std::string message;
+        tarn_error error;
+        tarn_status status;
+
+        do {
+            message.resize(length);
+            status = on_owner(&error, tarn_ipc_export, ptr_of(ptr), &message[0], message.size(),
+                              &length);
+        } while (status == TARN_ERR_LIMIT && length > message.size());
+        if (status) {
+            raise(error);
+        }
+        message.resize(length);
+        return {0, std::move(message)};
+    }
+
+    std::shared_ptr<void> getIpcDevPtr(std::string handle) override
+    {
+        tarn_allocator *const allocator = allocator_of(current_device());
+        tarn_ptr ptr = 0;
+
+        call(tarn_ipc_open, allocator, handle.data(), handle.size(), &ptr, nullptr);
+        return {pointer_of(ptr),
+                [=](void *opened) { attempt(tarn_ipc_close, allocator, ptr_of(opened)); }};
+    }
+
+    void beginAllocateToPool(DeviceIndex device, MempoolId_t id,
+                             std::function<bool(cudaStream_t)> filter) override
+    {
+        (void)allocator_of(device);
+        call(begin_pool, device, pool_of(id), [kept = std::move(filter)](void *stream) {
+            return contained(false, [&] { return kept(static_cast<cudaStream_t>(stream)); });
+        });
+    }
+
+    void endAllocateToPool(DeviceIndex device, MempoolId_t id) override
+    {
+        (void)allocator_of(device);
+        call(end_pool, device, pool_of(id));
+    }
+
+    /* Destructors of graphs and pools call it. */
+    void releasePool(DeviceIndex device, MempoolId_t id) override
+    {
+        if (find_allocator(device)) {
+            attempt(tarn_allocator_release_pool, find_allocator(device), pool_of(id));
+        }
+    }
+
+    int getPoolUseCount(DeviceIndex device, MempoolId_t id)
+    {
+        tarn_allocator *const allocator = find_allocator(device);
+
+        return allocator ? static_cast<int>(tarn_allocator_pool_use_count(allocator, pool_of(id)))
+                         : 0;
+    }
+
+    void ensureExistsAndIncrefPool(DeviceIndex device, MempoolId_t id)
+    {
+        createOrIncrefPool(device, id, nullptr);
+    }
+
+    void createOrIncrefPool(DeviceIndex device, MempoolId_t id, Source source)
+    {
+        tarn_allocator *const allocator = allocator_of(device);
+        tarn_pool_source from = {};
+
+        if (!source) {
+            call(tarn_allocator_acquire_pool, allocator, pool_of(id));
+            return;
+        }
+        auto kept = std::make_unique<Source>(std::move(source));
+
+        from.struct_size = sizeof from;
+        from.context = kept.get();
+        from.alloc = source_alloc;
+        from.free = source_free;
+        from.gone = source_gone;
+        call(tarn_allocator_create_pool_from, allocator, pool_of(id), &from);
+        (void)kept.release();
+    }
+
+    void setUseOnOOM(DeviceIndex device, MempoolId_t id)
+    {
+        setUseOnOOM(device, id, true);
+    }
+
+    void setUseOnOOM(DeviceIndex device, MempoolId_t id, bool use_on_oom)
+    {
+        if (find_allocator(device)) { /* the destructor of a pool calls it for one that is gone */
+            (void)!tarn_allocator_set_pool_use_on_oom(find_allocator(device), pool_of(id),
+                                                      use_on_oom);
+        }
+    }
+
+    void setNoSplit(DeviceIndex device, MempoolId_t id)
+    {
+        TORCH_CHECK(!tarn_allocator_set_pool_no_split(allocator_of(device), pool_of(id), true),
+                    "there is no such pool to switch splitting off in");
+    }
+
+    bool checkPoolLiveAllocations(DeviceIndex device, MempoolId_t id,
+                                  const std::unordered_set<void *> &expected) override
+    {
+        std::vector<tarn_ptr> pointers;
+        bool live = false;
+
+        pointers.reserve(expected.size());
+        for (const void *ptr : expected) {
+            pointers.push_back(ptr_of(ptr));
+        }
+        call(tarn_allocator_check_pool_live, allocator_of(device), pool_of(id), pointers.data(),
+             pointers.size(), &live);
+        return live;
+    }
+
+    std::shared_ptr<cca::AllocatorState> getCheckpointState(DeviceIndex device,
+                                                            MempoolId_t id) override
+    {
+        tarn_checkpoint *checkpoint = nullptr;
+
+        call(tarn_allocator_get_checkpoint, allocator_of(device), pool_of(id), &checkpoint);
+        return std::make_shared<Checkpoint>(checkpoint);
+    }
+
+    cca::CheckpointDelta setCheckpointPoolState(DeviceIndex device,
+                                                std::shared_ptr<cca::AllocatorState> state) override
+    {
+        const auto *const checkpoint = dynamic_cast<const Checkpoint *>(state.get());
+        cca::CheckpointDelta result;
+        tarn_checkpoint_delta delta = {};
+        const std::unique_ptr<tarn_checkpoint_delta, void (*)(tarn_checkpoint_delta *)> owned(
+            &delta, tarn_checkpoint_delta_fini);
+
+        TORCH_CHECK(checkpoint, "the checkpoint of a pool is not one of this allocator");
+        call(tarn_allocator_set_checkpoint, allocator_of(device), checkpoint->get(), &delta);
+        for (size_t i = 0; i < delta.freed_count; i++) {
+            result.ptrs_freed.push_back(pointer_of(delta.freed[i]));
+        }
+        for (size_t i = 0; i < delta.created_count; i++) {
+            void *const ptr = pointer_of(delta.created[i]);
+
+            result.dataptrs_allocd.emplace_back(ptr, ptr, &delete_block, device_of(device));
+        }
+        return result;
+    }
+
+    bool isHistoryEnabled() override
+    {
+        return history_is_enabled();
+    }
+
+    void recordHistory(bool enabled, cca::CreateContextFn recorder, size_t max_entries,
+                       cca::RecordContext when)
+    {
+        recordHistory(enabled, recorder, max_entries, when, false, {});
+    }
+
+    void recordHistory(bool enabled, cca::CreateContextFn recorder, size_t max_entries,
+                       cca::RecordContext when, bool clear)
+    {
+        recordHistory(enabled, recorder, max_entries, when, clear, {});
+    }
+
+    void recordHistory(bool enabled, cca::CreateContextFn recorder, size_t max_entries,
+                       cca::RecordContext when, bool clear,
+                       const std::vector<std::string> &skip_actions)
+    {
+        TORCH_CHECK_NOT_IMPLEMENTED(!enabled || name() == "native",
+                                    "backend:cudaMallocAsync has no history: the driver allocates");
+        TORCH_CHECK(when == cca::RecordContext::NEVER || recorder,
+                    "stacks need a recorder of stacks");
+        const Recording recording = {enabled,     clear,
+                                     recorder,    static_cast<tarn_context_level>(when),
+                                     max_entries, bits_of(skip_actions)};
+
+        call(history_record, recording);
+    }
+
+    void recordAnnotation(const std::vector<std::pair<std::string, std::string>> &fields)
+    {
+        if (history_is_enabled()) {
+            history_annotate(current_device(), fields);
+        }
+    }
+
+    void pushCompileContext(std::string &text)
+    {
+        history_push_context(text);
+    }
+
+    void popCompileContext()
+    {
+        history_pop_context();
+    }
+
+    void setUserMetadata(const std::string &text)
+    {
+        TORCH_CHECK(!tarn_set_user_metadata(text.c_str()), "metadata has at most ",
+                    TARN_LABEL_MAX - 1, " bytes");
+    }
+
+    std::string getUserMetadata()
+    {
+        return tarn_user_metadata();
+    }
+
+    cca::SnapshotInfo snapshot()
+    {
+        return snapshot({0, 0}, true);
+    }
+
+    cca::SnapshotInfo snapshot(MempoolId_t pool)
+    {
+        return snapshot(pool, true);
+    }
+
+    cca::SnapshotInfo snapshot(MempoolId_t pool, bool with_traces)
+    {
+        cca::SnapshotInfo info;
+        tarn_config config;
+
+        info.device_traces.resize(static_cast<size_t>(device_count_));
+        call([&](tarn_error *error) {
+            return each_open([&](int ordinal, tarn_allocator *allocator) {
+                return history_snapshot(ordinal, allocator, pool_of(pool), with_traces, &info,
+                                        error);
+            });
+        });
+        call(tarn_torch_get_config, &config);
+        fill_settings(config, &info.config_metadata);
+        return info;
+    }
+
+    void attachOutOfMemoryObserver(cca::OutOfMemoryObserver observer) override
+    {
+        oom_observers.add(std::move(observer));
+    }
+
+    void attachAllocatorTraceTracker(cca::AllocatorTraceTracker tracker) override
+    {
+        trackers.add(std::move(tracker));
+        tracking.store(true);
+        call([](tarn_error *error) {
+            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
+                return track_one(allocator, error);
+            });
+        });
+    }
+
+  private:
+    /* With one device there is no other. */
+    int current_device() const
+    {
+        return C10_LIKELY(device_count_ == 1) ? 0 : c10::cuda::current_device();
+    }
+
+    static cudaStream_t current_stream(int device)
+    {
+        return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
+    }
+
+    static void *allocate_on(int device, size_t size, cudaStream_t stream)
+    {
+        tarn_allocator *const allocator = allocator_of(device);
+        tarn_ptr ptr = 0;
+        tarn_error error;
+
+        if (C10_UNLIKELY(tarn_allocator_alloc(allocator, size, ptr_of(stream), &ptr, &error) !=
+                         TARN_OK)) {
+            raise(error);
+        }
+        leave_hint(ptr, device);
+        if (is_pending()) {
+            (void)!tarn_allocator_free(allocator, ptr, nullptr);
+            throw_pending();
+        }
+        const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
+
+        if (C10_UNLIKELY(tracer != nullptr)) {
+            (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
+        }
+        if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+            uint64_t bytes = 0;
+
+            if (!tarn_allocator_block_size(allocator, ptr, &bytes, nullptr)) {
+                report_to_profiler(allocator, ptr, static_cast<int64_t>(bytes));
+            }
+        }
+        return pointer_of(ptr);
+    }
+
+    /* Frees a block and reports it to torch's profiler. */
+    static tarn_status delete_reported(tarn_allocator *owner, tarn_ptr ptr, tarn_error *error)
+    {
+        uint64_t bytes = 0;
+        tarn_status status = tarn_allocator_block_size(owner, ptr, &bytes, error);
+
+        if (status == TARN_OK) {
+            status = tarn_allocator_free(owner, ptr, error);
+        }
+        if (status == TARN_OK) {
+            report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
+        }
+        return status;
+    }
+
+    static void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
+    {
+        const tarn_stats stats = stats_of(allocator);
+        tarn_device_info info;
+        const auto bytes = [&](tarn_stat_kind kind) {
+            return static_cast<size_t>(stats.by_pool[kind][TARN_STAT_ALL].current);
+        };
+
+        info.struct_size = sizeof info;
+        tarn_device_get_info(tarn_allocator_device(allocator), &info);
+        c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
+                                         bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
+    }
+
+    std::atomic<int> device_count_{0};
+};
+
+Allocator *instance;
+
+void delete_block(void *ptr)
+{
+    instance->raw_delete(ptr);
+}
+
+/* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */
+bool is_same_version(const std::string &running)
+{
+    const std::string compiled = TORCH_VERSION;
+
+    return running.compare(0, compiled.size(), compiled) == 0 &&
+           !std::isdigit(static_cast<unsigned char>(running.c_str()[compiled.size()]));
+}
+
+} // namespace
+} // namespace tarn_torch
+
+tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
+{
+    using namespace tarn_torch;
+    static std::mutex lock;
+    const std::lock_guard<std::mutex> guard(lock);
+
+    if (!is_same_version(torch_version)) {
+        const std::string text =
+            std::string("this library was compiled for torch " TORCH_VERSION ", and torch ") +
+            torch_version + " is running: build it again for that one";
+
+        return fail(error, TARN_ERR_MISMATCH, text.c_str());
+    }
+    if (cca::allocator.load() && cca::allocator.load()->initialized()) {
+        return fail(error, TARN_ERR_STATE,
+                    "torch's allocator is in use already: install tarn before the first use of a "
+                    "GPU");
+    }
+    if (!instance) {
+        instance = new Allocator; /* for good */
+        on_open = prepare;
+    }
+    cca::allocator.store(instance);
+    c10::SetAllocator(c10::DeviceType::CUDA, instance);
+    return TARN_OK;
+}

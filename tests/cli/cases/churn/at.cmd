@@ -1,0 +1,1 @@
+churn "$data/snapshots/tiny.pickle.gz" --at peak

@@ -1,0 +1,1 @@
+fit "$data/snapshots/tiny.pickle.gz" --card H300

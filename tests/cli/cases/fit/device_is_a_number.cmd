@@ -1,0 +1,1 @@
+fit "$data/snapshots/tiny.pickle.gz" --device 80GB

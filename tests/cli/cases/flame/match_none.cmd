@@ -1,0 +1,1 @@
+flame --folded --match ADAM $data/snapshots/oom.pickle.gz

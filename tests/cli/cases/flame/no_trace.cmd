@@ -1,0 +1,1 @@
+flame "$data/snapshots/cudagraph.before.pickle.gz" --folded -o -

@@ -1,0 +1,1 @@
+frag "$data/snapshots/tiny.before.pickle.gz"

@@ -1,0 +1,1 @@
+info "$data/snapshots/tiny.pickle.gz" --by stream

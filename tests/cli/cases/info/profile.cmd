@@ -1,0 +1,1 @@
+info "$data/profiles/profile.json.gz"

@@ -1,0 +1,1 @@
+leaks "$data/snapshots/tiny.pickle.gz" --at peak

@@ -1,0 +1,1 @@
+live "$data/snapshots/tiny.before.pickle.gz" --step 1

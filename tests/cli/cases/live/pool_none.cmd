@@ -1,0 +1,1 @@
+live --json --pool private $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+peak -n 1 --match linear $data/snapshots/oom.pickle.gz

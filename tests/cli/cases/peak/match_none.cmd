@@ -1,0 +1,1 @@
+peak --match ADAM $data/snapshots/oom.pickle.gz

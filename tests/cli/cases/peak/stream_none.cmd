@@ -1,0 +1,1 @@
+peak --stream 7 $data/snapshots/multistream.pickle.gz

@@ -1,0 +1,1 @@
+scale "$data/snapshots/tiny.pickle.gz" --card 24G,H200

@@ -1,0 +1,1 @@
+steps $data/snapshots/gpt2_varlen.pickle.gz

@@ -1,0 +1,1 @@
+steps -n 2 --json $data/snapshots/oom.pickle.gz

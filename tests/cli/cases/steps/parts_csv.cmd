@@ -1,0 +1,1 @@
+steps --csv --parts 3 $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+steps -n 1 --jsonl $data/snapshots/multistream.pickle.gz

@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots; "$tarn" oom.pickle.gz

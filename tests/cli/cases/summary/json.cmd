@@ -1,0 +1,1 @@
+summary --json $data/snapshots/tiny.pickle.gz

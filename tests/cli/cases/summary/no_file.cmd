@@ -1,0 +1,1 @@
+version >/dev/null; "$tarn" nowhere/dump.pickle

@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots; "$tarn" summary llama_generate.before.pickle.gz

@@ -1,0 +1,1 @@
+version >/dev/null; for f in $data/snapshots/tiny.pickle.gz $data/snapshots/oom*.pickle.gz $data/snapshots/cudagraph.pickle.gz; do "$tarn" summary "$f" | awk -v f="${f##*/}" 'length($0) > 80 { wide++ } END { print f, (NR > 9 && NR <= 24 && !wide ? "fits" : "does not fit") }'; done

@@ -1,0 +1,1 @@
+summary --json --md $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+top "$data/snapshots/tiny.before.pickle.gz" -d 1

@@ -1,0 +1,1 @@
+tune "$data/snapshots/tiny.pickle.gz" --limit 1GiB

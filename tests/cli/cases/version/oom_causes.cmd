@@ -1,0 +1,1 @@
+version >/dev/null; "$tarn" replay $data/snapshots/oom.pickle.gz --memory-limit 6GiB --save $tmp/a.pickle >/dev/null; "$tarn" oom $tmp/a.pickle | grep 'verdict\|failed\|, by\|other stacks\|finish\|memory instead\|no settings'; "$tarn" oom $tmp/a.pickle | wc -l; "$tarn" oom --csv $tmp/a.pickle | grep 'causes\|remedies'; "$tarn" oom --at oom:5 $tmp/a.pickle | grep 'failed\|^device'

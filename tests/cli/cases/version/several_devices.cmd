@@ -1,0 +1,1 @@
+version >/dev/null; trace='[{"action":"alloc","addr":140000000000000,"size":512,"stream":0,"frames":[]}]'; echo "{\"segments\":[],\"device_traces\":[[],$trace,[],$trace,$trace]}" >$tmp/two.json; for c in replay 'tune --tries 2' fit scale; do for d in '' '--device 3' '-q'; do echo "$c $d"; "$tarn" $c $d $tmp/two.json 2>&1 >/dev/null | sed "s,/tmp[^ ]*/,,"; done; done

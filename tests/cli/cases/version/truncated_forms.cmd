@@ -1,0 +1,1 @@
+version >/dev/null; gunzip -c $data/snapshots/tiny.pickle.gz >$tmp/a; for form in json pickle; do "$tarn" convert $tmp/a $tmp/b.$form && head -c 3000 $tmp/b.$form >$tmp/c; "$tarn" info $tmp/c 2>&1; done

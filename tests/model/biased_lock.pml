@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The biased lock (src/base/biased_lock.h). README.md says what is left out and what is shown.
+ *
+ * Memory is weak where the lock relies on it: what a thread stores goes into a buffer of its own
+ * and becomes visible to others later, in order. An exchange does not empty the buffer; only the
+ * barrier does, for one thread after the other, in any order.
+ *
+ * With -DLIVE: who has the word enters, however often others come and go.
+ */
+#define THREADS 3
+#define SEATS 2 /* one thread gets none */
+#define DEPTH 2 /* stores that a buffer holds: a full one delays the thread */
+#define NONE 7
+
+#define LEANS 0
+#define TAKEN 1
+#define INSIDE(s) (2 + (s))
+
+#define SELF (me + 1)
+
+/* What is in memory. */
+byte leans = NONE;
+bit taken;
+bit inside[SEATS];
+byte sitting[SEATS]; /* thread + 1; 0: free. Only compared with oneself, so never too old */
+
+/* Guarded by the lock. */
+byte seat = NONE;
+bool unbiased;
+
+/* Ghosts. */
+byte holders;
+bool has_word; /* thread 0, in acquire, LIVE only */
+bool entered;
+
+chan buffer[THREADS] = [DEPTH] of { byte, byte };
+
+/* The oldest store of a thread becomes visible. */
+inline make_visible(thread)
+{
+    buffer[thread] ? location, value;
+    if
+    :: location == LEANS -> leans = value
+    :: location == TAKEN -> taken = value
+    :: location >= INSIDE(0) -> inside[location - INSIDE(0)] = value
+    fi;
+    location = 0;
+    value = 0
+}
+
+inline drain(thread)
+{
+    do
+    :: nempty(buffer[thread]) -> make_visible(thread)
+    :: empty(buffer[thread]) -> break
+    od
+}
+
+proctype Memory(byte thread)
+{
+    byte location;
+    byte value;
+
+end:
+    do
+    :: atomic { nempty(buffer[thread]) -> make_visible(thread) }
+    od
+}
+
+/* A thread sees its own stores at once; its last to `leans` can only be its seat. */
+#define LEANS_SEEN (buffer[me] ?? [LEANS, eval(mine)] -> mine : leans)
+
+/* tn_os_barrier: every thread passes a barrier, at a time of its own. */
+inline barrier()
+{
+    d_step { drain(me) }
+#ifndef LOCAL_BARRIER
+    left = ((1 << THREADS) - 1) & ~(1 << me);
+    do
+    :: left & 1 -> d_step { drain(0); left = left & ~1 }
+    :: left & 2 -> d_step { drain(1); left = left & ~2 }
+    :: left & 4 -> d_step { drain(2); left = left & ~4 }
+    :: left == 0 -> break
+    od
+#endif
+}
+
+/* tn_biased_lock_enter */
+inline enter()
+{
+    got = false;
+    leant = LEANS_SEEN;
+    if
+    :: leant == NONE || sitting[leant] != SELF -> skip
+    :: leant != NONE && sitting[leant] == SELF ->
+        buffer[me] ! INSIDE(leant), 1;
+#ifdef NO_RECHECK
+        got = true /* wrong */
+#else
+        if
+        :: LEANS_SEEN == leant -> got = true
+        :: LEANS_SEEN != leant -> buffer[me] ! INSIDE(leant), 0
+        fi
+#endif
+    fi;
+    leant = NONE
+}
+
+/* lock_end_bias, if there is one; the word is held. */
+inline end_bias()
+{
+    if
+    :: leans != NONE ->
+        d_step { drain(me); leans = NONE }
+        barrier();
+        ended = true
+    :: leans == NONE -> ended = false
+    fi
+}
+
+/* lock_owner_is_inside: the last that a thread stored in its own seat is 0. */
+#define OWNER_IS_INSIDE (seat != NONE && sitting[seat] != SELF && inside[seat])
+
+#ifdef LIVE
+#define NOTE_WORD if :: me == 0 -> has_word = true :: me != 0 -> skip fi
+#define NOTE_ENTERED if :: me == 0 -> has_word = false :: me != 0 -> skip fi
+#else
+#define NOTE_WORD skip
+#define NOTE_ENTERED skip
+#endif
+
+/* tn_biased_lock_acquire_slow: the loops that poll are waits for what they poll. */
+inline acquire_slow()
+{
+    atomic { taken == 0 -> taken = 1; NOTE_WORD }
+#ifdef WAIT_FIRST
+    !OWNER_IS_INSIDE;
+#endif
+    end_bias();
+#ifdef NO_WAIT
+    /* only who ended the bias waits */
+    if
+    :: ended -> !OWNER_IS_INSIDE
+    :: !ended -> skip
+    fi;
+#else
+    !OWNER_IS_INSIDE;
+#endif
+    atomic { unbiased = true; NOTE_ENTERED }
+}
+
+/* tn_biased_lock_try, which does not wait */
+inline try()
+{
+    got = false;
+    if
+    :: atomic { taken == 0 -> taken = 1 }
+        end_bias();
+        if
+        :: OWNER_IS_INSIDE ->
+#ifndef TRY_KEEPS_WORD
+            buffer[me] ! TAKEN, 0
+#else
+            skip
+#endif
+        :: !OWNER_IS_INSIDE -> atomic { unbiased = true; got = true }
+        fi
+    :: taken != 0 -> skip
+    fi
+}
+
+/* lock_seat_of */
+inline take_seat()
+{
+    if
+#ifdef ONE_SEAT
+    :: true -> atomic { sitting[0] = SELF; mine = 0 }
+#else
+    :: mine != NONE -> skip
+    :: mine == NONE && sitting[0] == 0 -> atomic { sitting[0] = SELF; mine = 0 }
+    :: mine == NONE && sitting[0] != 0 && sitting[1] == 0 ->
+        atomic { sitting[1] = SELF; mine = 1 }
+    :: mine == NONE && sitting[0] != 0 && sitting[1] != 0 -> skip
+#endif
+    fi
+}
+
+/* tn_biased_lock_leave. When the lock leans depends on counts: here it may at every release. */
+inline leave()
+{
+    if
+    :: !unbiased -> buffer[me] ! INSIDE(seat), 0
+    :: unbiased ->
+        if
+        :: true ->
+            take_seat();
+            if
+            :: mine != NONE -> seat = mine; buffer[me] ! LEANS, mine
+            :: mine == NONE -> skip
+            fi
+        :: true -> skip
+        fi;
+        unbiased = false;
+        buffer[me] ! TAKEN, 0
+    fi
+}
+
+proctype Thread(byte me)
+{
+    byte mine = NONE; /* seat */
+    byte leant = NONE;
+    byte location;
+    byte value;
+    byte left;
+    bool got;
+    bool ended;
+
+    do
+    :: true ->
+        if
+        :: true ->
+            enter();
+            if
+            :: got -> skip
+            :: !got -> acquire_slow()
+            fi;
+            got = true
+        :: true -> try()
+        fi;
+        if
+        :: got ->
+            holders++;
+            assert(holders == 1);
+            holders--;
+            leave()
+        :: !got -> skip
+        fi;
+        got = false;
+        ended = false
+    :: true -> break /* so that one who waits for ever is found: the others may stop */
+    od
+}
+
+init
+{
+    atomic {
+        run Memory(0);
+        run Memory(1);
+        run Memory(2);
+        run Thread(0);
+        run Thread(1);
+        run Thread(2)
+    }
+}
+
+#ifdef LIVE
+ltl enters { [] (has_word -> <> !has_word) }
+#endif

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT */
+/* torch's allocator class over libtarn, compiled against torch's own headers and called through
+ * torch's own functions, with a stand-in for torch's libraries and on simulated devices. */
+#include "plug/harness.h"
+#include "plug/pytorch/torch_interface.h"
+#include "plug/test_class_pool.h"
+#include "plug/torch_stub.h"
+
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+using namespace harness;
+namespace cca = c10::cuda::CUDACachingAllocator;
+
+namespace
+{
+
+using c10::MempoolId_t;
+using Action = cca::TraceEntry::Action;
+
+/* What the exception says, with "memory: " before it when it is the one for memory that ran out, and
+ * "foreign: " when it is not torch's. */
+template <class Function> std::string failure(Function function)
+{
+    try {
+        function();
+    } catch (const c10::OutOfMemoryError &error) {
+        return std::string("memory: ") + error.what();
+    } catch (const c10::Error &error) {
+        return error.what();
+    } catch (const std::exception &error) {
+        return std::string("foreign: ") + error.what();
+    }
+    CHECK(!"an exception");
+    return "";
+}
+
+cudaStream_t stream(uintptr_t number)
+{
+    return reinterpret_cast<cudaStream_t>(number);
+}
+
+c10::CachingDeviceAllocator::Stat stat(c10::CachingDeviceAllocator::StatArray array)
+{
+    return array[0];
+}
+
+int64_t allocated(c10::DeviceIndex device = 0)
+{
+    return stat(cca::getDeviceStats(device).allocated_bytes).current;
+}
+
+bool any(cudaStream_t)
+{
+    return true;
+}
+
+struct Freer final : c10::FreeMemoryCallback {
+    static inline int ran;
+
+    bool Execute() override
+    {
+        ran++;
+        return false;
+    }
+};
+
+} // namespace
+
+namespace c10
+{
+REGISTER_FREE_MEMORY_CALLBACK("test", Freer)
+}
+
+namespace
+{
+
+/* The first case: the others need what it leaves. */
+void it_is_installed_once_and_early()
+{
+    tarn_error error;
+
+    (void)open_sim(0, GIB);
+    (void)open_sim(1, GIB);
+    CHECK(tarn_torch_install("2.5.0", &error) == TARN_ERR_MISMATCH);
+    CHECK(has(error.text, "torch 2.5.0 is running: build it again"));
+    CHECK(tarn_torch_install(TORCH_VERSION "1", &error) == TARN_ERR_MISMATCH);
+    CHECK(tarn_torch_install(TORCH_VERSION ".dev20260101", &error) == TARN_OK);
+    CHECK(tarn_torch_install(TORCH_VERSION "+cu130", &error) == TARN_OK); /* again */
+    CHECK(c10::GetAllocator(c10::kCUDA) == cca::get());
+    CHECK(!cca::get()->initialized());
+    cca::init(2);
+    CHECK(cca::get()->initialized() && cca::name() == "native");
+    CHECK(tarn_torch_install(TORCH_VERSION, &error) == TARN_ERR_STATE);
+    CHECK(has(error.text, "in use already"));
+}
+
+void tensors_get_memory()
+{
+    {
+        const c10::DataPtr data = cca::get()->allocate(3 * MIB);
+        const c10::DataPtr nothing = cca::get()->allocate(0);
+        size_t size = 0;
+
+        CHECK(data.get() && data.get_context() == data.get());
+        CHECK(data.get_deleter() == cca::get()->raw_deleter() && data.device().index() == 0);
+        CHECK(allocated() == 3 * MIB && !nothing.get());
+        CHECK(stat(cca::getDeviceStats(0).reserved_bytes).current == 20 * MIB);
+        CHECK(cca::getDeviceStats(0).max_split_size == -1);
+        CHECK(cca::getBaseAllocation(data.get(), &size) == data.get() && size == 20 * MIB);
+        const auto side = c10::cuda::getStreamFromPool(true, 0);
+        const c10::DataPtr foreign(data.get(), c10::Device(c10::kCUDA, 0));
+
+        cca::recordStream(data, side);
+        cca::recordStream(nothing, side);
+        cca::recordStream(foreign, side); /* of another owner: left alone */
+    }
+    CHECK(allocated() == 0);
+    size_t largest = 0;
+
+    cca::cacheInfo(0, &largest);
+    CHECK(largest > 0);
+    cca::resetPeakStats(0);
+    cca::resetAccumulatedStats(0);
+    CHECK(stat(cca::getDeviceStats(0).allocation).allocated == 0);
+    cca::emptyCache();
+    CHECK(stat(cca::getDeviceStats(0).reserved_bytes).current == 0);
+}
+
+void failures_are_torchs_exceptions()
+{
+    CHECK(has(failure([] { cca::raw_delete(stream(0x1234)); }), "invalid device pointer: 0x1234"));
+    CHECK(has(failure([] { cca::raw_alloc(2 * GIB); }), "memory: CUDA out of memory. Tried to"));
+    CHECK(has(failure([] { cca::raw_alloc(uint64_t{1} << 61); }), "more than 1EB"));
+    CHECK(Freer::ran > 0);
+    cca::setMemoryFraction(0.5, 0);
+#if TARN_TORCH_AT_LEAST(9)
+    CHECK(cca::getMemoryFraction(0) == 0.5);
+#endif
+    CHECK(has(failure([] { cca::raw_alloc(600 * MIB); }), "512.00 MiB allowed"));
+    CHECK(has(failure([] { cca::setMemoryFraction(2, 0); }), "invalid fraction"));
+    cca::setMemoryFraction(1.0, 0);
+}
+
+void observers_see_memory_run_out()
+{
+    static int seen;
+    const int reported = torch_stub::oom_reports;
+
+    cca::attachOutOfMemoryObserver([](int64_t device, size_t asked, size_t total, size_t free) {
+        CHECK(device == 0 && asked >= 200 * MIB && total == GIB && free <= total);
+        seen++;
+    });
+    (void)failure([] { cca::raw_alloc(2 * GIB); });
+    CHECK(seen == 1 && torch_stub::oom_reports == reported + 1);
+    cca::attachOutOfMemoryObserver([](int64_t, size_t, size_t, size_t) {
+        if (seen == 2) {
+            throw std::runtime_error("observer");
+        }
+    });
+    CHECK(failure([] { cca::raw_alloc(2 * GIB); }) == "foreign: observer");
+    CHECK(has(failure([] { cca::raw_alloc(2 * GIB); }), "memory: "));
+}
+
+void the_profiler_sees_memory()
+{
+    torch_stub::profiling = true;
+    void *const ptr = cca::raw_alloc(1000);
+
+    CHECK(torch_stub::reports == 1 && torch_stub::reported_size == 1024);
+    CHECK(torch_stub::reported_total == 1024);
+    cca::raw_delete(ptr);
+    CHECK(torch_stub::reports == 2 && torch_stub::reported_size == -1024);
+    CHECK(torch_stub::reported_total == 0);
+    (void)failure([] { cca::raw_delete(stream(0x1234)); });
+    CHECK(torch_stub::reports == 2);
+    torch_stub::profiling = false;
+}
+
+void pools_and_checkpoints()
+{
+    const MempoolId_t id{0, 1};
+
+    cca::createOrIncrefPool(0, id);
+    CHECK(cca::getPoolUseCount(0, id) == 1 && cca::getPoolUseCount(0, {0, 99}) == 0);
+    cca::beginAllocateToPool(0, id, [](cudaStream_t asked) { return asked == stream(7); });
+    CHECK(has(failure([&] { cca::beginAllocateToPool(0, id, any); }), "already routed"));
+    void *const inside = cca::raw_alloc_with_stream(MIB, stream(7));
+    void *const outside = cca::raw_alloc(MIB);
+
+    cca::endAllocateToPool(0, id);
+    CHECK(has(failure([&] { cca::endAllocateToPool(0, id); }), "pool"));
+    CHECK(cca::checkPoolLiveAllocations(0, id, {inside}));
+    CHECK(!cca::checkPoolLiveAllocations(0, id, {outside}));
+    const auto full = cca::getCheckpointState(0, id);
+
+    cca::raw_delete(inside);
+    const auto empty = cca::getCheckpointState(0, id);
+    auto delta = cca::setCheckpointPoolState(0, full);
+
+    CHECK(delta.ptrs_freed.empty() && delta.dataptrs_allocd.size() == 1);
+    CHECK(delta.dataptrs_allocd[0].get() == inside);
+    CHECK(cca::setCheckpointPoolState(0, empty).ptrs_freed.size() == 1);
+    (void)delta.dataptrs_allocd[0].release_context(); /* the checkpoint has freed it */
+    CHECK(has(failure([] { cca::setCheckpointPoolState(0, nullptr); }), "not one of this"));
+    cca::get()->setUseOnOOM(0, id, true);
+    cca::get()->setUseOnOOM(0, {0, 99}, true); /* a destructor: no exception */
+    cca::setNoSplit(0, id);
+    CHECK(has(failure([] { cca::setNoSplit(0, {0, 99}); }), "no such pool"));
+    cca::releasePool(0, id);
+    cca::releasePool(0, id); /* the capture's use */
+    CHECK(cca::getPoolUseCount(0, id) == 0);
+    cca::releasePool(0, {0, 99}); /* a destructor: no exception */
+    tarn_error error;
+
+    CHECK(tarn_torch_last_error(&error) && has(error.text, "no private pool (0, 99)"));
+    cca::emptyCache(id);
+    cca::raw_delete(outside);
+}
+
+void the_exception_of_a_filter_arrives()
+{
+    const int64_t before = allocated();
+    const MempoolId_t id{0, 2};
+
+    cca::beginAllocateToPool(0, id,
+                             [](cudaStream_t) -> bool { throw std::runtime_error("filter"); });
+    CHECK(failure([] { cca::raw_alloc(MIB); }) == "foreign: filter");
+    CHECK(allocated() == before);
+    cca::endAllocateToPool(0, id);
+    cca::releasePool(0, id);
+}
+
+struct Gathered final : c10::GatheredContext {
+    static inline int live;
+
+    Gathered()
+    {
+        live++;
+    }
+
+    ~Gathered() override
+    {
+        live--;
+    }
+};
+
+std::shared_ptr<c10::GatheredContext> gather()
+{
+    return std::make_shared<Gathered>();
+}
+
+void record(bool enabled, const std::vector<std::string> &skipped)
+{
+#if TARN_TORCH_AT_LEAST(9)
+    cca::recordHistory(enabled, enabled ? gather : nullptr, 100,
+                       enabled ? cca::RecordContext::ALL : cca::RecordContext::NEVER, true,
+                       skipped);
+#else
+    (void)skipped;
+    cca::recordHistory(enabled, enabled ? gather : nullptr, 100,
+                       enabled ? cca::RecordContext::ALL : cca::RecordContext::NEVER, true);
+#endif
+}
+
+void history_has_torchs_stacks()
+{
+    CHECK(!cca::isHistoryEnabled());
+    record(true, {"snapshot"});
+    CHECK(cca::isHistoryEnabled());
+#if TARN_TORCH_AT_LEAST(9)
+    CHECK(has(failure([] { record(true, {"nonsense"}); }), "Unknown TraceEntry action: nonsense"));
+    CHECK(cca::isHistoryEnabled());
+#endif
+    std::string region = "region";
+
+    cca::pushCompileContext(region);
+    void *const ptr = cca::raw_alloc(5 * MIB);
+
+    cca::popCompileContext();
+    cca::recordAnnotation({{"name", "step"}, {"stage", "START"}, {"more", "field"}});
+    auto taken = cca::snapshot();
+    const auto &entry = taken.device_traces.at(0).at(1);
+
+    CHECK(taken.device_traces.size() == 2 && taken.device_traces[0].size() == 2);
+    CHECK(entry.action_ == Action::ALLOC && entry.size_ == 5 * MIB);
+    CHECK(entry.addr_ == reinterpret_cast<uintptr_t>(ptr));
+    CHECK(std::dynamic_pointer_cast<Gathered>(entry.context_));
+    CHECK(entry.time_.t_ > 1000000000000000); /* microseconds since 1970 */
+#if TARN_TORCH_AT_LEAST(8)
+    CHECK(entry.compile_context_ == "region");
+#endif
+    CHECK(taken.external_annotations.size() == 1);
+    CHECK(taken.external_annotations[0].metadata_.at("name") == "step");
+    CHECK(taken.external_annotations[0].metadata_.at("more") == "field");
+    CHECK(taken.config_metadata.roundup_power2_divisions.size() == 16);
+    uint64_t reserved = 0;
+    size_t with_stack = 0;
+
+    for (const auto &segment : taken.segments) {
+        uint64_t size = 0;
+
+        for (const auto &block : segment.blocks) {
+            size += block.size;
+            with_stack += block.context_when_allocated ? 1 : 0;
+        }
+        CHECK(size == segment.total_size);
+        reserved += size;
+    }
+    CHECK(static_cast<int64_t>(reserved) == stat(cca::getDeviceStats(0).reserved_bytes).current);
+    CHECK(with_stack == 1);
+    cca::raw_delete(ptr);
+    record(false, {});
+    CHECK(!cca::isHistoryEnabled());
+    taken = {};
+    cca::emptyCache();
+    CHECK(Gathered::live == 0); /* every stack was given back */
+}
+
+#if TARN_TORCH_AT_LEAST(9)
+void snapshots_of_one_pool()
+{
+    const MempoolId_t id{0, 3};
+
+    cca::beginAllocateToPool(0, id, any);
+    void *const ptr = cca::raw_alloc(MIB);
+
+    cca::endAllocateToPool(0, id);
+    const auto only = cca::snapshot(id, false);
+
+    CHECK(only.segments.size() == 1 && only.segments[0].owner_private_pool_id == id);
+    CHECK(only.device_traces[0].empty());
+    cca::raw_delete(ptr);
+    cca::releasePool(0, id);
+    cca::emptyCache(id);
+}
+
+void metadata_goes_with_events()
+{
+    record(true, {});
+    cca::setUserMetadata("step 7");
+    CHECK(cca::get()->getUserMetadata() == "step 7");
+    cca::raw_delete(cca::raw_alloc(MIB));
+    CHECK(cca::snapshot().device_traces[0].back().user_metadata_ == "step 7");
+    CHECK(
+        has(failure([] { cca::setUserMetadata(std::string(5000, 'x')); }), "metadata has at most"));
+    cca::setUserMetadata("");
+    record(false, {});
+}
+
+void expandable_segments_are_listed()
+{
+    tarn_error error;
+
+    cca::emptyCache();
+    CHECK(tarn_torch_configure("expandable_segments:True", &error) == TARN_OK);
+    void *const first = cca::raw_alloc(30 * MIB);
+    void *const second = cca::raw_alloc_with_stream(MIB, stream(55));
+    const auto sizes = cca::getExpandableSegmentSizes(0);
+
+    CHECK(sizes.size() == 2);
+    CHECK(!sizes[0].is_small_pool && sizes[0].total_size == 40 * MIB);
+    CHECK(sizes[1].is_small_pool && sizes[1].stream == stream(55));
+    cca::raw_delete(first);
+    cca::raw_delete(second);
+    cca::emptyCache();
+    CHECK(tarn_torch_configure("expandable_segments:False", &error) == TARN_OK);
+}
+#endif
+
+void trackers_see_every_event()
+{
+    static std::vector<Action> actions;
+    static bool angry;
+
+    cca::attachAllocatorTraceTracker(
+        [](const cca::TraceEntry &entry) { actions.push_back(entry.action_); });
+    void *const ptr = cca::raw_alloc(30 * MIB);
+
+    CHECK(actions.size() == 2 && actions[0] == Action::SEGMENT_ALLOC);
+    cca::attachAllocatorTraceTracker([](const cca::TraceEntry &) {
+        if (angry) {
+            throw std::runtime_error("tracker");
+        }
+    });
+    angry = true;
+    CHECK(failure([] { cca::raw_alloc(MIB); }) == "foreign: tracker");
+    angry = false;
+    cca::raw_delete(ptr);
+    actions.clear();
+    torch_stub::device = 1; /* opened after the trackers came */
+    cca::raw_delete(cca::raw_alloc(MIB));
+    torch_stub::device = 0;
+    CHECK(!actions.empty());
+}
+
+void several_devices()
+{
+    torch_stub::device = 1;
+    void *const ptr = cca::raw_alloc(MIB);
+
+    torch_stub::device = 0;
+    CHECK(allocated(1) == MIB);
+    cca::raw_delete(ptr); /* found, though another device is current */
+    CHECK(allocated(1) == 0);
+    cca::enablePeerAccess(0, 1);
+    CHECK(torch_stub::device == 0);
+    (void)cca::memcpyAsync(nullptr, 0, nullptr, 1, 5, nullptr, false);
+    (void)cca::memcpyAsync(nullptr, 0, nullptr, 0, 5, nullptr, true);
+    CHECK(torch_stub::plain_copies + torch_stub::peer_copies == 2);
+    CHECK(torch_stub::plain_copies >= 1);
+}
+
+void handles_for_other_processes()
+{
+    void *const ptr = cca::raw_alloc(MIB);
+    const auto handle = cca::shareIpcHandle(ptr);
+
+    CHECK(handle.offset == 0 && handle.handle.size() > 20);
+    CHECK(has(failure([&] { cca::getIpcDevPtr(handle.handle); }), "use the original pointer"));
+    (void)failure([] { cca::getIpcDevPtr("x"); });
+    (void)failure([] { cca::shareIpcHandle(stream(0x1234)); });
+    cca::raw_delete(ptr);
+}
+
+void the_cache_is_switched_off()
+{
+    cca::enable(false);
+    CHECK(!cca::isEnabled());
+    void *const ptr = cca::raw_alloc(MIB);
+
+    CHECK(allocated() == 0);
+    torch_stub::profiling = true;
+    cca::raw_delete(ptr);
+    CHECK(torch_stub::reported_size == -static_cast<int64_t>(MIB));
+    torch_stub::profiling = false;
+    cca::enable(true);
+    CHECK(cca::isEnabled());
+}
+
+void many_threads()
+{
+    std::vector<std::thread> threads;
+
+    for (uintptr_t i = 0; i < 8; i++) {
+        threads.emplace_back([i] {
+            for (int step = 0; step < 5000; step++) {
+                cca::raw_delete(cca::raw_alloc_with_stream(512 << (step % 8), stream(i + 10)));
+            }
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    CHECK(allocated() == 0);
+}
+
+} // namespace
+
+int main()
+{
+    return run({
+        {"it is installed once and early", it_is_installed_once_and_early},
+            {"tensors get memory", tensors_get_memory},
+            {"failures are torch's exceptions", failures_are_torchs_exceptions},
+            {"observers see memory run out", observers_see_memory_run_out},
+            {"the profiler sees memory", the_profiler_sees_memory},
+            {"pools and checkpoints", pools_and_checkpoints},
+            {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
+            {"history has torch's stacks", history_has_torchs_stacks},
+#if TARN_TORCH_AT_LEAST(9)
+            {"snapshots of one pool", snapshots_of_one_pool},
+            {"metadata goes with events", metadata_goes_with_events},
+            {"expandable segments are listed", expandable_segments_are_listed},
+#endif
+            {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
+            {"trackers see every event", trackers_see_every_event},
+            {"several devices", several_devices},
+            {"handles for other processes", handles_for_other_processes},
+            {"the cache is switched off", the_cache_is_switched_off},
+            {"many threads", many_threads},
+    });
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* A torch.cuda.MemPool with an allocator of its own: a class of torch's that is not ours. */
+#include "plug/test_class_pool.h"
+
+#include "plug/harness.h"
+#include "plug/pytorch/torch_interface.h"
+
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+
+using namespace harness;
+namespace cca = c10::cuda::CUDACachingAllocator;
+
+namespace
+{
+
+using c10::DeviceIndex;
+using c10::MempoolId_t;
+
+/* Memory of the C library; more than 100 MiB fails. What a pool never calls stops the program. */
+struct Own final : cca::CUDAAllocator {
+    static inline int blocks;
+    static inline int objects;
+
+    Own()
+    {
+        objects++;
+    }
+
+    ~Own() override
+    {
+        objects--;
+    }
+
+    void *raw_alloc(size_t size) override
+    {
+        if (size > 100 * MIB) {
+            throw std::runtime_error("own");
+        }
+        blocks++;
+        return std::aligned_alloc(2 * MIB, size);
+    }
+
+    void *raw_alloc_with_stream(size_t size, cudaStream_t /*stream*/) override
+    {
+        return raw_alloc(size);
+    }
+
+    void raw_delete(void *ptr) override
+    {
+        blocks--;
+        std::free(ptr);
+    }
+
+    std::string name() override
+    {
+        return "own";
+    }
+
+    /* clang-format off */
+    c10::DataPtr allocate(size_t) override { abort(); }
+    void copy_data(void *, const void *, size_t) const override { abort(); }
+    void init(int) override { abort(); }
+    bool initialized() override { abort(); }
+    void setMemoryFraction(double, DeviceIndex) override { abort(); }
+    void emptyCache(MempoolId_t) override { abort(); }
+    void enable(bool) override { abort(); }
+    bool isEnabled() const override { abort(); }
+    void cacheInfo(DeviceIndex, size_t *) override { abort(); }
+    void *getBaseAllocation(void *, size_t *) override { abort(); }
+    void recordStream(const c10::DataPtr &, c10::cuda::CUDAStream) override { abort(); }
+    c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex) override { abort(); }
+    void resetAccumulatedStats(DeviceIndex) override { abort(); }
+    void resetPeakStats(DeviceIndex) override { abort(); }
+    void beginAllocateToPool(DeviceIndex, MempoolId_t, std::function<bool(cudaStream_t)>) override
+    { abort(); }
+    void endAllocateToPool(DeviceIndex, MempoolId_t) override { abort(); }
+    void releasePool(DeviceIndex, MempoolId_t) override { abort(); }
+    cca::ShareableHandle shareIpcHandle(void *) override { abort(); }
+    std::shared_ptr<void> getIpcDevPtr(std::string) override { abort(); }
+    void attachOutOfMemoryObserver(cca::OutOfMemoryObserver) override { abort(); }
+    void attachAllocatorTraceTracker(cca::AllocatorTraceTracker) override { abort(); }
+    void enablePeerAccess(DeviceIndex, DeviceIndex) override { abort(); }
+    cudaError_t memcpyAsync(void *, int, const void *, int, size_t, cudaStream_t, bool) override
+    { abort(); }
+    std::shared_ptr<cca::AllocatorState> getCheckpointState(DeviceIndex, MempoolId_t) override
+    { abort(); }
+    cca::CheckpointDelta
+    setCheckpointPoolState(DeviceIndex, std::shared_ptr<cca::AllocatorState>) override { abort(); }
+#if TARN_TORCH_AT_LEAST(9)
+    double getMemoryFraction(DeviceIndex) override { abort(); }
+    std::vector<cca::StreamSegmentSize> getExpandableSegmentSizes(DeviceIndex) override { abort(); }
+    cca::SnapshotInfo snapshot(MempoolId_t, bool) override { abort(); }
+    void recordHistory(bool, cca::CreateContextFn, size_t, cca::RecordContext, bool,
+                       const std::vector<std::string> &) override { abort(); }
+#endif
+    /* clang-format on */
+};
+
+bool any(cudaStream_t)
+{
+    return true;
+}
+
+} // namespace
+
+void pools_with_an_allocator_of_their_own()
+{
+    const MempoolId_t id{0, 9};
+    bool refused = false;
+    bool failed = false;
+
+    cca::createOrIncrefPool(0, id, std::make_shared<Own>());
+    try { /* a pool has one source */
+        cca::createOrIncrefPool(0, id, std::make_shared<Own>());
+    } catch (const c10::Error &) {
+        refused = true;
+    }
+    CHECK(refused && Own::objects == 1);
+    cca::beginAllocateToPool(0, id, any);
+    void *const first = cca::raw_alloc(5 * MIB);
+    void *const second = cca::raw_alloc(5 * MIB);
+
+    CHECK(Own::blocks == 1); /* both in one segment of it */
+    *static_cast<char *>(first) = 1;
+    try {
+        cca::raw_alloc(200 * MIB);
+    } catch (const std::runtime_error &error) {
+        failed = std::string(error.what()) == "own";
+    }
+    CHECK(failed);
+    cca::endAllocateToPool(0, id);
+    cca::releasePool(0, id);
+    cca::raw_delete(first);
+    cca::raw_delete(second);
+    cca::releasePool(0, id);
+    cca::emptyCache(id);
+    CHECK(Own::blocks == 0 && Own::objects == 0);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the stand-in for torch's libraries (torch_stub.cpp) lets a test see and set. */
+#ifndef TESTS_PLUG_TORCH_STUB_H
+#define TESTS_PLUG_TORCH_STUB_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torch_stub
+{
+
+extern signed char device; /* the current one */
+extern thread_local uintptr_t stream;
+extern int plain_copies, peer_copies;
+
+/* Of torch's profiler. */
+extern bool profiling;
+extern int reports, oom_reports;
+extern int64_t reported_size;
+extern size_t reported_total;
+
+} // namespace torch_stub
+
+#endif

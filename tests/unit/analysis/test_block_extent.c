@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes of blocks from what a trace says of their neighbours. That they are right on recorded runs
+ * is tests/cli/figures.py's. */
+#include "support/trace.h"
+
+#include "analysis/block_extent.h"
+#include "tarn/host.h"
+
+enum {
+    USED = TN_BLOCK_ACTIVE_ALLOCATED,
+    UNUSED = TN_BLOCK_INACTIVE
+};
+
+struct made {
+    struct trace_model trace;
+    struct tn_block_extents extents;
+};
+
+static void made_open(struct made *made, const struct trace_row *rows, size_t count,
+                      const struct tn_model_segment *segments, size_t segment_count,
+                      const struct tn_model_settings *settings)
+{
+    trace_open(&made->trace, rows, count, segments, segment_count);
+    if (settings) {
+        made->trace.model.settings = *settings;
+    }
+    const struct tn_trace_source source = tn_source_of_device(&made->trace.model, 0);
+
+    assert_true(tn_block_extents_init(&made->extents, &source));
+}
+
+static void made_close(struct made *made)
+{
+    tn_block_extents_fini(&made->extents);
+    trace_close(&made->trace);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static uint64_t size_of(const struct made *made, const struct trace_row *rows, uint64_t entry)
+{
+    return tn_block_extent_of(&made->extents, entry, rows[entry].address, rows[entry].size);
+}
+
+#define FREE(address, size)                                                                        \
+    {TN_TRACE_FREE_REQUESTED, address, size, 0},                                                   \
+    {                                                                                              \
+        TN_TRACE_FREE_COMPLETED, address, size, 0                                                  \
+    }
+
+/* 1 MiB behind a block belongs to it when it was all that was free there, and not when more was. */
+static void a_remainder_depends_on_what_was_free(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 20 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 2 * MIB, 0},           /* 18 MiB are split off */
+        {TN_TRACE_ALLOC, A + 2 * MIB, 3 * MIB, 0}, /* so are 15 MiB */
+        {TN_TRACE_ALLOC, A + 5 * MIB, 14 * MIB, 0} /* but not the last one */,
+        FREE(A, 2 * MIB),
+        {TN_TRACE_ALLOC, A, MIB + 512, 0}, /* of 2 MiB */
+        FREE(A + 2 * MIB, 3 * MIB),        /* free memory behind it now */
+        FREE(A + 5 * MIB, 14 * MIB),
+        FREE(A, MIB + 512),
+        {TN_TRACE_SEGMENT_FREE, A, 20 * MIB, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, sizeof rows / sizeof *rows, NULL, 0, NULL);
+    assert_int_equal(size_of(&made, rows, 1), 2 * MIB);
+    assert_int_equal(size_of(&made, rows, 2), 3 * MIB);
+    assert_int_equal(size_of(&made, rows, 3), 15 * MIB);
+    assert_int_equal(size_of(&made, rows, 6), 2 * MIB);
+    made_close(&made);
+}
+
+static void settings_change_the_rule(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 20 * MIB, 0},
+        {TN_TRACE_ALLOC, A, 5 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 6 * MIB, MIB / 2, 0}, /* contradicts; not in the large pool */
+        {TN_TRACE_ALLOC, A + 7 * MIB, 12 * MIB, 0},
+    };
+    struct tn_model_settings settings = {.present = true, .max_split_size = 4 << 20};
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 4, NULL, 0, &settings); /* no final segment: not in memory */
+    assert_int_equal(size_of(&made, rows, 1), 5 * MIB);
+    made_close(&made);
+
+    static const struct tn_model_segment segment = {
+        .address = A, .total_size = 20 * MIB, .is_large = true};
+
+    made_open(&made, rows, 4, &segment, 1, &settings);
+    assert_int_equal(size_of(&made, rows, 1), 20 * MIB); /* from max_split_size on: all of it */
+    assert_int_equal(size_of(&made, rows, 3), 13 * MIB);
+    made_close(&made);
+
+    settings.expandable_segments = true;
+    made_open(&made, rows, 4, &segment, 1, &settings);
+    assert_int_equal(size_of(&made, rows, 1), 5 * MIB);
+    assert_int_equal(size_of(&made, rows, 3), 12 * MIB);
+    made_close(&made);
+
+    settings = (struct tn_model_settings){.max_split_size = -1, .has_roundup = true};
+    settings.roundup_power2_divisions[2] = 2; /* [4, 8) MiB */
+    made_open(&made, rows, 4, &segment, 1, &settings);
+    assert_int_equal(size_of(&made, rows, 1), 6 * MIB);
+    made_close(&made);
+}
+
+/* What the snapshot says of a block holds, whatever the rule. */
+static void final_blocks_have_their_sizes(void **state)
+{
+    static const struct tn_model_block blocks[] = {
+        {.address = A, .size = 2 * MIB, .requested_size = 512, .state = USED},
+        {.address = A + 2 * MIB, .size = 3 * MIB, .requested_size = 2 * MIB, .state = USED},
+        {.address = A + 5 * MIB, .size = 15 * MIB, .state = UNUSED},
+    };
+    static const struct tn_model_segment segment = {
+        .address = A, .total_size = 20 * MIB, .is_large = true, .blocks = blocks, .block_count = 3};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_ALLOC, A, 512, 0},
+        FREE(A, 512),
+        {TN_TRACE_ALLOC, A, 512, 0},
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 4, &segment, 1, NULL);
+    assert_int_equal(size_of(&made, rows, 0), 512);
+    assert_int_equal(size_of(&made, rows, 3), 2 * MIB);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A + 2 * MIB, 2 * MIB), 3 * MIB);
+    made_close(&made);
+}
+
+/* A block from before the trace ended where the next allocation behind it began. */
+static void blocks_of_before_end_where_others_begin(void **state)
+{
+    static const struct tn_model_segment segment = {
+        .address = A, .total_size = 20 * MIB, .is_large = true};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_ALLOC, A + 3 * MIB, 2 * MIB, 0},
+        FREE(A, 2 * MIB),            /* 1 MiB less to the block behind it */
+        FREE(A + 3 * MIB, 2 * MIB),  /* of the trace */
+        FREE(A + 8 * MIB, 2 * MIB),  /* unknown: 1.5 MiB behind it can be free */
+        FREE(A + 12 * MIB, 8 * MIB), /* up to the end */
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, sizeof rows / sizeof *rows, &segment, 1, NULL);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A, 2 * MIB), 3 * MIB);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A + 8 * MIB, 2 * MIB), 2 * MIB);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A + 12 * MIB, 8 * MIB), 8 * MIB);
+    made_close(&made);
+}
+
+static void every_host_failure_is_reported(void **state)
+{
+    enum {
+        BLOCKS = 2000 /* more than a chunk */
+    };
+    static struct trace_row rows[2 * BLOCKS];
+    static const struct tn_model_segment segment = {
+        .address = A, .total_size = 3 * MIB * BLOCKS, .is_large = true};
+    struct trace_model made;
+    struct tn_block_extents extents;
+    uint64_t failures = 0;
+    bool good = false;
+
+    (void)state;
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        rows[i] = (struct trace_row){TN_TRACE_ALLOC, A + 3 * MIB * (BLOCKS - 1 - i), 2 * MIB, 0};
+        rows[BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_COMPLETED, rows[i].address, 2 * MIB, 0};
+    }
+    trace_open(&made, rows, sizeof rows / sizeof *rows, &segment, 1);
+    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+    const uint64_t live = tarn_host_usage().live_bytes;
+
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_block_extents_init(&extents, &source);
+        tarn_host_fail_nth(0);
+        failures += !good;
+        if (good) {
+            assert_int_equal(extents.allocated.count, BLOCKS);
+            tn_block_extents_fini(&extents);
+        }
+        assert_int_equal(tarn_host_usage().live_bytes, live);
+    }
+    assert_true(failures >= 5);
+    trace_close(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_remainder_depends_on_what_was_free),
+        cmocka_unit_test(settings_change_the_rule),
+        cmocka_unit_test(final_blocks_have_their_sizes),
+        cmocka_unit_test(blocks_of_before_end_where_others_begin),
+        cmocka_unit_test(every_host_failure_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "base/input.h"
+#include "base/pack.h"
+#include "tarn/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SIZE = 300000, /* more than one window of output */
+    PART = 7919
+};
+
+/* What a pack gives on. */
+struct sink {
+    char bytes[2 * SIZE];
+    size_t used;
+    int left; /* writes until one fails */
+};
+
+static struct sink sink;
+static char plain[SIZE];
+
+static enum tarn_status sink_write(void *context, const char *bytes, size_t size)
+{
+    struct sink *into = context;
+
+    if (into->left-- == 0 || into->used + size > sizeof into->bytes) {
+        return TARN_ERR_IO;
+    }
+    memcpy(into->bytes + into->used, bytes, size);
+    into->used += size;
+    return TARN_OK;
+}
+
+/* Half of it compresses. */
+static void plain_fill(void)
+{
+    uint32_t state = 1;
+
+    for (size_t i = 0; i < SIZE; i++) {
+        state = state * 1664525 + 1013904223;
+        plain[i] = (char)(i % 2 ? 'x' : state >> 24);
+    }
+}
+
+static enum tarn_status pack_all(enum tn_packing packing, int writes)
+{
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+    struct tn_pack *pack = tn_pack_create(packing, &writer);
+    enum tarn_status status = TARN_OK;
+
+    sink.used = 0;
+    sink.left = writes;
+    assert_non_null(pack);
+    for (size_t at = 0; at < SIZE && status == TARN_OK; at += PART) {
+        status = tn_pack_write(pack, plain + at, SIZE - at < PART ? SIZE - at : PART);
+    }
+    status = status ? status : tn_pack_end(pack);
+    tn_pack_destroy(pack);
+    return status;
+}
+
+static void what_is_packed_is_read_again(void **state)
+{
+    const struct tn_unpack_limits limits = {0};
+
+    (void)state;
+    plain_fill();
+    for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
+        struct tn_input input;
+
+        assert_int_equal(pack_all((enum tn_packing)packing, -1), TARN_OK);
+        assert_true(sink.used < SIZE * 3 / 4);
+        assert_int_equal(tn_input_open_memory(&input, sink.bytes, sink.used, &limits, NULL),
+                         TARN_OK);
+        assert_int_equal(input.unpack.packing, packing);
+        assert_int_equal(tn_input_fill(&input, SIZE, NULL), TARN_OK);
+        assert_memory_equal(input.at, plain, SIZE);
+        assert_int_equal(tn_input_fill(&input, SIZE + 1, NULL), TARN_ERR_TRUNCATED);
+        tn_input_close(&input);
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void nothing_is_a_file_too(void **state)
+{
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+    const struct tn_unpack_limits limits = {0};
+
+    (void)state;
+    for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
+        struct tn_pack *pack = tn_pack_create((enum tn_packing)packing, &writer);
+        struct tn_input input;
+
+        sink.used = 0;
+        sink.left = -1;
+        assert_non_null(pack);
+        assert_int_equal(tn_pack_end(pack), TARN_OK);
+        tn_pack_destroy(pack);
+        assert_true(sink.used > 0);
+        assert_int_equal(tn_input_open_memory(&input, sink.bytes, sink.used, &limits, NULL),
+                         TARN_OK);
+        assert_int_equal(input.unpack.packing, packing);
+        assert_int_equal(tn_input_fill(&input, 1, NULL), TARN_ERR_TRUNCATED);
+        tn_input_close(&input);
+    }
+}
+
+static void a_writer_that_fails_ends_it(void **state)
+{
+    (void)state;
+    plain_fill();
+    for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
+        assert_int_equal(pack_all((enum tn_packing)packing, 0), TARN_ERR_IO);
+        assert_int_equal(pack_all((enum tn_packing)packing, 1), TARN_ERR_IO);
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void no_memory_is_no_pack(void **state)
+{
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+
+    (void)state;
+    for (uint64_t nth = 1; nth <= 2; nth++) { /* its own, and zlib's */
+        tarn_host_fail_nth(nth);
+        assert_null(tn_pack_create(TN_PACKING_GZIP, &writer));
+        tarn_host_fail_nth(0);
+    }
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void the_name_tells(void **state)
+{
+    (void)state;
+    assert_int_equal(tn_packing_of("a.pickle.gz"), TN_PACKING_GZIP);
+    assert_int_equal(tn_packing_of("a.zst"), TN_PACKING_ZSTD);
+    assert_int_equal(tn_packing_of("a.zstd"), TN_PACKING_ZSTD);
+    assert_int_equal(tn_packing_of("a.gz.pickle"), TN_PACKING_NONE);
+    assert_int_equal(tn_packing_of(".gz"), TN_PACKING_NONE);
+    assert_int_equal(tn_packing_name_length("a.json.gz"), 6);
+    assert_int_equal(tn_packing_name_length("a.json"), 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_packed_is_read_again),
+        cmocka_unit_test(nothing_is_a_file_too),
+        cmocka_unit_test(a_writer_that_fails_ends_it),
+        cmocka_unit_test(no_memory_is_no_pack),
+        cmocka_unit_test(the_name_tells),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
