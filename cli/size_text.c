@@ -19,7 +19,7 @@ enum tarn_units cli_units(void)
 
 struct cli_size_text cli_size_text(uint64_t bytes)
 {
-    struct cli_size_text size;
+    struct cli_size_text size = {""};
 
     (void)tarn_size_text(size.text, chosen, (double)bytes);
     return size;

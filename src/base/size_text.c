@@ -46,7 +46,7 @@ const char *tarn_size_text(char text_out[TARN_SIZE_TEXT_MAX], enum tarn_units un
 
 struct tn_size_text tn_size_text_in(enum tarn_units units, double bytes)
 {
-    struct tn_size_text result;
+    struct tn_size_text result = {""};
 
     (void)tarn_size_text(result.text, units, bytes);
     return result;

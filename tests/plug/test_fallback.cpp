@@ -49,7 +49,7 @@ template <class Action> std::string failure(Action action)
 
 tarn_stats stats_of(int device)
 {
-    tarn_stats stats;
+    tarn_stats stats{};
 
     stats.struct_size = sizeof stats;
     tarn_allocator_get_stats(tarn_torch_find_allocator(device), &stats);
