@@ -4,7 +4,7 @@
 #include "escape.h"
 #include "select_text.h"
 
-const char *const cli_frames_choices[] = {"all", "python", "cpp", NULL};
+const char *const cli_frames_choices[] = {"all", "python", "cpp", "own", NULL};
 
 const char *const cli_by_choices[] = {"stack",      "frame",    "function", "file",    "line",
                                       "category",   "stream",   "pool",     "segment", "size",

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* Frames that are not the user's own code. */
-#define LIBRARIES "site-packages/|dist-packages/|/lib/python|(^|/)torch/|<frozen"
-
 enum {
     ROWS_MAX = 64, /* more than there are single settings */
     GAIN_MIN = 100 /* a setting helps when it saves this part */
@@ -68,8 +65,7 @@ static enum tarn_status composition_read(struct cli_summary *summary,
         return status;
     }
     summary->at = summary->categories->composition.at;
-    selection.frames = TARN_FRAMES_PYTHON;
-    selection.hide = LIBRARIES;
+    selection.frames = TARN_FRAMES_OWN;
     options.by = TARN_BY_FRAME;
     return tarn_live_compute(snapshot, &options, &summary->lines, &count, error);
 }

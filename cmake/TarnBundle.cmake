@@ -1,43 +1,36 @@
 # SPDX-License-Identifier: MIT
-# cmake -DFOLDER=viewer -DMODULES=a.js,b.js -DOUTPUT=bundle.c -P TarnBundle.cmake
+# cmake -DFOLDER=viewer -DMODULES=a.js,b.js -DESBUILD=/usr/bin/esbuild -DOUTPUT=bundle.c
+#     -P TarnBundle.cmake
 #
-# Makes the page of the viewer from page.html, style.css and the modules, which are joined in the
-# order given: each is written so that it needs only those before it, and their names are distinct.
+# Makes the page of the viewer from page.html, style.css and the modules; the last one starts it.
+# esbuild joins and minifies them. Without it they are joined in the order given: each is written so
+# that it needs only those before it, and their names are distinct.
 # The page's security policy names the hashes of its one style and its one script.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" MODULES "${MODULES}")
 
-# What a reader of the source needs and a browser does not: comments that are lines of their own,
-# types and notes beside code, indentation, and ends of lines where a statement cannot end.
-function(squeeze variable text)
-    string(REGEX REPLACE "\n */[*][*]([^*]|[*]+[^*/])*[*]+/" "" text "\n${text}")
-    string(REGEX REPLACE "\n *//[^\n]*" "" text "${text}")
-    string(REGEX REPLACE " */[*][*] @[^*]*[*]/ *" " " text "${text}")
-    string(REGEX REPLACE "([;{},)]) // [^\n'`\"]*\n" "\\1\n" text "${text}")
-    string(REGEX REPLACE "\n[ \n]+" "\n" text "${text}")
-    string(REGEX REPLACE "([{(,;])\n" "\\1" text "${text}")
-    string(REGEX REPLACE "\n([]})?:.])" "\\1" text "${text}")
+function(minify variable file)
+    execute_process(
+        COMMAND ${ESBUILD} ${FOLDER}/${file} --bundle --minify --format=esm --charset=ascii
+            --log-level=error
+        OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
     set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-set(script "")
-foreach(module IN LISTS MODULES)
-    file(READ "${FOLDER}/${module}" text)
-    string(REGEX REPLACE "(^|\n)import [^;]*;\n" "\\1" text "${text}")
-    string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
-    squeeze(text "${text}")
-    # None of these stands in a text of the page.
-    string(REPLACE ") {" "){" text "${text}")
-    string(REGEX REPLACE " (=>|===|!==|&&|[|][|]|[+]=) " "\\1" text "${text}")
-    string(REGEX REPLACE "\n(if|for|while) [(]" "\n\\1(" text "${text}")
-    string(APPEND script "${text}")
-endforeach()
-file(READ "${FOLDER}/style.css" style)
-string(REGEX REPLACE "/[*]([^*]|[*]+[^*/])*[*]+/" "" style "${style}")
-squeeze(style "${style}")
-string(REPLACE ": " ":" style "${style}") # the style has no texts
-string(REPLACE " {" "{" style "${style}")
-string(REPLACE ", " "," style "${style}")
+if(ESBUILD)
+    list(GET MODULES -1 start)
+    minify(script ${start})
+    minify(style style.css)
+else()
+    set(script "")
+    foreach(module IN LISTS MODULES)
+        file(READ "${FOLDER}/${module}" text)
+        string(REGEX REPLACE "(^|\n)import [^;]*;\n" "\\1" text "${text}")
+        string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
+        string(APPEND script "${text}")
+    endforeach()
+    file(READ "${FOLDER}/style.css" style)
+endif()
 
 # The hash of a text as a policy writes it: SHA-256 in base64.
 set(LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

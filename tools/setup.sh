@@ -52,6 +52,7 @@ need_for_build() {
     need_tool cmake cmake
     need_tool ninja ninja-build
     need_tool pkg-config pkg-config
+    need_tool esbuild esbuild
     need_libs zlib libzstd jansson libdw sqlite3
 }
 

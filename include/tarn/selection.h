@@ -34,7 +34,8 @@ enum tarn_grouping {
 enum tarn_frames {
     TARN_FRAMES_ALL,
     TARN_FRAMES_PYTHON, /* files that end in .py, and the interpreter's such as <string> */
-    TARN_FRAMES_CPP     /* all others */
+    TARN_FRAMES_CPP,    /* all others */
+    TARN_FRAMES_OWN     /* Python's, without those of PyTorch, packages and the interpreter */
 };
 
 enum tarn_pools {

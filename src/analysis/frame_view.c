@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/frame_view.h"
 
+#include "analysis/code_origin.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 
@@ -14,10 +15,8 @@ struct patterns {
     bool has_hide;
 };
 
-static bool is_python(const struct tn_model *model, const struct tn_frame *frame)
+static bool is_python(struct tn_string file)
 {
-    const struct tn_string file = tn_model_string(model, frame->filename);
-
     return file.text[0] == '<' ||
            (file.length >= 3 && memcmp(file.text + file.length - 3, ".py", 3) == 0);
 }
@@ -51,12 +50,26 @@ static void patterns_fini(struct patterns *patterns)
     }
 }
 
+static bool is_of_kind(enum tarn_frames frames, struct tn_string file)
+{
+    switch (frames) {
+    case TARN_FRAMES_PYTHON:
+        return is_python(file);
+    case TARN_FRAMES_CPP:
+        return !is_python(file);
+    case TARN_FRAMES_OWN:
+        return is_python(file) && tn_code_origin_of(file) == TN_CODE_OWN;
+    case TARN_FRAMES_ALL:
+        break;
+    }
+    return true;
+}
+
 static bool is_hidden(const struct tn_model *model, const struct tn_frame *frame,
                       const struct tarn_selection *selection, const struct patterns *patterns,
                       const struct tn_frame_text *text)
 {
-    if (selection->frames != TARN_FRAMES_ALL &&
-        is_python(model, frame) != (selection->frames == TARN_FRAMES_PYTHON)) {
+    if (!is_of_kind(selection->frames, tn_model_string(model, frame->filename))) {
         return true;
     }
     return patterns->has_hide && tn_pattern_matches(&patterns->hide, text);

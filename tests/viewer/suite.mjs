@@ -238,7 +238,7 @@ function pagesAreSmall() {
     ['llama_generate', 250],
   ]) {
     const bytes = readFileSync(join(work, `${name}.html`)).length;
-    expectTrue(`${name}: at most ${most} KiB`, bytes <= most * 1024, bytes);
+    expectTrue(`${name}: at most ${most} KiB`, bytes <= most * 1000, bytes);
   }
 }
 

@@ -238,15 +238,12 @@ static struct tn_quota_change request_change(const struct tn_heap *heap,
 {
     const struct tn_block *block = request->block;
     const bool split = tn_request_splits(heap, request);
-    const int64_t size = (int64_t)(split ? request->size : block->size);
-    const int64_t rest = (int64_t)block->size - size;
-    const bool was_part = tn_block_is_split(block);
+    const uint64_t size = split ? request->size : block->size;
+    const struct tn_split_change parts =
+        tn_split_change(block, tn_block_is_split(block), size, block->size - size);
 
-    /* As in tn_split_change. */
     return (struct tn_quota_change){
-        .of = {1, size, (int64_t)request->requested,
-               block->expandable ? 0 : (int64_t)split - (int64_t)was_part,
-               block->expandable ? 0 : (was_part ? -size : rest)},
+        .of = {1, (int64_t)size, (int64_t)request->requested, parts.blocks, parts.bytes},
         .pool = tn_counter_pool(request->pool->is_small),
     };
 }

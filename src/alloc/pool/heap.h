@@ -177,19 +177,18 @@ void tn_heap_finish_free(const struct tn_heap *heap, struct tn_shard *shard,
  * operation, 0 to use the allocation's. */
 void tn_heap_complete_free(struct tn_heap *heap, struct tn_block *block, uint64_t stack);
 
-/* Free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
- * part removes one. Expandable segments are not counted. */
+/* What allocating the first `size` bytes of a block, of which `remaining` are left, does to the free
+ * parts of split segments: a fresh split adds one, a further split shrinks one, using a whole part
+ * removes one. Expandable segments are not counted. */
 static inline struct tn_split_change
-tn_split_change(const struct tn_block *block, bool already_split, const struct tn_block *remainder)
+tn_split_change(const struct tn_block *block, bool already_split, uint64_t size, uint64_t remaining)
 {
     if (block->expandable) {
         return (struct tn_split_change){0};
     }
-    const int64_t remaining = remainder ? (int64_t)remainder->size : 0;
-
     return (struct tn_split_change){
-        .bytes = already_split ? -(int64_t)block->size : remaining,
-        .blocks = (int32_t)(remainder != NULL) - (int32_t)already_split,
+        .bytes = already_split ? -(int64_t)size : (int64_t)remaining,
+        .blocks = (int32_t)(remaining > 0) - (int32_t)already_split,
     };
 }
 
@@ -211,7 +210,8 @@ tn_heap_mark_allocated(struct tn_heap *heap, struct tn_shard *shard, struct tn_b
         tn_block_split(block, size, remainder);
         tn_pool_insert(remainder);
     }
-    const struct tn_split_change change = tn_split_change(block, already_split, remainder);
+    const struct tn_split_change change =
+        tn_split_change(block, already_split, block->size, remainder ? remainder->size : 0);
 
     tn_counter_change(&counters->split, pool, change.blocks);
     tn_counter_change(&counters->split_bytes, pool, change.bytes);

@@ -149,6 +149,27 @@ static void frames_are_picked(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static void own_frames_are_those_of_no_package(void **state)
+{
+    static const char text[] =
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 8192, 'size': 1000,"
+        " 'stream': 0, 'time_us': 1010, 'frames': ["
+        " {'name': 'at::empty', 'filename': '/src/Empty.cpp', 'line': 9},"
+        " {'name': 'forward', 'filename': '/v/site-packages/torch/nn/linear.py', 'line': 1},"
+        " {'name': 'forward', 'filename': '/home/u/model.py', 'line': 2},"
+        " {'name': 'train', 'filename': '/v/site-packages/trainer/loop.py', 'line': 3},"
+        " {'name': 'main', 'filename': '/home/u/train.py', 'line': 4},"
+        " {'name': 'run', 'filename': '/usr/lib/python3.11/runpy.py', 'line': 5}]}]]}";
+    struct tarn_snapshot *snapshot = report_parse(text);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    asked.selection.frames = TARN_FRAMES_OWN;
+    says(&asked, "  model.py:2:forward < train.py:4:main\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void parts_are_picked(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mixed);
@@ -446,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_picked),      cmocka_unit_test(frames_are_picked),
+        cmocka_unit_test(own_frames_are_those_of_no_package),
         cmocka_unit_test(parts_are_picked),       cmocka_unit_test(annotations_are_picked),
         cmocka_unit_test(an_empty_label_is_none), cmocka_unit_test(every_grouping),
         cmocka_unit_test(what_is_not_there),      cmocka_unit_test(what_matches_nothing),
