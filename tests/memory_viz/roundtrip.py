@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""roundtrip.py TARN: snapshots with every key that PyTorch 2.12 to 2.14 writes, and keys that nobody
-writes yet, are read and written again without losing one. The files are made here."""
+"""roundtrip.py TARN: snapshots with every key that PyTorch 2.12 to 2.14 writes, and keys that
+nobody writes yet, are read and written again without losing one. The files are made here."""
 
 import copy
 import json

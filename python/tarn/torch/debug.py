@@ -50,7 +50,8 @@ def _check():
         raise Error(
             "TARN_ERR_NOT_SUPPORTED",
             f"torch {torch.__version__} has no torch.distributed.debug with handlers, as "
-            f"versions after 2.11 have, or lacks what it needs (jinja2, aiohttp or requests): {_missing}",
+            "versions after 2.11 have, or lacks what it needs (jinja2, aiohttp or requests): "
+            f"{_missing}",
         )
 
 
@@ -151,8 +152,10 @@ class _Memory(DebugHandler):
 
     def _fetch(self):
         fetch = _frontend.fetch_all
-        takes_timeout = "timeout" in inspect.signature(fetch).parameters  # not in the first versions
-        _, responses = fetch(ENDPOINT, **({"timeout": self.fetch_timeout} if takes_timeout else {}))
+        options = {}
+        if "timeout" in inspect.signature(fetch).parameters:  # not in the first versions
+            options["timeout"] = self.fetch_timeout
+        _, responses = fetch(ENDPOINT, **options)
         return _table(responses)
 
     def _handle(self, request):
