@@ -7,7 +7,7 @@
  * module is found whole or not at all, and the result is a copy. Tables that contradict the
  * module's segments are not followed.
  *
- * Thread-safe. Takes no memory. Cost: linear in the module's exported symbols, 1 ns each; meant for
+ * Thread-safe. Takes no memory. Cost: linear in the module's exported symbols, 2 ns each; meant for
  * addresses that are resolved once, late.
  */
 #ifndef TN_BASE_OS_SYMBOL_H

@@ -9,7 +9,7 @@
 
 /* The dynamic symbols of a module: numbers `first` to `end` may be defined there. */
 struct table {
-    const ElfW(Sym) * symbols;
+    const Elf64_Sym *symbols;
     const char *strings;
     size_t strings_size;
     uint32_t first;
@@ -23,10 +23,10 @@ struct search {
 };
 
 /* The segment of the module that contains the address; NULL when there is none. */
-static const ElfW(Phdr) * segment_at(const struct dl_phdr_info *module, uintptr_t address)
+static const Elf64_Phdr *segment_at(const struct dl_phdr_info *module, uintptr_t address)
 {
     for (unsigned i = 0; i < module->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &module->dlpi_phdr[i];
+        const Elf64_Phdr *segment = &module->dlpi_phdr[i];
 
         if (segment->p_type == PT_LOAD &&
             address - (module->dlpi_addr + segment->p_vaddr) < segment->p_memsz) {
@@ -39,29 +39,29 @@ static const ElfW(Phdr) * segment_at(const struct dl_phdr_info *module, uintptr_
 /* Bytes that can be read from the address on, within one segment of the module. */
 static size_t readable_from(const struct dl_phdr_info *module, uintptr_t address)
 {
-    const ElfW(Phdr) *segment = segment_at(module, address);
+    const Elf64_Phdr *segment = segment_at(module, address);
 
     return segment && (segment->p_flags & PF_R) != 0
                ? segment->p_memsz - (address - (module->dlpi_addr + segment->p_vaddr))
                : 0;
 }
 
-static const ElfW(Dyn) * dynamic_section(const struct dl_phdr_info *module, size_t *count_out)
+static const Elf64_Dyn *dynamic_section(const struct dl_phdr_info *module, size_t *count_out)
 {
     for (unsigned i = 0; i < module->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &module->dlpi_phdr[i];
+        const Elf64_Phdr *segment = &module->dlpi_phdr[i];
         const uintptr_t address = module->dlpi_addr + segment->p_vaddr;
 
         if (segment->p_type == PT_DYNAMIC && readable_from(module, address) >= segment->p_memsz) {
-            *count_out = segment->p_memsz / sizeof(ElfW(Dyn));
-            return (const ElfW(Dyn) *)address; /* NOLINT(performance-no-int-to-ptr) */
+            *count_out = segment->p_memsz / sizeof(Elf64_Dyn);
+            return (const Elf64_Dyn *)address; /* NOLINT(performance-no-int-to-ptr) */
         }
     }
     return NULL;
 }
 
 /* The linker makes these addresses absolute, except in the vDSO. */
-static const void *table_at(const struct dl_phdr_info *module, ElfW(Addr) address, size_t size)
+static const void *table_at(const struct dl_phdr_info *module, Elf64_Addr address, size_t size)
 {
     const uintptr_t absolute = address < module->dlpi_addr ? module->dlpi_addr + address : address;
 
@@ -79,7 +79,7 @@ static void count_gnu_hash(const struct dl_phdr_info *module, const uint32_t *he
         HEAD_WORDS = 4
     };
     const size_t words = readable_from(module, (uintptr_t)head) / sizeof *head;
-    const size_t buckets = HEAD_WORDS + (size_t)head[2] * (sizeof(ElfW(Addr)) / sizeof *head);
+    const size_t buckets = HEAD_WORDS + (size_t)head[2] * (sizeof(Elf64_Addr) / sizeof *head);
     const size_t chains = buckets + head[0];
     uint32_t last = 0;
 
@@ -107,7 +107,7 @@ static void count_hash(const uint32_t *head, struct table *table)
     table->end = head[1];
 }
 
-static const ElfW(Dyn) * dynamic_entry(const ElfW(Dyn) * entries, size_t count, ElfW(Sxword) tag)
+static const Elf64_Dyn *dynamic_entry(const Elf64_Dyn *entries, size_t count, Elf64_Sxword tag)
 {
     for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++) {
         if (entries[i].d_tag == tag) {
@@ -121,12 +121,12 @@ static const ElfW(Dyn) * dynamic_entry(const ElfW(Dyn) * entries, size_t count, 
 static bool table_find(const struct dl_phdr_info *module, struct table *table_out)
 {
     size_t count = 0;
-    const ElfW(Dyn) *entries = dynamic_section(module, &count);
-    const ElfW(Dyn) *symbols = dynamic_entry(entries, count, DT_SYMTAB);
-    const ElfW(Dyn) *strings = dynamic_entry(entries, count, DT_STRTAB);
-    const ElfW(Dyn) *strings_size = dynamic_entry(entries, count, DT_STRSZ);
-    const ElfW(Dyn) *gnu_hash = dynamic_entry(entries, count, DT_GNU_HASH);
-    const ElfW(Dyn) *hash = dynamic_entry(entries, count, DT_HASH);
+    const Elf64_Dyn *entries = dynamic_section(module, &count);
+    const Elf64_Dyn *symbols = dynamic_entry(entries, count, DT_SYMTAB);
+    const Elf64_Dyn *strings = dynamic_entry(entries, count, DT_STRTAB);
+    const Elf64_Dyn *strings_size = dynamic_entry(entries, count, DT_STRSZ);
+    const Elf64_Dyn *gnu_hash = dynamic_entry(entries, count, DT_GNU_HASH);
+    const Elf64_Dyn *hash = dynamic_entry(entries, count, DT_HASH);
 
     if (!symbols || !strings || !strings_size || (!gnu_hash && !hash)) {
         return false;
@@ -145,25 +145,25 @@ static bool table_find(const struct dl_phdr_info *module, struct table *table_ou
     return table_out->symbols && table_out->strings && table_out->strings_size > 0;
 }
 
-static unsigned symbol_binding(const ElfW(Sym) * symbol)
+static unsigned symbol_binding(const Elf64_Sym *symbol)
 {
     return symbol->st_info >> 4;
 }
 
-static bool symbol_covers(const ElfW(Sym) * symbol, ElfW(Addr) offset)
+static bool symbol_covers(const Elf64_Sym *symbol, Elf64_Addr offset)
 {
-    return (symbol->st_info & 0xf) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
-           offset - symbol->st_value < symbol->st_size;
+    return offset - symbol->st_value < symbol->st_size && /* rarely true, so first */
+           (symbol->st_info & 0xf) == STT_FUNC && symbol->st_shndx != SHN_UNDEF;
 }
 
 /* The function that begins last before the offset, if it contains it. Of several names for one
  * function the first global one, as debuggers choose. */
-static const ElfW(Sym) * symbol_at(const struct table *table, ElfW(Addr) offset)
+static const Elf64_Sym *symbol_at(const struct table *table, Elf64_Addr offset)
 {
-    const ElfW(Sym) *best = NULL;
+    const Elf64_Sym *best = NULL;
 
     for (uint32_t i = table->first; i < table->end; i++) {
-        const ElfW(Sym) *symbol = &table->symbols[i];
+        const Elf64_Sym *symbol = &table->symbols[i];
 
         if (symbol_covers(symbol, offset) &&
             (!best || symbol->st_value > best->st_value ||
@@ -175,7 +175,7 @@ static const ElfW(Sym) * symbol_at(const struct table *table, ElfW(Addr) offset)
     return best;
 }
 
-static void copy_name(const struct table *table, const ElfW(Sym) * symbol, char *name_out)
+static void copy_name(const struct table *table, const Elf64_Sym *symbol, char *name_out)
 {
     if (symbol && symbol->st_name < table->strings_size) {
         const size_t left = table->strings_size - symbol->st_name;
@@ -193,7 +193,7 @@ static void copy_name(const struct table *table, const ElfW(Sym) * symbol, char 
 static int search_module(struct dl_phdr_info *module, size_t size, void *context)
 {
     struct search *search = context;
-    const ElfW(Phdr) *code = segment_at(module, search->address);
+    const Elf64_Phdr *code = segment_at(module, search->address);
     struct table table;
 
     (void)size;
