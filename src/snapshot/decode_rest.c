@@ -123,8 +123,17 @@ static enum tarn_status leaf_convert(struct tn_decoder *decoder, struct tn_value
     return TARN_OK;
 }
 
-/* The key of the next item; false if it is not a string. */
-static bool level_key(const struct level *level, uint32_t *key_out)
+/* JSON readers refuse a key with a NUL, and no program has one. */
+static bool key_fits(const struct tn_decoder *decoder, uint32_t key)
+{
+    const struct tn_string text = tn_model_string(decoder->model, key);
+
+    return memchr(text.text, '\0', text.length) == NULL;
+}
+
+/* The key of the next item; false if it cannot be kept. */
+static bool level_key(const struct tn_decoder *decoder, const struct level *level,
+                      uint32_t *key_out)
 {
     *key_out = TN_STRING_NONE;
     if (level->kind != TN_CONTAINER_DICT) {
@@ -132,8 +141,11 @@ static bool level_key(const struct level *level, uint32_t *key_out)
     }
     const struct tn_value key = level->list->items[2 * level->next];
 
+    if (tn_value_kind(key) != TN_VALUE_STRING) {
+        return false;
+    }
     *key_out = (uint32_t)key.as.number;
-    return tn_value_kind(key) == TN_VALUE_STRING;
+    return key_fits(decoder, *key_out);
 }
 
 static enum tarn_status level_finish(struct conversion *conversion)
@@ -154,7 +166,7 @@ static enum tarn_status level_step(struct conversion *conversion)
     enum tn_container_kind kind;
     struct tn_value_list *list = container_list(decoder, value, &kind);
     struct tn_field field = {0};
-    bool kept = level_key(level, &field.key);
+    bool kept = level_key(decoder, level, &field.key);
     enum tarn_status status = TARN_OK;
 
     if (kept && list && list->converted == TN_CONTAINER_NONE) {
@@ -201,6 +213,9 @@ enum tarn_status tn_rest_convert(struct tn_decoder *decoder, uint32_t key, struc
     enum tarn_status status = TARN_OK;
 
     *kept_out = false;
+    if (!key_fits(decoder, key)) {
+        return TARN_OK;
+    }
     if (list && list->converted == TN_CONTAINER_NONE) {
         status = list_convert(decoder, key, list, kind);
     }
