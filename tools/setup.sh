@@ -40,6 +40,11 @@ need_header() { # HEADER PACKAGE
     echo "#include <$1>" | "${CC:-cc}" -E - >/dev/null 2>&1 || need "$2"
 }
 
+need_python() { # MODULE, of the package with its name
+    python3 -c "import $1" 2>/dev/null || /usr/bin/python3 -c "import $1" 2>/dev/null ||
+        need "python3-$1"
+}
+
 need_for_compiler() {
     if ! has "${CC:-cc}" && ! has gcc && ! has clang; then
         need gcc
@@ -61,6 +66,7 @@ need_for_test() {
     need_libs cmocka
     need_tool g++ g++
     need_tool python3 python3
+    need_python jsonschema
     wheel='import setuptools, wheel, ensurepip, pip'
     if ! /usr/bin/python3 -c "$wheel" 2>/dev/null && ! python3 -c "$wheel" 2>/dev/null; then
         for package in pip setuptools venv wheel; do # tests/python/install.sh
