@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const cli_tree_groups[] = {"calls", "module", "category", "stream", NULL};
@@ -57,7 +58,7 @@ void cli_tree_view_init(struct cli_tree_view *view, struct cli_tree *tree,
                         enum cli_tree_group group, const char *when)
 {
     *view = (struct cli_tree_view){
-        .tree = tree, .group = group, .group_before = group, .height = 1, .oom = 0};
+        .tree = tree, .group = group, .group_before = group, .height = 1};
     (void)snprintf(view->when, sizeof view->when, "%s", when);
     (void)snprintf(view->when_before, sizeof view->when_before, "%s", when);
 }
@@ -152,11 +153,11 @@ static enum cli_tree_wish jump(struct cli_tree_view *view, const char *when)
 /* The first failed request, then one after another; the caller refuses one that there is not. */
 static enum cli_tree_wish jump_to_oom(struct cli_tree_view *view)
 {
-    const bool is_at_one = strncmp(view->when, "oom:", 4) == 0;
+    const uint64_t at =
+        strncmp(view->when, "oom:", 4) == 0 ? strtoull(view->when + 4, NULL, 10) : 0;
     char when[CLI_TREE_INPUT_MAX];
 
-    view->oom = is_at_one ? view->oom + 1 : 1;
-    (void)snprintf(when, sizeof when, "oom:%" PRIu64, view->oom);
+    (void)snprintf(when, sizeof when, "oom:%" PRIu64, at + 1);
     return jump(view, when);
 }
 

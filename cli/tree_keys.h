@@ -69,7 +69,6 @@ struct cli_tree_view {
     char message[CLI_TREE_MESSAGE_MAX]; /* until the next key */
     char when[CLI_TREE_INPUT_MAX];      /* time point that is wanted, as of --at */
     char when_before[CLI_TREE_INPUT_MAX];
-    uint64_t oom; /* failed request that `when` names, from 1; 0: none */
     bool shows_help;
 };
 

@@ -323,7 +323,8 @@ enum tarn_status cli_tree_load_below(const struct cli_tree_source *source,
     }
     if (status == TARN_OK &&
         (count == 0 || results->composition.holders.total.bytes != tree->nodes[node].bytes)) {
-        status = fail(error, TARN_ERR_NOT_SUPPORTED, "what is below cannot be told apart");
+        status = fail(error, TARN_ERR_NOT_SUPPORTED,
+                      "these calls cannot be told from those of another category");
     }
     if (status == TARN_OK) {
         const uint32_t before = tree->count;

@@ -111,13 +111,20 @@ void cli_tree_label_text(char *text, const char *label, unsigned width, bool is_
 void cli_tree_place_text(char *text, size_t size, const struct cli_tree_place *place,
                          const char *when)
 {
-    size_t length = (size_t)snprintf(text, size, "%s: %s allocated", when,
-                                     cli_size_text(place->at.requested).text);
+    const bool is_numbered = strncmp(when, "event:", 6) == 0;
+    const struct cli_size_text allocated = cli_size_text(place->at.requested);
+    const struct cli_size_text reserved = cli_size_text(place->at.reserved);
+    char event[64] = "";
 
-    length += (size_t)snprintf(text + length, length < size ? size - length : 0, ", %s reserved",
-                               cli_size_text(place->at.reserved).text);
-    if (length < size && place->at.event != TARN_NONE) {
-        (void)snprintf(text + length, size - length, ", event %" PRIu64 " of %" PRIu64,
-                       place->at.event, place->head.events);
+    if (place->at.event != TARN_NONE) {
+        (void)snprintf(event, sizeof event, "event %" PRIu64 " of %" PRIu64, place->at.event,
+                       place->head.events);
+    }
+    if (is_numbered && event[0]) {
+        (void)snprintf(text, size, "%s: %s allocated, %s reserved", event, allocated.text,
+                       reserved.text);
+    } else {
+        (void)snprintf(text, size, "%s: %s allocated, %s reserved%s%s", when, allocated.text,
+                       reserved.text, event[0] ? ", " : "", event);
     }
 }

@@ -27,6 +27,7 @@ bool cli_tree_screen_run(struct cli_tree_screen *screen, const char **why_out)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 enum {
@@ -44,8 +45,7 @@ enum pair {
     PAIR_NONE,
     PAIR_BAR,
     PAIR_HOT,
-    PAIR_MESSAGE,
-    PAIR_TITLE
+    PAIR_MESSAGE
 };
 
 struct painter {
@@ -235,7 +235,8 @@ static void help_draw(const struct painter *painter, int lines)
         "Enter, space         fold or unfold",
         "*, -                 unfold, fold all below",
         "s                    sort by size, count, name",
-        "g, Tab               next grouping: 1 calls, 2 module, 3 category, 4 stream and pool",
+        "g, Tab               next grouping",
+        "1, 2, 3, 4           group by calls, module, category, stream and pool",
         "/                    search in all labels; n, N: the next, the one before",
         "p, e                 at the peak, at the end",
         "o                    at the first failed request, then at the next ones",
@@ -311,19 +312,39 @@ static int key_of(int pressed)
     return pressed < KEY_MIN ? pressed : 0;
 }
 
-static void loop(const struct cli_tree_screen *screen, bool is_utf8)
+/* Signals are blocked but here, so that none is missed between a look at `caught` and the wait. ERR
+ * when one came, or when the terminal is gone. */
+static int key_wait(int keyboard, const sigset_t *unblocked)
+{
+    for (;;) {
+        const int pressed = getch(); /* KEY_RESIZE as well; does not wait */
+        fd_set set;
+
+        if (pressed != ERR || caught) {
+            return pressed;
+        }
+        FD_ZERO(&set);
+        FD_SET(keyboard, &set);
+        if (pselect(keyboard + 1, &set, NULL, NULL, NULL, unblocked) > 0) {
+            return getch();
+        }
+    }
+}
+
+static void loop(const struct cli_tree_screen *screen, int keyboard, const sigset_t *unblocked,
+                 bool is_utf8)
 {
     struct painter painter = {.screen = screen, .is_utf8 = is_utf8};
     enum cli_tree_wish wish = CLI_TREE_NO_WISH;
 
     while (wish != CLI_TREE_QUIT && !caught) {
         screen_draw(&painter);
-        const int pressed = getch();
+        const int pressed = key_wait(keyboard, unblocked);
 
-        if (pressed == ERR && !caught) { /* the terminal is gone */
+        if (pressed == ERR) {
             return;
         }
-        if (pressed != ERR && pressed != KEY_RESIZE) {
+        if (pressed != KEY_RESIZE) {
             wish = cli_tree_view_key(screen->view, key_of(pressed));
             cli_tree_grant(screen->source, screen->view, screen->place, wish);
         }
@@ -338,22 +359,38 @@ enum {
     ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals
 };
 
-static void signals_take(struct sigaction before[ENDING_SIGNALS])
+/* What was there before. */
+struct signals {
+    struct sigaction actions[ENDING_SIGNALS];
+    sigset_t mask;
+};
+
+static void signals_take(struct signals *before)
 {
-    struct sigaction action = {.sa_handler = signal_keep}; /* interrupts getch */
+    struct sigaction action = {.sa_handler = signal_keep};
+    sigset_t ending;
 
     (void)sigemptyset(&action.sa_mask);
+    (void)sigemptyset(&ending);
     for (size_t i = 0; i < ENDING_SIGNALS; i++) {
-        (void)sigaction(ending_signals[i], &action, &before[i]);
+        (void)sigaddset(&ending, ending_signals[i]);
+    }
+    (void)sigprocmask(SIG_BLOCK, &ending, &before->mask);
+    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
+        (void)sigaction(ending_signals[i], &action, &before->actions[i]);
+        if (before->actions[i].sa_handler == SIG_IGN) {
+            (void)sigaction(ending_signals[i], &before->actions[i], NULL);
+        }
     }
 }
 
 /* Dies of the signal that came. */
-static void signals_give_back(const struct sigaction before[ENDING_SIGNALS])
+static void signals_give_back(const struct signals *before)
 {
     for (size_t i = 0; i < ENDING_SIGNALS; i++) {
-        (void)sigaction(ending_signals[i], &before[i], NULL);
+        (void)sigaction(ending_signals[i], &before->actions[i], NULL);
     }
+    (void)sigprocmask(SIG_SETMASK, &before->mask, NULL);
     if (caught) {
         (void)raise((int)caught);
     }
@@ -365,7 +402,6 @@ static void colors_begin(bool has_color)
         (void)init_pair(PAIR_BAR, COLOR_CYAN, -1);
         (void)init_pair(PAIR_HOT, COLOR_YELLOW, -1);
         (void)init_pair(PAIR_MESSAGE, COLOR_YELLOW, -1);
-        (void)init_pair(PAIR_TITLE, COLOR_CYAN, -1);
     }
 }
 
@@ -376,7 +412,7 @@ bool cli_tree_screen_is_built(void)
 
 bool cli_tree_screen_run(struct cli_tree_screen *screen, const char **why_out)
 {
-    struct sigaction before[ENDING_SIGNALS];
+    struct signals before;
     FILE *keyboard = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "r");
 
     (void)setlocale(LC_CTYPE, "");
@@ -384,17 +420,18 @@ bool cli_tree_screen_run(struct cli_tree_screen *screen, const char **why_out)
     SCREEN *terminal = keyboard ? newterm(NULL, stdout, keyboard) : NULL;
 
     if (terminal) {
-        signals_take(before);
+        signals_take(&before);
         (void)cbreak();
         (void)noecho();
         (void)nonl();
         (void)keypad(stdscr, TRUE);
+        (void)nodelay(stdscr, TRUE);
         (void)set_escdelay(ESCAPE_MS);
         colors_begin(screen->has_color);
-        loop(screen, is_utf8);
+        loop(screen, fileno(keyboard), &before.mask, is_utf8);
         (void)endwin();
         delscreen(terminal);
-        signals_give_back(before);
+        signals_give_back(&before);
     } else {
         *why_out = keyboard ? "the type of this terminal ($TERM) is not known"
                             : "there is no terminal to read keys from";

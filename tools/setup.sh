@@ -68,6 +68,7 @@ need_for_test() {
     need_tool g++ g++
     need_tool python3 python3
     need_python jsonschema
+    need_python pyte
     wheel='import setuptools, wheel, ensurepip, pip'
     if ! /usr/bin/python3 -c "$wheel" 2>/dev/null && ! python3 -c "$wheel" 2>/dev/null; then
         for package in pip setuptools venv wheel; do # tests/python/install.sh

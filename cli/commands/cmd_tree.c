@@ -9,7 +9,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct tree_values {
     struct cli_select_values select;
@@ -151,7 +153,8 @@ static enum tarn_status once_run(struct tree_run *run, struct tarn_error *error)
 static enum cli_exit screen_run(struct tree_run *run)
 {
     const struct tree_values *values = run->call->values;
-    const struct cli_escaped name = cli_escaped(run->call->arguments[0]);
+    const char *slash = strrchr(run->call->arguments[0], '/');
+    const struct cli_escaped name = cli_escaped(slash ? slash + 1 : run->call->arguments[0]);
     struct cli_tree_view view;
     struct cli_tree_screen screen = {.source = &run->source,
                                      .view = &view,
@@ -169,20 +172,27 @@ static enum cli_exit screen_run(struct tree_run *run)
 
 /* ---- running ---- */
 
+/* Whether stdout is a terminal that can be drawn on. */
+static bool is_screen(void)
+{
+    const char *type = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && type && type[0] && strcmp(type, "dumb") != 0;
+}
+
 static enum cli_exit tree_show(struct tree_run *run)
 {
     const struct tree_values *values = run->call->values;
-    const bool has_screen =
-        !values->once && run->call->terminal->out_is_terminal && cli_tree_screen_is_built();
+    const bool wants_screen = !values->once && is_screen();
     struct tarn_error error = {.offset = -1};
     enum tarn_status status = cli_tree_load(&run->source, (enum cli_tree_group)values->group,
                                             run->when, &run->tree, &run->place, &error);
 
-    if (status == TARN_OK && has_screen) {
+    if (status == TARN_OK && wants_screen && cli_tree_screen_is_built()) {
         return screen_run(run);
     }
     if (status == TARN_OK) {
-        if (!values->once && run->call->terminal->out_is_terminal) {
+        if (wants_screen) {
             cli_note("this build has no terminal view, since ncurses was missing");
         }
         status = once_run(run, &error);
@@ -235,6 +245,7 @@ const struct cli_command cli_command_tree = {
                 "tarn tree --once --by category --min-share 5 dump.pickle\n"
                 "tarn tree --once --at end --depth 3 dump.pickle",
     .is_unpaged = true,
+    .is_redirected = true,
     .prints_sizes = true,
     .opts = tree_opts,
     .values_size = sizeof(struct tree_values),
