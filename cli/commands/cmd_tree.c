@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn tree`: walks live memory in a terminal, or prints it as a tree. */
-#include "../escape.h"
-#include "../output.h"
-#include "../select_opt.h"
-#include "../size_text.h"
-#include "../tree_screen.h"
-#include "../tree_wish.h"
+#include "escape.h"
+#include "output.h"
+#include "select_opt.h"
+#include "size_text.h"
+#include "tree_screen.h"
+#include "tree_wish.h"
 
 #include <inttypes.h>
 #include <stdio.h>
