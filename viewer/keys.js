@@ -140,7 +140,7 @@ const ACTIONS = {
   b: (app) => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
   i: (app) => app.set({ inverted: !app.state.inverted }),
   ' ': (app) => app.player.toggle(),
-  t: (app) => app.setTheme(!app.isDark),
+  t: (app) => app.chooseTheme(),
   '?': () => showKeys(),
   Escape: letGo,
 };
@@ -156,7 +156,9 @@ function searchKey(app, event) {
  * @param {any} app @param {KeyboardEvent} event */
 function isTaken(app, event) {
   const { tagName } = /** @type {HTMLElement} */ (event.target);
-  if (tagName === 'SELECT' || /** @type {HTMLDialogElement} */ (byId('keys')).open) return true;
+  if (/** @type {HTMLDialogElement} */ (byId('keys')).open) return true;
+  // A letter is a shortcut also while a list has the focus, which it keeps after a choice.
+  if (tagName === 'SELECT') return event.key.length > 1 || event.key === ' ';
   if (tagName === 'INPUT' && SLIDER_KEYS.includes(event.key)) return true;
   if (tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter')) return true;
   return !CANVAS_VIEWS[app.state.view] && ['Home', 'End', ' '].includes(event.key);

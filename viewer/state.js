@@ -106,6 +106,11 @@ export function readFragment(fragment, state) {
     }
   }
   if (!VIEWS.includes(state.view)) state.view = 'timeline';
+  if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
+  if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
+  if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
+  if (state.axis !== 'time') state.axis = 'event';
+  if (state.mode !== 'pile') state.mode = 'address';
 }
 
 /** Brings everything back to what there is. @param {State} state
@@ -124,9 +129,4 @@ export function clampState(state, source) {
   state.lifetime = Math.floor(state.lifetime);
   state.high = Math.max(0.01, Math.min(1, state.high));
   state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
-  if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
-  if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
-  if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
-  if (state.axis !== 'time') state.axis = 'event';
-  if (state.mode !== 'pile') state.mode = 'address';
 }

@@ -228,9 +228,20 @@ function drawBytesAxis(app, context, box, scale, y) {
   return ticks.map((tick) => Math.round(y(tick)));
 }
 
-/** Text of a place on the axis. @param {any} app @param {number} value @param {boolean} isTime */
-function placeText(app, value, isTime) {
-  return isTime ? timeText(value) : countText(value + app.source.info.skipped);
+/** Labels of the axis, and where they belong. @param {any} app @param {any} axis
+ * @returns {{at: number, text: string}[]} */
+function placeTicks(app, axis) {
+  const count = axis.width / 110;
+  if (!axis.isTime) {
+    const { skipped } = app.source.info; // numbers are those of the whole recording
+    return roundTicks(axis.low + skipped, axis.high + skipped, count, 1).map((tick) => ({
+      at: tick - skipped,
+      text: countText(tick),
+    }));
+  }
+  const ticks = roundTicks(axis.low, axis.high, count, 1); // microseconds
+  const step = ticks.length > 1 ? ticks[1] - ticks[0] : Infinity;
+  return ticks.map((tick) => ({ at: tick, text: timeText(tick, step) }));
 }
 
 /**
@@ -242,7 +253,6 @@ function placeText(app, value, isTime) {
 export function drawPlaceAxis(app, context, box) {
   const { theme } = app;
   const { axis } = box;
-  const ticks = roundTicks(axis.low, axis.high, axis.width / 110);
   context.strokeStyle = theme.strong;
   context.lineWidth = 1;
   context.beginPath();
@@ -251,9 +261,8 @@ export function drawPlaceAxis(app, context, box) {
   context.stroke();
   context.fillStyle = theme.muted;
   context.textAlign = 'center';
-  for (const tick of ticks) {
-    const x = box.left + ((tick - axis.low) / (axis.high - axis.low)) * axis.width;
-    const text = placeText(app, tick, axis.isTime);
+  for (const { at, text } of placeTicks(app, axis)) {
+    const x = box.left + ((at - axis.low) / (axis.high - axis.low)) * axis.width;
     const half = context.measureText(text).width / 2;
     context.fillRect(Math.round(x), box.bottom, 1, 4);
     if (x + half < box.right - 70)

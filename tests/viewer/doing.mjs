@@ -215,14 +215,109 @@ async function givenAway(browser) {
 }
 
 async function cutPagesSaySo(browser) {
-  const snapshot = join(data, 'oom.pickle.gz');
-  const limit = statSync(writePage('oom', snapshot)).size - 4000;
+  const snapshot = join(data, 'gpt2_varlen.pickle.gz');
+  const limit = statSync(join(work, 'gpt2_varlen.html')).size - 20000;
   const file = writePage('cut', snapshot, '--max-size', String(limit));
   const { page, close } = await openPage(browser, file, { hash: '#v=info' });
   await draw(page);
   expectTrue('a page is as small as it must be', statSync(file).size <= limit);
   const words = await page.innerText('#document');
   expectTrue('a cut page says so', /The page begins with event [1-9]/.test(words), words);
+  const kept = await page.evaluate(() => window.tarnView.app.source.count);
+  const skipped = await page.evaluate(() => window.tarnView.app.source.info.skipped);
+  expect(
+    'its head says so',
+    (await page.innerText('h1 .cut')).replace(/,/g, ''),
+    `without the first ${skipped} event${skipped === 1 ? '' : 's'}`,
+  );
+  const status = (await page.innerText('#status')).replace(/,/g, '');
+  expectTrue(
+    'its status counts all events, and claims the peak of the rest only',
+    status.startsWith(`the last ${kept} events of ${kept + skipped}`) &&
+      status.includes('of these peak allocated'),
+    status,
+  );
+  await close();
+}
+
+/** The texts that a picture draws along its foot. */
+async function axisTexts(page) {
+  return page.evaluate(() => {
+    const { app } = window.tarnView;
+    const context = app.canvas.getContext('2d');
+    const texts = [];
+    const fillText = context.fillText.bind(context);
+    context.fillText = (text, x, y) => {
+      texts.push([text, y]);
+      fillText(text, x, y);
+    };
+    app.draw();
+    delete context.fillText;
+    const foot = app.picture.box.bottom + 13;
+    return texts.filter(([text, y]) => y === foot && /[0-9]/.test(text)).map(([text]) => text);
+  });
+}
+
+async function labelsDiffer(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  for (const axis of ['event', 'time']) {
+    for (const span of [4, 8, 40, 700]) {
+      await page.evaluate(
+        ([kind, wide]) =>
+          window.tarnView.app.set({ axis: kind, from: 24406, to: 24406 + wide }),
+        [axis, span],
+      );
+      const texts = await axisTexts(page);
+      expectTrue(
+        `labels of ${span} events by ${axis} differ`,
+        texts.length > 0 && new Set(texts).size === texts.length,
+        texts,
+      );
+    }
+  }
+  await close();
+}
+
+async function wrongAddressesAreIgnored(browser) {
+  const hash = '#g=foo&f=foo&w=foo&x=foo&y=foo&v=foo&d=99&l=x';
+  const file = join(work, 'gpt2_varlen.html');
+  const { page, troubles, close } = await openPage(browser, file, { hash });
+  await draw(page);
+  const { by, flame, boxes, axis, mode, view, source } = await state(page);
+  expect(
+    'a wrong address is ignored',
+    [by, flame, boxes, axis, mode, view, source],
+    ['line', 'live', 'stack', 'event', 'address', 'timeline', 0],
+  );
+  await page.evaluate(() => (location.hash = '#g=foo'));
+  await draw(page);
+  expect('also one that is typed later', (await state(page)).by, 'line');
+  expect('wrong addresses: troubles', troubles, []);
+  await close();
+}
+
+/** Shortcuts work while the list that colours are chosen from has the focus. */
+async function listsLeaveShortcuts(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  await page.selectOption('select[data-key="Colour by"]', 'category');
+  await page.focus('select[data-key="Colour by"]');
+  await page.keyboard.press('p');
+  const peak = await page.evaluate(() => window.tarnView.app.curve.peak.entry);
+  expect('p after a choice goes to the peak', (await state(page)).cursor, peak);
+  expect('and does not choose', (await state(page)).by, 'category');
+  await page.keyboard.press('3');
+  expect('3 after a choice is the map', (await state(page)).view, 'map');
+  await close();
+}
+
+async function themeStays(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  const isDark = () => page.evaluate(() => document.documentElement.className === 'dark');
+  const before = await isDark();
+  await page.keyboard.press('t');
+  await page.reload();
+  await page.waitForFunction(() => window.tarnView);
+  expect('the theme chosen stays after a reload', await isDark(), !before);
   await close();
 }
 
@@ -237,4 +332,8 @@ export async function doing(browser) {
   await flameLink(browser);
   await givenAway(browser);
   await cutPagesSaySo(browser);
+  await labelsDiffer(browser);
+  await wrongAddressesAreIgnored(browser);
+  await listsLeaveShortcuts(browser);
+  await themeStays(browser);
 }
