@@ -57,8 +57,8 @@ void cli_tree_view_resize(struct cli_tree_view *view, uint32_t height)
 void cli_tree_view_init(struct cli_tree_view *view, struct cli_tree *tree,
                         enum cli_tree_group group, const char *when)
 {
-    *view = (struct cli_tree_view){
-        .tree = tree, .group = group, .group_before = group, .height = 1};
+    *view =
+        (struct cli_tree_view){.tree = tree, .group = group, .group_before = group, .height = 1};
     (void)snprintf(view->when, sizeof view->when, "%s", when);
     (void)snprintf(view->when_before, sizeof view->when_before, "%s", when);
 }

@@ -36,18 +36,17 @@ void cli_tree_fini(struct cli_tree *tree)
 
 /* ---- adding ---- */
 
-/* Makes an array larger; false, changing nothing, without host memory. */
-static bool array_grow(void *array, size_t count, size_t size)
+/* Makes the three arrays larger; those that were are kept when one is not. */
+static bool arrays_grow(struct cli_tree *tree, size_t capacity)
 {
-    void *old;
-    void *larger;
+    struct cli_tree_node *nodes = realloc(tree->nodes, capacity * sizeof *nodes);
+    struct cli_tree_entry *entries = realloc(tree->entries, capacity * sizeof *entries);
+    uint32_t *rows = realloc(tree->rows, capacity * sizeof *rows);
 
-    memcpy(&old, array, sizeof old);
-    larger = realloc(old, count * size);
-    if (larger) {
-        memcpy(array, &larger, sizeof larger);
-    }
-    return larger != NULL;
+    tree->nodes = nodes ? nodes : tree->nodes;
+    tree->entries = entries ? entries : tree->entries;
+    tree->rows = rows ? rows : tree->rows;
+    return nodes && entries && rows;
 }
 
 static bool has_room(struct cli_tree *tree)
@@ -57,9 +56,7 @@ static bool has_room(struct cli_tree *tree)
     if (tree->count < tree->capacity) {
         return true;
     }
-    if (capacity < tree->capacity || !array_grow(&tree->nodes, capacity, sizeof *tree->nodes) ||
-        !array_grow(&tree->entries, capacity, sizeof *tree->entries) ||
-        !array_grow(&tree->rows, capacity, sizeof *tree->rows)) {
+    if (capacity < tree->capacity || !arrays_grow(tree, capacity)) {
         return false;
     }
     tree->capacity = capacity;
@@ -217,35 +214,44 @@ void cli_tree_reveal(struct cli_tree *tree, uint32_t node)
     cli_tree_update(tree);
 }
 
-static int path_compare(const void *left, const void *right)
+/* What is known of a node of another tree. */
+struct fold {
+    uint64_t path;
+    bool is_open;
+};
+
+static int fold_compare(const void *left, const void *right)
 {
-    const struct cli_tree_node *a = *(const struct cli_tree_node *const *)left;
-    const struct cli_tree_node *b = *(const struct cli_tree_node *const *)right;
+    const struct fold *a = left;
+    const struct fold *b = right;
 
     return (a->path > b->path) - (a->path < b->path);
 }
 
 bool cli_tree_adopt(struct cli_tree *tree, const struct cli_tree *before)
 {
-    const struct cli_tree_node **known = malloc((before->count + 1U) * sizeof *known);
+    struct fold *folds = malloc((before->count + 1U) * sizeof *folds);
+    size_t count = 0;
 
-    if (!known) {
+    if (!folds) {
         return false;
     }
     for (uint32_t i = 0; i < before->count; i++) {
-        known[i] = &before->nodes[i];
-    }
-    qsort(known, before->count, sizeof *known, path_compare);
-    for (uint32_t i = 0; i < tree->count; i++) {
-        const struct cli_tree_node *node = &tree->nodes[i];
-        const struct cli_tree_node **same =
-            bsearch(&node, known, before->count, sizeof *known, path_compare);
-
-        if (same && cli_tree_has_below(before, (uint32_t)(*same - before->nodes))) {
-            tree->nodes[i].is_open = (*same)->is_open && node->first != CLI_TREE_NONE;
+        if (cli_tree_has_below(before, i)) {
+            folds[count++] = (struct fold){before->nodes[i].path, before->nodes[i].is_open};
         }
     }
-    free(known);
+    qsort(folds, count, sizeof *folds, fold_compare);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        struct cli_tree_node *node = &tree->nodes[i];
+        const struct fold wanted = {.path = node->path};
+        const struct fold *same = bsearch(&wanted, folds, count, sizeof *folds, fold_compare);
+
+        if (same) {
+            node->is_open = same->is_open && node->first != CLI_TREE_NONE;
+        }
+    }
+    free(folds);
     cli_tree_update(tree);
     return true;
 }
