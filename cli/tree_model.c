@@ -43,10 +43,16 @@ static bool arrays_grow(struct cli_tree *tree, size_t capacity)
     struct cli_tree_entry *entries = realloc(tree->entries, capacity * sizeof *entries);
     uint32_t *rows = realloc(tree->rows, capacity * sizeof *rows);
 
-    tree->nodes = nodes ? nodes : tree->nodes;
-    tree->entries = entries ? entries : tree->entries;
-    tree->rows = rows ? rows : tree->rows;
-    return nodes && entries && rows;
+    if (nodes) {
+        tree->nodes = nodes;
+    }
+    if (entries) {
+        tree->entries = entries;
+    }
+    if (rows) {
+        tree->rows = rows;
+    }
+    return nodes != NULL && entries != NULL && rows != NULL;
 }
 
 static bool has_room(struct cli_tree *tree)
