@@ -88,10 +88,13 @@ static bool module_add(struct cli_tree *tree, const struct tarn_holder *row)
 
     while (*rest) {
         const size_t length = rest[0] == '(' ? strlen(rest) : strcspn(rest, ".");
+        size_t kept = length < LABEL_MAX ? length : LABEL_MAX - 1;
         char part[LABEL_MAX];
 
-        (void)snprintf(part, sizeof part, "%.*s", (int)(length < LABEL_MAX ? length : LABEL_MAX),
-                       rest);
+        while (kept < length && kept > 0 && ((unsigned char)rest[kept] & 0xC0U) == 0x80) {
+            kept--; /* no part of a character */
+        }
+        (void)snprintf(part, sizeof part, "%.*s", (int)kept, rest);
         uint32_t child = child_find(tree, node, part);
 
         if (child == CLI_TREE_NONE) {

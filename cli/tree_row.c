@@ -85,11 +85,13 @@ void cli_tree_label_text(char *text, const char *label, unsigned width, bool is_
     const char *first_end = strstr(label, " > ");
     const char *last = last_part(label);
 
-    if (width == 0 || cli_tree_columns(label) <= width) {
+    width =
+        width < CLI_TREE_LABEL_MAX / 5 ? width : CLI_TREE_LABEL_MAX / 5; /* bytes of one, mark */
+    if (cli_tree_columns(label) <= width) {
         (void)snprintf(text, CLI_TREE_LABEL_MAX, "%s", label);
         return;
     }
-    if (last) {
+    if (last && first_end - label < CLI_TREE_LABEL_MAX / 2) {
         const unsigned ends = cli_tree_columns(last) + cli_tree_columns(label) -
                               cli_tree_columns(first_end) + 3 + mark_columns;
         const int first_bytes = (int)(first_end - label);

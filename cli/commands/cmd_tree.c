@@ -84,13 +84,12 @@ static void row_print(const struct tree_run *run, uint32_t node, unsigned width)
     cli_tree_size_text(numbers, &run->tree, node);
     const unsigned used = (unsigned)strlen(numbers) + 10 + 2 + at->depth * 2 + 2;
 
-    cli_tree_label_text(label, at->label,
-                        width > used + 20 ? width - used
-                        : width > 0       ? 20
-                                          : 0,
-                        false);
-    (void)printf("%s%10" PRIu64 "  %*s%s%s\n", numbers, at->blocks, (int)(at->depth * 2), "",
-                 is_folded ? "+ " : "", label);
+    (void)printf("%s%10" PRIu64 "  %*s%s", numbers, at->blocks, (int)(at->depth * 2), "",
+                 is_folded ? "+ " : "");
+    if (width > 0) {
+        cli_tree_label_text(label, at->label, width > used + 20 ? width - used : 20, false);
+    }
+    (void)puts(width > 0 ? label : at->label);
 }
 
 static void text_print(const struct tree_run *run)
