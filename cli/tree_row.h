@@ -17,7 +17,8 @@ void cli_tree_size_text(char text[CLI_TREE_NUMBERS_MAX], const struct cli_tree *
 /* A bar of at most `width` columns, as UTF-8 or as '#'; filled up with blanks. */
 void cli_tree_bar_text(char *text, size_t size, double share, unsigned width, bool is_utf8);
 
-/* The label in at most `width` columns: of a chain of calls its first one stays, then its last. `text` has CLI_TREE_LABEL_MAX bytes. */
+/* The label in at most `width` columns: of a chain of calls the first one stays, then the last.
+ * `text` has CLI_TREE_LABEL_MAX bytes. */
 void cli_tree_label_text(char *text, const char *label, unsigned width, bool is_utf8);
 
 /* Columns of a text in UTF-8, in which each character takes one. */
