@@ -305,6 +305,7 @@ struct tarn_holders {
     struct tarn_holder unclassified; /* by category: no rule matches; also in a row or the others */
     size_t tree_count;
     const struct tarn_holder *tree; /* the same as a tree of calls, if the options say so */
+    uint64_t bytes_without_frames;  /* of the total: allocated in the trace with an empty stack */
 };
 
 struct tarn_composition {
@@ -501,6 +502,7 @@ struct tarn_top_result {
     struct tarn_top_row unclassified; /* by category: no rule matches */
     size_t tree_count;
     const struct tarn_top_row *tree;
+    uint64_t bytes_without_frames; /* held at the instant: allocated in the trace with no frames */
 };
 
 /* Stacks by what they held and requested over the whole trace: one result per device. */

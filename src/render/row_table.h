@@ -98,6 +98,7 @@ struct tn_document {
     enum tarn_report_format format;
     enum tarn_grouping by;
     bool has_trees;
+    bool has_hint;             /* of category_hint.h */
     struct tn_text_out *text;  /* NULL in other formats */
     struct tn_json_text *json; /* NULL in other formats */
     const void *context;       /* a struct for the `context` columns of tables */
