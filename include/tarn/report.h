@@ -639,6 +639,30 @@ TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 
+/* A private pool: of a CUDA graph, of several that share it, or a MemPool. */
+struct tarn_private_pool {
+    uint64_t pool[2];
+    uint64_t reserved;
+    uint64_t free; /* of that, in no block */
+};
+
+/* One device when most was reserved. */
+struct tarn_private_pools_result {
+    struct tarn_report_head head;
+    struct tarn_time_point at;
+    uint64_t reserved; /* by all private pools */
+    size_t pool_count;
+    const struct tarn_private_pool *pools; /* most reserved first */
+};
+
+/* The private pools of each device, as far as segments show them that are there at the end of the
+ * trace. Selections are ignored. One result per device. */
+TARN_API enum tarn_status tarn_private_pools_compute(const struct tarn_snapshot *snapshot,
+                                                     const struct tarn_report_options *options,
+                                                     struct tarn_private_pools_result **results_out,
+                                                     size_t *count_out,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Which time points are compared to find leaks. */
 enum tarn_leak_points {
     TARN_LEAK_POINTS_STEPS,  /* ends of steps, by annotations */

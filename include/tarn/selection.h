@@ -136,8 +136,8 @@ TARN_API void tarn_where_destroy(struct tarn_where *where);
 /* Rules that assign a category to a stack: lines "category: pattern"; blank lines and lines that
  * start with '#' are ignored. A pattern is a POSIX extended regular expression on
  * "file:line:function". Frames are searched from the outermost inwards; the first frame that any
- * rule matches decides, with the first rule that matches it. "A > B: pattern" refines category A, or
- * "unclassified": a stack whose innermost frame outside PyTorch matches is of B; in a file with
+ * rule matches decides, with the first rule that matches it. "A > B: pattern" refines category A,
+ * or "unclassified": a stack whose innermost frame outside PyTorch matches is of B; in a file with
  * training only within functions generate... Immutable: any number of threads may
  * use them. */
 struct tarn_rules;
