@@ -205,6 +205,10 @@ struct tarn_report_options {
                             struct tarn_oom_remedy *remedies_out, size_t count);
 
     bool full_stacks; /* lines of text have all frames of a stack, not those that say most */
+
+    unsigned columns; /* of a line of text: longer labels of stacks lose outer frames, as long as
+                         rows still differ; 0: no limit */
+    bool color;       /* of headings and what stands out in text: escape sequences of a terminal */
 };
 
 /* ---- results ----
@@ -322,6 +326,8 @@ struct tarn_peak_result {
     struct tarn_composition requested_peak;
     struct tarn_composition reserved_peak;
     struct tarn_time_point whole_peak; /* of allocated bytes, whatever is selected */
+    uint64_t allocated_peak;           /* of all blocks, whole, as max_memory_allocated() */
+    uint64_t whole_reserved_peak;      /* bytes, whatever is selected */
 };
 
 /* Memory by owner at both peaks: one result per device. */
@@ -968,6 +974,10 @@ struct tarn_info_device {
     uint64_t selected_bytes;
     uint64_t selected_peak;
     uint64_t steps;
+    uint64_t allocated_peak;       /* whole blocks, as max_memory_allocated() counts them */
+    uint64_t allocated_peak_event; /* TARN_NONE: before the first event */
+    uint64_t reserved_peak;
+    uint64_t reserved_peak_event;
 };
 
 struct tarn_info_result {

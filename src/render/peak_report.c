@@ -83,11 +83,26 @@ static void composition_put(struct tn_document *document, const struct tarn_repo
     }
 }
 
+/* As max_memory_allocated() and max_memory_reserved() have it. */
+static void headline_put(struct tn_text_out *out, const struct tarn_peak_result *peak)
+{
+    tn_text_printf(out, "peak: %s allocated", tn_text_size(out, (double)peak->allocated_peak).text);
+    tn_text_printf(out, ", %s requested",
+                   tn_text_size(out, (double)peak->whole_peak.requested).text);
+    tn_text_printf(out, "; %s reserved\n",
+                   tn_text_size(out, (double)peak->whole_reserved_peak).text);
+}
+
 static void peak_put(struct tn_document *document, const struct tarn_report_options *options,
                      const void *result)
 {
     const struct tarn_peak_result *peak = result;
 
+    if (document->text) {
+        headline_put(document->text, peak);
+    } else if (document->json) {
+        tn_json_number(document->json, "allocated_peak_bytes", peak->allocated_peak);
+    }
     composition_put(document, options, &peak->head, &peak->requested_peak, &peak->whole_peak,
                     "allocated peak", "requested_peak");
     composition_put(document, options, &peak->head, &peak->reserved_peak, &peak->reserved_peak.at,
