@@ -6,7 +6,9 @@
 #include "overwrite.h"
 #include "report_run.h"
 #include "select_opt.h"
+#include "size_text.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define PAGE_MAX ((uint64_t)64 << 20)
@@ -24,6 +26,16 @@ static enum tarn_status page_write(const struct tarn_snapshot *snapshot, const v
                                    const struct tarn_writer *writer, struct tarn_error *error)
 {
     return tarn_view_write(snapshot, context, writer, error);
+}
+
+/* What a limit on the page's size has cost. */
+static void note_dropped(uint64_t dropped, uint64_t max_bytes)
+{
+    if (dropped > 0) {
+        cli_note("the page leaves out the oldest %" PRIu64 " %s to stay within %s; its figures are "
+                 "those of the rest (--max-size 0 keeps all)",
+                 dropped, dropped == 1 ? "event" : "events", cli_size_text(max_bytes).text);
+    }
 }
 
 /* The file name of a snapshot without its directory: "dump.pickle.gz". */
@@ -60,6 +72,7 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
                                         .title = values->title ? values->title : file_name(path),
                                         .max_bytes = values->max_bytes};
     char name[NAME_MAX_BYTES];
+    uint64_t dropped = 0;
 
     const char *output = values->output ? values->output : output_name(name, path);
     struct tarn_rules *rules = NULL;
@@ -69,10 +82,14 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
         code = cli_rules_load(call->command, values->rules, &rules);
     }
     options.rules = rules;
+    options.dropped_out = &dropped;
     options.one_device = cli_device_is_given(values->device, &options.device);
     code = code ? code : cli_report_run(call, output, page_write, &options);
     if (code == CLI_EXIT_OK && values->names_output && !cli_output_is_stdout(output)) {
         cli_note("wrote %s", output);
+    }
+    if (code == CLI_EXIT_OK) {
+        note_dropped(dropped, values->max_bytes);
     }
     tarn_rules_destroy(rules);
     return code;

@@ -5,12 +5,13 @@ import { BadPage, breathe, readSection } from './payload.js';
 import { Names, Source, readAnnotations, readSizes } from './trace.js';
 import { Curve } from './curve.js';
 import { Grouping } from './group.js';
-import { byId, themeOf } from './paint.js';
+import { byId, element, themeOf } from './paint.js';
+import { keepTheme, keptTheme } from './theme.js';
 import { drawFirstPicture, drawOverview } from './overview.js';
 import { Extents, isBlocksMoving, paintSome } from './blocks.js';
 import { limits } from './info.js';
 import { fillPanel } from './details.js';
-import { shownText } from './format.js';
+import { countOf, shownText } from './format.js';
 import { placeAnnotations } from './annotation.js';
 import { clampState, initialState } from './state.js';
 import { Address } from './address.js';
@@ -248,6 +249,12 @@ class App {
     this.refresh();
   }
 
+  /** The other theme, also when the page is loaded again. */
+  chooseTheme() {
+    this.setTheme(!this.isDark);
+    keepTheme(this.isDark);
+  }
+
   // ---- what is shown ----
 
   refresh() {
@@ -359,7 +366,7 @@ class App {
     listenToTabs(this);
     this.address.listen();
     new ResizeObserver(() => this.refresh()).observe(byId('stage'));
-    byId('theme').addEventListener('click', () => this.setTheme(!this.isDark));
+    byId('theme').addEventListener('click', () => this.chooseTheme());
     byId('help').addEventListener('click', () => showKeys());
     this.printer.listen();
   }
@@ -367,11 +374,18 @@ class App {
 
 async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
-  document.documentElement.classList.toggle('dark', wantsDark.matches);
+  document.documentElement.classList.toggle('dark', keptTheme() ?? wantsDark.matches);
   const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
   if (head.format !== 4 || !Array.isArray(head.sources))
     throw new BadPage('it is of another version of the viewer');
   byId('title').textContent = shownText(head.title, 200);
+  let skipped = 0;
+  for (const source of head.sources) skipped += source.skipped;
+  if (skipped > 0) {
+    const text = `without the first ${countOf(skipped, 'event')}`;
+    const why = 'left out to keep the page small (--max-size): figures are those of the rest';
+    byId('title').after(element('span', { class: 'cut', title: why }, text));
+  }
   if (head.sources.length === 0) {
     byId('empty').textContent = 'The snapshot is empty: it has no segments and no trace.';
     byId('empty').hidden = false;
@@ -393,7 +407,9 @@ async function start() {
   searchFor(app, app.state.query);
   if (app.state.filter) app.group();
   /** @type {HTMLInputElement} */ (byId('search')).value = app.state.query;
-  wantsDark.addEventListener('change', () => app.setTheme(wantsDark.matches));
+  wantsDark.addEventListener('change', () => {
+    if (keptTheme() === null) app.setTheme(wantsDark.matches);
+  });
   app.listen();
   document.body.classList.remove('loading');
   /** @type {any} */ (window).tarnView = figuresOf(app);

@@ -35,12 +35,16 @@ export function countOf(number, one, more) {
   return `${countText(number)} ${number === 1 ? one : more || one + 's'}`;
 }
 
-/** Microseconds as "1.234 s". @param {number} us */
-export function timeText(us) {
+/** Microseconds as "1.234 s".
+ * @param {number} us @param {number} [step] times that are so far apart differ in their texts */
+export function timeText(us, step = Infinity) {
   const value = Math.abs(us);
+  const places = (/** @type {number} */ unit, /** @type {number} */ usual) =>
+    Math.max(usual, Math.ceil(Math.log10(unit / step)));
   if (value < 1000) return `${Math.round(us)} \u00b5s`;
-  if (value < 1e6) return `${(us / 1e3).toFixed(value < 1e4 ? 2 : 1)} ms`;
-  if (value < 120e6) return `${(us / 1e6).toFixed(value < 1e7 ? 3 : 2)} s`;
+  if (value < 1e6) return `${(us / 1e3).toFixed(places(1e3, value < 1e4 ? 2 : 1))} ms`;
+  if (value < 120e6 || step < 1e6)
+    return `${(us / 1e6).toFixed(places(1e6, value < 1e7 ? 3 : 2))} s`;
   const seconds = Math.round(us / 1e6);
   const pad = (/** @type {number} */ n) => String(n).padStart(2, '0');
   const hours = Math.floor(seconds / 3600);
@@ -80,10 +84,10 @@ export function sizeTicks(top, count) {
   return ticks;
 }
 
-/** Round numbers between two, about `count` of them.
- * @param {number} low @param {number} high @param {number} count */
-export function roundTicks(low, high, count) {
-  const rough = (high - low) / Math.max(1, count);
+/** Round numbers between two, about `count` of them, at least `least` apart.
+ * @param {number} low @param {number} high @param {number} count @param {number} [least] */
+export function roundTicks(low, high, count, least = 0) {
+  const rough = Math.max(least, (high - low) / Math.max(1, count));
   if (!(rough > 0) || !isFinite(rough)) return [];
   const power = 10 ** Math.floor(Math.log10(rough));
   const times = [1, 2, 5, 10].find((n) => n * power >= rough) || 10;

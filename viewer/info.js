@@ -14,7 +14,7 @@ export function limits(app) {
   const { source, head } = app;
   const lines = [];
   const { info } = source;
-  if (source.count === 0) {
+  if (source.count === 0 && info.skipped === 0) {
     lines.push(
       head.list
         ? 'The file is a list of segments only: there is no history in it.'
@@ -22,7 +22,11 @@ export function limits(app) {
             'torch.cuda.memory._record_memory_history() before the code to observe.',
     );
   }
-  if (info.skipped > 0) {
+  if (info.skipped > 0 && source.count === 0) {
+    lines.push(
+      `All ${countOf(info.skipped, 'event')} were left out to keep the page small (--max-size).`,
+    );
+  } else if (info.skipped > 0) {
     lines.push(
       `The page begins with event ${countText(info.skipped)}: the ` +
         `${countText(info.skipped)} before it were left out to keep it small (--max-size).`,

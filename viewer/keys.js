@@ -24,6 +24,7 @@ const KEYS = [
   ['n N', 'next, previous match'],
   ['f', 'only what matches'],
   ['x', 'events or time on the axis'],
+  ['h', 'height of all that is reserved, or of what is allocated'],
   ['g', 'next grouping'],
   ['b', 'blocks by address or piled'],
   ['i', 'invert the flame'],
@@ -136,11 +137,12 @@ const ACTIONS = {
     if (app.state.query !== '') app.set({ filter: !app.state.filter });
   },
   x: (app) => app.set({ axis: app.state.axis === 'time' ? 'event' : 'time' }),
+  h: (app) => app.set({ fit: !app.state.fit, low: 0, high: 1 }),
   g: nextGrouping,
   b: (app) => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
   i: (app) => app.set({ inverted: !app.state.inverted }),
   ' ': (app) => app.player.toggle(),
-  t: (app) => app.setTheme(!app.isDark),
+  t: (app) => app.chooseTheme(),
   '?': () => showKeys(),
   Escape: letGo,
 };
@@ -156,7 +158,9 @@ function searchKey(app, event) {
  * @param {any} app @param {KeyboardEvent} event */
 function isTaken(app, event) {
   const { tagName } = /** @type {HTMLElement} */ (event.target);
-  if (tagName === 'SELECT' || /** @type {HTMLDialogElement} */ (byId('keys')).open) return true;
+  if (/** @type {HTMLDialogElement} */ (byId('keys')).open) return true;
+  // A letter is a shortcut also while a list has the focus, which it keeps after a choice.
+  if (tagName === 'SELECT') return event.key.length > 1 || event.key === ' ';
   if (tagName === 'INPUT' && SLIDER_KEYS.includes(event.key)) return true;
   if (tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter')) return true;
   return !CANVAS_VIEWS[app.state.view] && ['Home', 'End', ' '].includes(event.key);

@@ -9,7 +9,7 @@ import { GROUPINGS } from './group.js';
  *   by: string, axis: string, mode: string, flame: string, boxes: string,
  *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
- *   sort: string, up: boolean}} State
+ *   sort: string, up: boolean, fit: boolean}} State
  */
 
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
@@ -37,6 +37,7 @@ const SHORT = /** @type {const} */ ({
   high: 'r',
   sort: 't',
   up: 'u',
+  fit: 'h',
 });
 
 /** @returns {State} */
@@ -64,6 +65,7 @@ export function initialState() {
     high: 1,
     sort: 'live',
     up: false,
+    fit: false,
   };
 }
 
@@ -106,6 +108,11 @@ export function readFragment(fragment, state) {
     }
   }
   if (!VIEWS.includes(state.view)) state.view = 'timeline';
+  if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
+  if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
+  if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
+  if (state.axis !== 'time') state.axis = 'event';
+  if (state.mode !== 'pile') state.mode = 'address';
 }
 
 /** Brings everything back to what there is. @param {State} state
@@ -124,9 +131,4 @@ export function clampState(state, source) {
   state.lifetime = Math.floor(state.lifetime);
   state.high = Math.max(0.01, Math.min(1, state.high));
   state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
-  if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
-  if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
-  if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
-  if (state.axis !== 'time') state.axis = 'event';
-  if (state.mode !== 'pile') state.mode = 'address';
 }

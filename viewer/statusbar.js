@@ -10,13 +10,16 @@ export function windowText(app) {
   const time = source.hasTime
     ? `, ${timeText(source.timeAt(state.to) - source.timeAt(state.from))}`
     : '';
-  if (state.from <= 0 && state.to >= source.count)
-    return `all ${countOf(source.count, 'event', 'events')}${time}`;
   const { skipped } = source.info;
+  if (state.from <= 0 && state.to >= source.count) {
+    const which = skipped > 0 ? 'the last' : 'all';
+    const whole = skipped > 0 ? ` of ${countText(source.count + skipped)}` : '';
+    return `${which} ${countOf(source.count, 'event', 'events')}${whole}${time}`;
+  }
   return (
     `events ${countText(Math.floor(state.from) + skipped)} to ` +
     `${countText(Math.ceil(state.to) - 1 + skipped)}, ` +
-    `${countText(state.to - state.from)} of ${countText(source.count)}${time}`
+    `${countText(state.to - state.from)} of ${countText(source.count + skipped)}${time}`
   );
 }
 
@@ -34,7 +37,7 @@ export function drawStatus(app) {
     element(
       'span',
       {},
-      'peak allocated ',
+      source.info.skipped > 0 ? 'of these, peak allocated ' : 'peak allocated ',
       element('b', {}, sizeText(curve.peak.value)),
       ', peak reserved ',
       element('b', {}, sizeText(curve.reservedPeak.value)),

@@ -46,6 +46,8 @@ struct tarn_view_options {
     uint64_t max_bytes; /* of the page; 0 = no limit. If a trace does not fit, its oldest events are
                            dropped, as if the recording had started later, and the page says so */
     const struct tarn_rules *rules; /* for colours by category; NULL = the default rules */
+    uint64_t *dropped_out; /* NULL, or set to the number of events dropped for max_bytes when the
+                              page was written */
 };
 
 /* Writes the page. The same snapshot and options give the same bytes. `options` may be NULL. Fails

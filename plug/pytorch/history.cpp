@@ -279,13 +279,28 @@ bool action_of(tarn_action action, cca::TraceEntry::Action *action_out)
     return known;
 }
 
+/* Events of early versions do not know their pool. */
+template <class Entry>
+Entry make_entry(typename Entry::Action action, const tarn_trace_event &event, Stack stack)
+{
+    const auto device = static_cast<c10::DeviceIndex>(event.device);
+    const auto stream = static_cast<cudaStream_t>(pointer_of(event.stream));
+    const auto time = c10::getApproximateTime();
+
+    if constexpr (std::is_constructible_v<Entry, typename Entry::Action, c10::DeviceIndex, size_t,
+                                          size_t, cudaStream_t, MempoolId_t, decltype(time),
+                                          Stack>) {
+        return Entry(action, device, event.address, event.size, stream,
+                     MempoolId_t{event.pool_id[0], event.pool_id[1]}, time, std::move(stack));
+    } else {
+        return Entry(action, device, event.address, event.size, stream, time, std::move(stack));
+    }
+}
+
 cca::TraceEntry trace_entry(cca::TraceEntry::Action action, const tarn_trace_event &event,
                             Stack stack)
 {
-    cca::TraceEntry entry(action, static_cast<c10::DeviceIndex>(event.device), event.address,
-                          event.size, static_cast<cudaStream_t>(pointer_of(event.stream)),
-                          {event.pool_id[0], event.pool_id[1]}, c10::getApproximateTime(),
-                          std::move(stack));
+    auto entry = make_entry<cca::TraceEntry>(action, event, std::move(stack));
 
     TARN_SET_IF_PRESENT(entry, compile_context_, event.compile_context);
     TARN_SET_IF_PRESENT(entry, user_metadata_, event.user_metadata);

@@ -174,6 +174,18 @@ static uint64_t first_of(const struct page *page, const struct tn_trace_source *
     return count - (uint64_t)((double)count * ((double)page->kept / (double)page->entries));
 }
 
+/* Events that the page leaves out. */
+static uint64_t page_dropped(const struct page *page)
+{
+    const struct tn_trace_source *sources = page->sources.items;
+    uint64_t dropped = 0;
+
+    for (size_t i = 0; i < page->sources.count; i++) {
+        dropped += first_of(page, &sources[i]);
+    }
+    return dropped;
+}
+
 static bool annotations_put(const struct page *page, struct tn_names *names,
                             struct tn_text_out *out)
 {
@@ -375,6 +387,9 @@ enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
     }
     tn_vec_init(&page.sources, sizeof(struct tn_trace_source));
     status = page_write(&page, writer, error);
+    if (status == TARN_OK && page.options->dropped_out) {
+        *page.options->dropped_out = page_dropped(&page);
+    }
     tn_vec_fini(&page.sources);
     tn_categories_fini(&page.categories);
     return status;

@@ -54,8 +54,10 @@ void Allocator::default_copy_data(void *to, const void *from, std::size_t count)
     std::memcpy(to, from, count);
 }
 
+#if TORCH_VERSION_MINOR > 6 /* not in 2.6's headers, in 2.11's */
 DeviceAllocator::DeviceAllocator() = default;
 DeviceAllocator::~DeviceAllocator() = default;
+#endif
 
 bool memoryProfilingEnabled()
 {
@@ -242,6 +244,7 @@ cudaStream_t CUDAStream::stream() const
     return reinterpret_cast<cudaStream_t>(stream_.id());
 }
 
+#if TORCH_VERSION_MINOR > 6 /* inline in 2.6's headers */
 bool CUDAStream::query() const
 {
     return true;
@@ -250,6 +253,7 @@ bool CUDAStream::query() const
 void CUDAStream::synchronize() const
 {
 }
+#endif
 
 namespace CUDACachingAllocator
 {

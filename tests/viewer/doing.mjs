@@ -215,14 +215,177 @@ async function givenAway(browser) {
 }
 
 async function cutPagesSaySo(browser) {
-  const snapshot = join(data, 'oom.pickle.gz');
-  const limit = statSync(writePage('oom', snapshot)).size - 4000;
+  const snapshot = join(data, 'gpt2_varlen.pickle.gz');
+  const limit = statSync(join(work, 'gpt2_varlen.html')).size - 20000;
   const file = writePage('cut', snapshot, '--max-size', String(limit));
   const { page, close } = await openPage(browser, file, { hash: '#v=info' });
   await draw(page);
   expectTrue('a page is as small as it must be', statSync(file).size <= limit);
   const words = await page.innerText('#document');
   expectTrue('a cut page says so', /The page begins with event [1-9]/.test(words), words);
+  const kept = await page.evaluate(() => window.tarnView.app.source.count);
+  const skipped = await page.evaluate(() => window.tarnView.app.source.info.skipped);
+  expect(
+    'its head says so',
+    (await page.innerText('h1 .cut')).replace(/,/g, ''),
+    `without the first ${skipped} event${skipped === 1 ? '' : 's'}`,
+  );
+  const status = (await page.innerText('#status')).replace(/,/g, '');
+  expectTrue(
+    'its status counts all events, and claims the peak of the rest only',
+    status.startsWith(`the last ${kept} events of ${kept + skipped}`) &&
+      status.includes('of these peak allocated'),
+    status,
+  );
+  await close();
+}
+
+/** The texts that a picture draws along its foot. */
+async function axisTexts(page) {
+  return page.evaluate(() => {
+    const { app } = window.tarnView;
+    const context = app.canvas.getContext('2d');
+    const texts = [];
+    const fillText = context.fillText.bind(context);
+    context.fillText = (text, x, y) => {
+      texts.push([text, y]);
+      fillText(text, x, y);
+    };
+    app.draw();
+    delete context.fillText;
+    const foot = app.picture.box.bottom + 13;
+    return texts.filter(([text, y]) => y === foot && /[0-9]/.test(text)).map(([text]) => text);
+  });
+}
+
+async function labelsDiffer(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  for (const axis of ['event', 'time']) {
+    for (const span of [4, 8, 40, 700]) {
+      await page.evaluate(
+        ([kind, wide]) =>
+          window.tarnView.app.set({ axis: kind, from: 24406, to: 24406 + wide }),
+        [axis, span],
+      );
+      const texts = await axisTexts(page);
+      expectTrue(
+        `labels of ${span} events by ${axis} differ`,
+        texts.length > 0 && new Set(texts).size === texts.length,
+        texts,
+      );
+    }
+  }
+  await close();
+}
+
+/** The peak is named in the picture, and the height can be that of what is allocated. */
+async function peakIsNamed(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  await draw(page);
+  const look = () =>
+    page.evaluate(() => {
+      const { app } = window.tarnView;
+      const context = app.canvas.getContext('2d');
+      const texts = [];
+      const fillText = context.fillText.bind(context);
+      context.fillText = (text, x, y) => {
+        texts.push(text);
+        fillText(text, x, y);
+      };
+      app.draw();
+      delete context.fillText;
+      return { peak: texts.filter((text) => /^peak /.test(text)), high: app.picture.high };
+    });
+  const peak = await page.evaluate(() => window.tarnView.app.curve.peak);
+  const before = await look();
+  expectTrue(
+    'the peak is named',
+    before.peak.length === 1 && before.peak[0].replace(/,/g, '').endsWith(`event ${peak.entry}`),
+    before.peak,
+  );
+  await page.keyboard.press('h');
+  const fit = await look();
+  expectTrue('h fits the height', Math.abs(fit.high - peak.value * 1.06) < 1, fit.high);
+  expect('the link says so', (await state(page)).fit, true);
+  await page.click('button[data-key="fit"]');
+  expect('and the button takes it back', (await look()).high, before.high);
+  await page.evaluate((entry) => window.tarnView.app.set({ from: entry + 1 }), peak.entry);
+  expect('elsewhere it is not named', (await look()).peak, []);
+  await close();
+}
+
+/** Hovering shows the stack of what is there. */
+async function hoveringShowsStacks(browser) {
+  for (const view of ['timeline', 'blocks']) {
+    const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'), {
+      hash: `#v=${view}`,
+    });
+    await draw(page);
+    const found = await page.evaluate(() => {
+      const { app, hit } = window.tarnView;
+      const { box } = app.picture;
+      for (let y = box.bottom - 3; y > box.top; y -= 7) {
+        for (let x = box.left + 40; x < box.right; x += 90) {
+          const at = hit(x, y);
+          const frames = at?.of ? app.names.frames(at.of.stack) : [];
+          if (frames.length > 1) {
+            const { left, top } = app.canvas.getBoundingClientRect();
+            return [left + x, top + y, frames.slice(0, 2).map((f) => app.names.frameText(f))];
+          }
+        }
+      }
+      return null;
+    });
+    expectTrue(`${view}: something with a stack`, found !== null);
+    await page.mouse.move(found[0], found[1]);
+    await draw(page);
+    const texts = await page.$$eval('#tip .frames p', (all) => all.map((p) => p.textContent));
+    const shown = texts.filter((text) => text !== 'one of its stacks:').slice(0, 2);
+    expect(`${view}: hovering shows its stack`, shown, found[2]);
+    await close();
+  }
+}
+
+async function wrongAddressesAreIgnored(browser) {
+  const hash = '#g=foo&f=foo&w=foo&x=foo&y=foo&v=foo&d=99&l=x';
+  const file = join(work, 'gpt2_varlen.html');
+  const { page, troubles, close } = await openPage(browser, file, { hash });
+  await draw(page);
+  const { by, flame, boxes, axis, mode, view, source } = await state(page);
+  expect(
+    'a wrong address is ignored',
+    [by, flame, boxes, axis, mode, view, source],
+    ['line', 'live', 'stack', 'event', 'address', 'timeline', 0],
+  );
+  await page.evaluate(() => (location.hash = '#g=foo'));
+  await draw(page);
+  expect('also one that is typed later', (await state(page)).by, 'line');
+  expect('wrong addresses: troubles', troubles, []);
+  await close();
+}
+
+/** Shortcuts work while the list that colours are chosen from has the focus. */
+async function listsLeaveShortcuts(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  await page.selectOption('select[data-key="Colour by"]', 'category');
+  await page.focus('select[data-key="Colour by"]');
+  await page.keyboard.press('p');
+  const peak = await page.evaluate(() => window.tarnView.app.curve.peak.entry);
+  expect('p after a choice goes to the peak', (await state(page)).cursor, peak);
+  expect('and does not choose', (await state(page)).by, 'category');
+  await page.keyboard.press('3');
+  expect('3 after a choice is the map', (await state(page)).view, 'map');
+  await close();
+}
+
+async function themeStays(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  const isDark = () => page.evaluate(() => document.documentElement.className === 'dark');
+  const before = await isDark();
+  await page.keyboard.press('t');
+  await page.reload();
+  await page.waitForFunction(() => window.tarnView);
+  expect('the theme chosen stays after a reload', await isDark(), !before);
   await close();
 }
 
@@ -237,4 +400,10 @@ export async function doing(browser) {
   await flameLink(browser);
   await givenAway(browser);
   await cutPagesSaySo(browser);
+  await labelsDiffer(browser);
+  await peakIsNamed(browser);
+  await hoveringShowsStacks(browser);
+  await wrongAddressesAreIgnored(browser);
+  await listsLeaveShortcuts(browser);
+  await themeStays(browser);
 }

@@ -127,8 +127,11 @@ static TN_INLINE bool side_serve(struct tn_heap *heap, struct tn_shard *shard,
                                  tarn_ptr *ptr_out)
 {
     tn_request_route(heap, request, NULL);
-    if (tn_unlikely(tn_request_prepare(heap, shard, request, NULL)) ||
-        tn_unlikely(!tn_best_fit(heap, request))) {
+    if (tn_unlikely(tn_request_prepare(heap, shard, request, NULL))) {
+        return false;
+    }
+    if (tn_unlikely(!tn_best_fit(heap, request))) {
+        tn_fit_uncount(heap, request);
         return false;
     }
     tn_serve_alloc(heap, shard, log, request);

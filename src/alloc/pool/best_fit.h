@@ -136,6 +136,14 @@ TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_
     return true;
 }
 
+/* Takes back what a search that found nothing has counted: the engine will search again. */
+static inline void tn_fit_uncount(const struct tn_heap *heap, const struct tn_request *request)
+{
+    if (tn_heap_collects_garbage(heap)) {
+        request->pool->find_count--;
+    }
+}
+
 /* Whether the remainder of the block found is split off. */
 static inline bool tn_request_splits(const struct tn_heap *heap, const struct tn_request *request)
 {

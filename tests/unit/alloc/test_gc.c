@@ -120,6 +120,36 @@ static void a_pass_does_not_stop_early(void **state)
     rig_close(&rig);
 }
 
+/* Ages at the request are 11, 5 and 1, the average is above 5: a search that finds nothing counts as
+ * one. */
+static void a_search_without_a_block_ages_once(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, 1024 * MIB, "garbage_collection_threshold:0.75"); /* keeps 384 MiB */
+    log_attach(&rig, &log);
+    rig_limit(&rig, 0.5);
+    const tarn_ptr oldest = rig_alloc(&rig, 104 * MIB, 0);
+    const tarn_ptr middle = rig_alloc(&rig, 100 * MIB, 0);
+    const tarn_ptr youngest = rig_alloc(&rig, 102 * MIB, 0);
+
+    rig_free(&rig, oldest);
+    for (int i = 0; i < 6; i++) {
+        rig_free(&rig, rig_alloc(&rig, 12 * MIB, 9));
+    }
+    rig_free(&rig, middle);
+    for (int i = 0; i < 4; i++) {
+        (void)rig_alloc(&rig, 18 * MIB, 9);
+    }
+    rig_free(&rig, youngest);
+    log.count = 0;
+    (void)rig_alloc(&rig, 120 * MIB, 0);
+    log_is(&log, &oldest, 1);
+    rig_close(&rig);
+}
+
 static void below_the_threshold_nothing_is_collected(void **state)
 {
     struct aged aged;
@@ -329,6 +359,7 @@ int main(void)
         cmocka_unit_test(one_pass_takes_those_above_the_average_age),
         cmocka_unit_test(passes_go_on_until_enough_went_back),
         cmocka_unit_test(a_pass_does_not_stop_early),
+        cmocka_unit_test(a_search_without_a_block_ages_once),
         cmocka_unit_test(below_the_threshold_nothing_is_collected),
         cmocka_unit_test(without_a_limit_nothing_is_collected),
         cmocka_unit_test(split_and_used_blocks_are_not_collected),
