@@ -3,6 +3,8 @@
 
 #include "output.h"
 
+#include <string.h>
+
 enum cli_exit cli_report_run(const struct cli_call *call, const char *path, cli_report *report,
                              const void *context)
 {
@@ -25,4 +27,13 @@ enum cli_exit cli_report_run(const struct cli_call *call, const char *path, cli_
     }
     tarn_snapshot_destroy(snapshot);
     return (enum cli_exit)code;
+}
+
+void cli_report_style(const struct cli_call *call, const char *path,
+                      struct tarn_report_options *options)
+{
+    if (!path || strcmp(path, "-") == 0) {
+        options->columns = call->terminal->width;
+        options->color = call->terminal->out_color;
+    }
 }

@@ -354,6 +354,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
         return code;
     }
     cli_select_apply(&selected, &values->select, &run.options);
+    cli_report_style(call, values->output, &run.options);
     code = cli_report_run(call, values->output, trace_write, &run);
     cli_select_release(&selected);
     return code;

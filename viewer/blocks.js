@@ -510,7 +510,13 @@ export function hitBlocks(app, px, py) {
     );
     lines.push([span ? 'reserved, not allocated' : 'not reserved', source.hex(address)]);
   }
-  return { entry, group: found >= 0 ? app.grouping.group(found) : -1, lifetime: found, lines };
+  return {
+    entry,
+    group: found >= 0 ? app.grouping.group(found) : -1,
+    lifetime: found,
+    lines,
+    of: found < 0 ? null : { names: source.names, stack: source.lifetimeStack[found] },
+  };
 }
 
 /** A block in few words. @param {any} app @param {number} lifetime */

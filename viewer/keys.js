@@ -24,6 +24,7 @@ const KEYS = [
   ['n N', 'next, previous match'],
   ['f', 'only what matches'],
   ['x', 'events or time on the axis'],
+  ['h', 'height of all that is reserved, or of what is allocated'],
   ['g', 'next grouping'],
   ['b', 'blocks by address or piled'],
   ['i', 'invert the flame'],
@@ -136,6 +137,7 @@ const ACTIONS = {
     if (app.state.query !== '') app.set({ filter: !app.state.filter });
   },
   x: (app) => app.set({ axis: app.state.axis === 'time' ? 'event' : 'time' }),
+  h: (app) => app.set({ fit: !app.state.fit, low: 0, high: 1 }),
   g: nextGrouping,
   b: (app) => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
   i: (app) => app.set({ inverted: !app.state.inverted }),

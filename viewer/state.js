@@ -9,7 +9,7 @@ import { GROUPINGS } from './group.js';
  *   by: string, axis: string, mode: string, flame: string, boxes: string,
  *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
- *   sort: string, up: boolean}} State
+ *   sort: string, up: boolean, fit: boolean}} State
  */
 
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
@@ -37,6 +37,7 @@ const SHORT = /** @type {const} */ ({
   high: 'r',
   sort: 't',
   up: 'u',
+  fit: 'h',
 });
 
 /** @returns {State} */
@@ -64,6 +65,7 @@ export function initialState() {
     high: 1,
     sort: 'live',
     up: false,
+    fit: false,
   };
 }
 

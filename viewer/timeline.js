@@ -75,11 +75,13 @@ export function timelineColumns(app, axis, columns) {
 }
 
 /** The highest value to be drawn, with room above.
- * @param {{most: Float64Array, reserved: Float64Array}} columns */
-export function timelineTop(columns) {
+ * @param {{most: Float64Array, reserved: Float64Array}} columns
+ * @param {boolean} [isFit] to what is allocated: what is reserved may lie above the picture */
+export function timelineTop(columns, isFit = false) {
   let top = 0;
   for (const value of columns.most) top = Math.max(top, value);
-  for (const value of columns.reserved) top = Math.max(top, value);
+  if (!isFit || top === 0)
+    for (const value of columns.reserved) top = Math.max(top, value);
   return Math.max(1, top) * 1.06;
 }
 
@@ -95,7 +97,7 @@ export function drawTimeline(app, canvas, width, height) {
   const box = timelineBox(app, width, height);
   const columns = Math.max(1, Math.round(box.axis.width * ratio));
   const data = timelineColumns(app, box.axis, columns);
-  const high = timelineTop(data);
+  const high = timelineTop(data, state.fit && !state.segments);
   const scale = { low: state.low * high, high: state.high * high };
   const y = (/** @type {number} */ bytes) =>
     box.bottom - ((bytes - scale.low) / (scale.high - scale.low)) * (box.bottom - box.top);
@@ -108,6 +110,7 @@ export function drawTimeline(app, canvas, width, height) {
   context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
   context.clip();
   drawReserved(app, context, box, data, columns, y);
+  drawPeak(app, context, box, data, y);
   context.restore();
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);
@@ -207,6 +210,34 @@ function drawReserved(app, context, box, data, columns, y) {
     context.stroke();
     context.setLineDash([]);
   }
+}
+
+/** Names the peak, above what is reserved then. @param {any} app
+ * @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
+ * @param {(bytes: number) => number} y */
+function drawPeak(app, context, box, data, y) {
+  const { curve, source, state, theme } = app;
+  const { entry, value } = curve.peak;
+  if (state.segments || !(value > 0) || entry < state.from || entry >= state.to) return;
+  const x = box.left + box.axis.pixel(entry + (box.axis.isTime ? 0 : 0.5));
+  const text = `peak ${sizeText(value)}, event ${countText(entry + source.info.skipped)}`;
+  context.font = FONT_BOLD;
+  const width = context.measureText(text).width;
+  const left = Math.max(box.left + 4, Math.min(box.right - width - 4, x - width / 2));
+  const times = data.reserved.length / box.axis.width;
+  const from = Math.floor((left - box.left) * times);
+  let above = value;
+  for (const reserved of data.reserved.subarray(from, Math.ceil(from + width * times)))
+    above = Math.max(above, reserved);
+  const at = Math.max(box.top + 9, y(above) - 11);
+  context.fillStyle = theme.paper;
+  context.globalAlpha = 0.8;
+  context.fillRect(left - 3, at - 8, width + 6, 16);
+  context.globalAlpha = 1;
+  context.fillStyle = theme.text;
+  context.fillText(text, left, at);
+  context.fillRect(Math.round(x) - 0.5, at + 8, 1, Math.max(0, y(value) - at - 8));
+  context.font = FONT;
 }
 
 /** The labels of the axis; returns where its lines are.
@@ -415,7 +446,16 @@ export function hitTimeline(app, px, py) {
       sizeText(Math.max(0, data.reserved[i] - data.most[i])),
     ]);
   }
-  return { entry: source.count > 0 ? entry : -1, group: found, lines, lifetime: -1 };
+  const of = stackOfGroup(app, found);
+  return { entry: source.count > 0 ? entry : -1, group: found, lines, lifetime: -1, of };
+}
+
+/** A stack that the blocks of a group come from, for what hovering shows.
+ * @param {any} app @param {number} group */
+function stackOfGroup({ grouping, source, state }, group) {
+  const key = grouping.keys[grouping.shown[group - 1]];
+  if (group <= 0 || !key || key.stack < 0) return null;
+  return { names: source.names, stack: key.stack, isExample: state.by !== 'stack' };
 }
 
 /** What is marked above a picture. @param {any} app @param {any} box @param {number} px

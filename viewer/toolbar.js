@@ -104,6 +104,23 @@ function axisSwitch(app) {
 }
 
 /** @param {any} app */
+function fitButton(app) {
+  const { state } = app;
+  if (state.view !== 'timeline' || state.segments) return null;
+  return element(
+    'button',
+    {
+      'data-key': 'fit',
+      onclick: () => app.set({ fit: !state.fit, low: 0, high: 1 }),
+      'aria-pressed': state.fit,
+      class: 'tool',
+      title: 'As high as what is allocated, without what is reserved (h)',
+    },
+    'Fit',
+  );
+}
+
+/** @param {any} app */
 function playButton(app) {
   const { player } = app;
   if (app.state.view !== 'map') return null;
@@ -190,6 +207,7 @@ function toolbarKey(app) {
     state.source,
     app.state.inverted,
     app.state.own,
+    state.fit,
     app.player.isPlaying,
     state.query !== '',
     state.filter,
@@ -214,6 +232,7 @@ export function drawToolbar(app) {
     groupingChoice(app),
     modeSwitch(app),
     axisSwitch(app),
+    fitButton(app),
     playButton(app),
     cursorSlider(app),
     ...flameControls(app),

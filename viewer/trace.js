@@ -250,7 +250,7 @@ class Column {
   }
 }
 
-const CATEGORIES_BY_LIFETIME = 2; // the last of the head's
+const CATEGORIES_GUESSED = 3; // the last of the head's
 const TRACE_COLUMNS = 11; // of a piece of the trace; src/page/record.h has their meaning
 
 /** One device, or pinned memory. */
@@ -276,7 +276,7 @@ export class Source {
     this.lifetimeStart = new Uint32Array(this.lifetimes);
     this.lifetimeAsked = new Uint32Array(this.lifetimes).fill(NEVER);
     this.lifetimeEnd = new Uint32Array(this.lifetimes).fill(NEVER);
-    /** What the lifetime says of the category, by src/page/record.h; 0: nothing.
+    /** What the use says of the category, by src/page/record.h; 0: nothing.
      * @type {Uint8Array} */
     this.lifetimeHint = new Uint8Array(0);
     this.lifetimePoolStream = numbersBelow(this.lifetimes, head.pool_streams.length);
@@ -675,10 +675,10 @@ export class Source {
   }
 
   /** The category of a block: what the rules say of its stack or, where they say nothing, what its
-   * lifetime hints at. @param {number} lifetime */
+   * use hints at. @param {number} lifetime */
   category(lifetime) {
     const hint = this.lifetimeHint[lifetime];
-    if (hint > 0) return this.head.categories.length - CATEGORIES_BY_LIFETIME - 1 + hint;
+    if (hint > 0) return this.head.categories.length - CATEGORIES_GUESSED - 1 + hint;
     return this.names.stackCategory[this.lifetimeStack[lifetime]];
   }
 

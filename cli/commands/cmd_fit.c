@@ -4,6 +4,7 @@
 #include "device_opt.h"
 #include "escape.h"
 #include "json_out.h"
+#include "private_pools.h"
 #include "replay_load.h"
 #include "reserve_opt.h"
 #include "size_text.h"
@@ -58,8 +59,9 @@ struct fit_row {
 
 struct fit {
     const struct cli_call *call;
-    const struct tarn_replay *replay;
+    struct tarn_replay *replay;
     struct tarn_replay_info info;
+    struct tarn_private_pools_result *pools; /* NULL: none are known */
     struct cli_cards cards;
     uint64_t floor; /* peak requested bytes */
     struct fit_row rows[FIT_ROWS_MAX];
@@ -140,9 +142,9 @@ static enum tarn_status fit_search(struct fit *fit, struct tarn_error *error)
     const struct tarn_tune_options options = {
         .struct_size = sizeof options, .goal = TARN_TUNE_CAPACITY, .tries = FIT_SEARCH_TRIES};
     static struct tarn_tune_row rows[2];
+    const struct tarn_replay *replay = fit->replay;
     size_t count = 0;
-    const enum tarn_status status =
-        tarn_replay_tune(&fit->replay, 1, &options, rows, 2, &count, error);
+    const enum tarn_status status = tarn_replay_tune(&replay, 1, &options, rows, 2, &count, error);
 
     if (status == TARN_OK && count == 2) {
         const int before = fit->count;
@@ -218,6 +220,7 @@ static void fit_json(const struct fit *fit)
         card_json(&json, fit, &fit->cards.items[i]);
     }
     cli_json_close(&json);
+    cli_private_pools_json(&json, fit->pools);
     cli_json_open_array(&json, "notes");
     for (size_t i = 0; (note = tarn_replay_get_note(fit->replay, i)) != NULL; i++) {
         cli_json_text(&json, NULL, note);
@@ -304,6 +307,7 @@ static void fit_text(const struct fit *fit)
     if (fit->cards.count > 0) {
         print_cards(fit);
     }
+    cli_private_pools_print(fit->pools);
     if (tarn_replay_get_note(fit->replay, 0)) {
         (void)putchar('\n');
     }
@@ -326,6 +330,31 @@ static enum cli_exit cards_read(const struct cli_call *call, struct cli_cards *c
     return CLI_EXIT_OK;
 }
 
+/* Both of the file: its replay, and its private pools. */
+static enum cli_exit fit_load(struct fit *fit)
+{
+    const struct cli_call *call = fit->call;
+    const struct fit_values *values = call->values;
+    struct tarn_error error;
+    int code = CLI_EXIT_OK;
+    struct tarn_snapshot *snapshot = cli_load_recording(call->command, call->arguments[0], &code);
+
+    if (!snapshot) {
+        return (enum cli_exit)code;
+    }
+    fit->replay =
+        cli_replay_create(call->command, snapshot, call->arguments[0], values->device, &code);
+    if (fit->replay) {
+        tarn_replay_get_info(fit->replay, &fit->info);
+        const enum tarn_status status =
+            cli_private_pools_find(snapshot, fit->info.device, &fit->pools, &error);
+
+        code = status ? (int)cli_fail_status(call->command, status, &error, NULL) : code;
+    }
+    tarn_snapshot_destroy(snapshot);
+    return (enum cli_exit)code;
+}
+
 static enum cli_exit fit_run(const struct cli_call *call)
 {
     const struct fit_values *values = call->values;
@@ -338,14 +367,10 @@ static enum cli_exit fit_run(const struct cli_call *call)
     if (code) {
         return (enum cli_exit)code;
     }
-    struct tarn_replay *replay =
-        cli_replay_load(call->command, call->arguments[0], values->device, &code);
-
-    if (!replay) {
-        return (enum cli_exit)code;
+    code = (int)fit_load(&fit);
+    if (!fit.replay || (code != CLI_EXIT_OK && code != CLI_EXIT_TRUNCATED)) {
+        goto out;
     }
-    fit.replay = replay;
-    tarn_replay_get_info(replay, &fit.info);
     const enum tarn_status status = fit_find(&fit, &error);
 
     if (status) {
@@ -357,7 +382,9 @@ static enum cli_exit fit_run(const struct cli_call *call)
                    ? CLI_EXIT_GATE
                    : code;
     }
-    tarn_replay_destroy(replay);
+out:
+    tarn_report_destroy(fit.pools);
+    tarn_replay_destroy(fit.replay);
     return ferror(stdout) ? CLI_EXIT_IO : (enum cli_exit)code;
 }
 
@@ -370,7 +397,8 @@ const struct cli_command cli_command_fit = {
     .details = "Replays the trace on devices of different sizes. If the run does not fit a card\n"
                "of --card, searches for settings under which it does; if it fits none of the\n"
                "cards, exits with 1. Of a card 1.25 GiB are taken off: PyTorch 2.11 on an H200\n"
-               "used 0.69 GiB for CUDA and its libraries, and 0.54 GiB more with NCCL.\n",
+               "used 0.69 GiB for CUDA and its libraries, and 0.54 GiB more with NCCL.\n"
+               "Private pools, of CUDA graphs and MemPools, are listed with what they hold.\n",
     .examples = "tarn fit dump.pickle --card 80GB\n"
                 "tarn fit dump.pickle --card 24G,A100-40GB,H200",
     .prints_sizes = true,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn ranks`: many snapshots side by side. */
 #include "output.h"
+#include "report_run.h"
 #include "size_text.h"
 #include "tarn/snapshot.h"
 #include "trace_run.h"
@@ -88,6 +89,7 @@ static enum cli_exit ranks_run(const struct cli_call *call)
         return (enum cli_exit)code;
     }
     cli_select_apply(&selected, &values->select, &options);
+    cli_report_style(call, values->output, &options);
     const enum tarn_status status = tarn_ranks_create(&options, &ranks, &error);
 
     if (status) {

@@ -4,6 +4,7 @@
 #include "escape.h"
 #include "json_out.h"
 #include "output.h"
+#include "private_pools.h"
 #include "replay_load.h"
 #include "reserve_opt.h"
 #include "select_opt.h"
@@ -30,6 +31,7 @@ struct scale_values {
     bool no_limit;
     const char *card;
     uint64_t reserve;
+    const char *pools;
     uint64_t device;
     bool json;
 };
@@ -75,6 +77,11 @@ static const struct cli_opt scale_opts[] = {
      .value = "CARD",
      .help = "replay on a card, such as 80GB or H200, and find the largest factor that fits"},
     CLI_RESERVE_OPT(struct scale_values),
+    {.name = "pools",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct scale_values, pools),
+     .value = "N[,N...]",
+     .help = "estimate N private pools like those recorded, such as of 30 captured batch sizes"},
     CLI_REPLAY_DEVICE_OPT(struct scale_values),
     {.name = "json",
      .kind = CLI_OPT_FLAG,
@@ -107,7 +114,9 @@ struct scale {
     struct tarn_replay *replay;
     struct tarn_replay *last; /* the last scaled one, for its notes; NULL before */
     struct tarn_replay_options options;
-    struct cli_cards cards;             /* one or none */
+    struct cli_cards cards;                  /* one or none */
+    struct tarn_private_pools_result *pools; /* NULL: none are known */
+    struct cli_pool_counts pool_counts;
     struct tarn_rules *category_rules;  /* NULL: the default ones */
     struct tarn_categories *categories; /* NULL: no rule uses any */
     struct tarn_scale_rule rules[SCALE_RULES_MAX];
@@ -376,6 +385,10 @@ static void scale_json(const struct scale *scale)
         cli_json_number(&json, "reserve", values->reserve);
         factor_json(&json, "largest_factor", scale->largest);
     }
+    cli_private_pools_json(&json, scale->pools);
+    if (scale->pool_counts.count > 0) {
+        cli_pool_counts_json(&json, &scale->pool_counts, scale->pools);
+    }
     notes_json(&json, scale->last);
     cli_json_end(&json);
 }
@@ -439,6 +452,10 @@ static void scale_text(const struct scale *scale)
     if (scale->cards.count > 0) {
         print_largest(scale);
     }
+    cli_private_pools_print(scale->pools);
+    if (scale->pool_counts.count > 0) {
+        cli_pool_counts_print(&scale->pool_counts, scale->pools, scale->options.device_total);
+    }
     (void)putchar('\n');
     cli_replay_print_notes(scale->last);
 }
@@ -478,6 +495,26 @@ static void scale_options(struct scale *scale, const struct tarn_replay_info *in
     };
 }
 
+static enum cli_exit pools_find(struct scale *scale, int device)
+{
+    const struct cli_call *call = scale->call;
+    const struct scale_values *values = call->values;
+    struct tarn_error error;
+    const enum tarn_status status =
+        cli_private_pools_find(scale->snapshot, device, &scale->pools, &error);
+
+    if (status) {
+        return cli_fail_status(call->command, status, &error, NULL);
+    }
+    if (!values->pools || (scale->pools && scale->pools->pool_count > 0)) {
+        return CLI_EXIT_OK;
+    }
+    return cli_fail(call->command, CLI_EXIT_USAGE,
+                    "--pools: %s shows no private pool of device %d; take a snapshot while the "
+                    "captured graphs are alive",
+                    cli_escaped(call->arguments[0]).text, device);
+}
+
 static enum cli_exit scale_snapshot(struct scale *scale)
 {
     const struct cli_call *call = scale->call;
@@ -495,6 +532,7 @@ static enum cli_exit scale_snapshot(struct scale *scale)
     scale_options(scale, &info);
     enum cli_exit code = categories_find(scale, info.device);
 
+    code = code == CLI_EXIT_OK ? pools_find(scale, info.device) : code;
     if (code == CLI_EXIT_OK) {
         const enum tarn_status status = scale_find(scale, &error);
 
@@ -521,10 +559,17 @@ static enum cli_exit scale_run(const struct cli_call *call)
 
     found = found == CLI_EXIT_OK ? rules_read(&scale) : found;
     found = found == CLI_EXIT_OK ? card_read(&scale) : found;
+    if (found == CLI_EXIT_OK && values->pools &&
+        !cli_pool_counts_read(&scale.pool_counts, values->pools)) {
+        found = cli_fail(call->command, CLI_EXIT_USAGE,
+                         "--pools takes N[,N...], at most %d numbers from 1 to %d, not '%s'",
+                         CLI_POOL_COUNTS_MAX, CLI_POOL_COUNT_MAX, cli_escaped(values->pools).text);
+    }
     if (found == CLI_EXIT_OK) {
         scale.snapshot = cli_load_recording(call->command, call->arguments[0], &code);
         found = scale.snapshot ? scale_snapshot(&scale) : CLI_EXIT_OK;
     }
+    tarn_report_destroy(scale.pools);
     tarn_categories_destroy(scale.categories);
     tarn_rules_destroy(scale.category_rules);
     tarn_snapshot_destroy(scale.snapshot);
@@ -539,10 +584,12 @@ const struct cli_command cli_command_scale = {
     .arguments_max = 1,
     .help = "estimate the memory of a recorded run with a larger batch",
     .details = "Multiplies the sizes of selected requests and replays the trace. The result is\n"
-               "an estimate: a larger run may use other algorithms and workspaces.\n",
+               "an estimate: a larger run may use other algorithms and workspaces.\n"
+               "--pools multiplies private pools instead, as captured CUDA graphs have them.\n",
     .examples = "tarn scale dump.pickle --factor batch=1.5,2,4\n"
                 "tarn scale dump.pickle --factor activation=2\n"
-                "tarn scale dump.pickle --match 'attention=2' --card 80GB",
+                "tarn scale dump.pickle --match 'attention=2' --card 80GB\n"
+                "tarn scale dump.pickle --pools 30 --card 80GB",
     .prints_sizes = true,
     .is_redirected = true,
     .opts = scale_opts,

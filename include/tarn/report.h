@@ -205,6 +205,10 @@ struct tarn_report_options {
                             struct tarn_oom_remedy *remedies_out, size_t count);
 
     bool full_stacks; /* lines of text have all frames of a stack, not those that say most */
+
+    unsigned columns; /* of a line of text: longer labels of stacks lose outer frames, as long as
+                         rows still differ; 0: no limit */
+    bool color;       /* of headings and what stands out in text: escape sequences of a terminal */
 };
 
 /* ---- results ----
@@ -305,6 +309,7 @@ struct tarn_holders {
     struct tarn_holder unclassified; /* by category: no rule matches; also in a row or the others */
     size_t tree_count;
     const struct tarn_holder *tree; /* the same as a tree of calls, if the options say so */
+    uint64_t bytes_without_frames;  /* of the total: allocated in the trace with an empty stack */
 };
 
 struct tarn_composition {
@@ -321,6 +326,8 @@ struct tarn_peak_result {
     struct tarn_composition requested_peak;
     struct tarn_composition reserved_peak;
     struct tarn_time_point whole_peak; /* of allocated bytes, whatever is selected */
+    uint64_t allocated_peak;           /* of all blocks, whole, as max_memory_allocated() */
+    uint64_t whole_reserved_peak;      /* bytes, whatever is selected */
 };
 
 /* Memory by owner at both peaks: one result per device. */
@@ -501,6 +508,7 @@ struct tarn_top_result {
     struct tarn_top_row unclassified; /* by category: no rule matches */
     size_t tree_count;
     const struct tarn_top_row *tree;
+    uint64_t bytes_without_frames; /* held at the instant: allocated in the trace with no frames */
 };
 
 /* Stacks by what they held and requested over the whole trace: one result per device. */
@@ -636,6 +644,30 @@ TARN_API enum tarn_status tarn_report_frag(const struct tarn_snapshot *snapshot,
                                            const struct tarn_report_options *options,
                                            const struct tarn_writer *writer,
                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* A private pool: of a CUDA graph, of several that share it, or a MemPool. */
+struct tarn_private_pool {
+    uint64_t pool[2];
+    uint64_t reserved;
+    uint64_t free; /* of that, in no block */
+};
+
+/* One device when most was reserved. */
+struct tarn_private_pools_result {
+    struct tarn_report_head head;
+    struct tarn_time_point at;
+    uint64_t reserved; /* by all private pools */
+    size_t pool_count;
+    const struct tarn_private_pool *pools; /* most reserved first */
+};
+
+/* The private pools of each device, as far as segments show them that are there at the end of the
+ * trace. Selections are ignored. One result per device. */
+TARN_API enum tarn_status tarn_private_pools_compute(const struct tarn_snapshot *snapshot,
+                                                     const struct tarn_report_options *options,
+                                                     struct tarn_private_pools_result **results_out,
+                                                     size_t *count_out,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Which time points are compared to find leaks. */
 enum tarn_leak_points {
@@ -943,6 +975,10 @@ struct tarn_info_device {
     uint64_t selected_peak;
     uint64_t steps;
     bool trace_overflowed; /* the oldest events were dropped, as the file says */
+    uint64_t allocated_peak;       /* whole blocks, as max_memory_allocated() counts them */
+    uint64_t allocated_peak_event; /* TARN_NONE: before the first event */
+    uint64_t reserved_peak;
+    uint64_t reserved_peak_event;
 };
 
 /* A setting of the allocator as it was in effect; texts are not safe to print. */

@@ -136,7 +136,9 @@ TARN_API void tarn_where_destroy(struct tarn_where *where);
 /* Rules that assign a category to a stack: lines "category: pattern"; blank lines and lines that
  * start with '#' are ignored. A pattern is a POSIX extended regular expression on
  * "file:line:function". Frames are searched from the outermost inwards; the first frame that any
- * rule matches decides, with the first rule that matches it. Immutable: any number of threads may
+ * rule matches decides, with the first rule that matches it. "A > B: pattern" refines category A,
+ * or "unclassified": a stack whose innermost frame outside PyTorch matches is of B; in a file with
+ * training only within functions generate... Immutable: any number of threads may
  * use them. */
 struct tarn_rules;
 
@@ -157,7 +159,7 @@ TARN_API const char *tarn_rules_default_text(void);
 TARN_API void tarn_rules_destroy(struct tarn_rules *rules);
 
 /* The category of each request in one device's trace, as in reports by category: from the rules, or
- * else from the block's lifetime. A failed request has no lifetime, only its stack. Immutable: any
+ * else from how the block is used. A failed request has no lifetime, only its stack. Immutable: any
  * number of threads may use it. */
 struct tarn_categories;
 struct tarn_snapshot;
@@ -177,8 +179,8 @@ TARN_API void tarn_categories_destroy(struct tarn_categories *categories);
  * trace. Borrowed until the categories are destroyed. */
 TARN_API const char *tarn_categories_get(const struct tarn_categories *categories, uint64_t entry);
 
-/* Whether a category of that name exists: those of the rules, "unclassified", and the lifetime
- * categories "parameter" and "temporary". */
+/* Whether a category of that name exists: those of the rules, "unclassified", and the guessed
+ * categories "parameter", "temporary" and "gradient". */
 TARN_API bool tarn_categories_have(const struct tarn_categories *categories, const char *name);
 
 #ifdef __cplusplus

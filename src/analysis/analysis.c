@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/analysis.h"
 
+#include "analysis/gradient.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/utf8.h"
@@ -370,24 +371,35 @@ static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_erro
 
 /* ---- one device ---- */
 
+static bool categories_mark(struct tn_analysis *analysis)
+{
+    struct tn_lifetime *lifetimes = analysis->whole.lifetimes.items;
+    struct tn_categories *categories = &analysis->query->categories;
+    const uint64_t first_step = tn_steps_first(&analysis->steps);
+    struct tn_gradients gradients;
+
+    if (!tn_gradients_init(&gradients, &analysis->whole, &analysis->phases, categories,
+                           first_step)) {
+        return false;
+    }
+    for (size_t i = 0; i < analysis->whole.lifetimes.count; i++) {
+        lifetimes[i].category = tn_category_of(categories, &lifetimes[i], first_step,
+                                               tn_gradients_has(&gradients, lifetimes[i].start));
+    }
+    tn_gradients_fini(&gradients);
+    return true;
+}
+
 /* Sets what keys and expressions need of each lifetime. */
 static bool lifetimes_mark(struct tn_analysis *analysis)
 {
-    struct tn_lifetime *lifetimes = analysis->whole.lifetimes.items;
-    const uint64_t first_step = tn_steps_first(&analysis->steps);
-
     if (analysis->query->by == TARN_BY_ANNOTATION ||
         where_uses(analysis->query, TN_WHERE_ANNOTATION)) {
         if (!tn_phases_mark(&analysis->phases, &analysis->whole)) {
             return false;
         }
     }
-    for (size_t i = 0; analysis->query->has_categories && i < analysis->whole.lifetimes.count;
-         i++) {
-        lifetimes[i].category =
-            tn_category_of(&analysis->query->categories, &lifetimes[i], first_step);
-    }
-    return true;
+    return !analysis->query->has_categories || categories_mark(analysis);
 }
 
 static bool pool_streams_make(struct tn_analysis *analysis)

@@ -10,7 +10,7 @@
 
 #include "analysis/frame_view.h"
 #include "analysis/pool_stream.h"
-#include "analysis/rules.h"
+#include "analysis/category.h"
 #include "base/escaped.h"
 #include "base/text_out.h"
 

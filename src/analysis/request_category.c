@@ -31,7 +31,8 @@ static void fill(struct tarn_categories *categories, const struct tn_analysis *a
             .stack = tn_trace_at(timeline->model, timeline->trace, ooms[i])->stack,
         };
 
-        categories->of_entry[ooms[i]] = tn_category_of(&analysis->query->categories, &none, 0);
+        categories->of_entry[ooms[i]] =
+            tn_category_of(&analysis->query->categories, &none, 0, false);
     }
 }
 
@@ -102,10 +103,10 @@ const char *tarn_categories_get(const struct tarn_categories *categories, uint64
 
 bool tarn_categories_have(const struct tarn_categories *categories, const char *name)
 {
-    const size_t last = categories->query.categories.rules->categories.count + 2;
+    const uint32_t count = tn_category_count(&categories->query.categories);
     bool found = false;
 
-    for (uint32_t i = 0; i <= last && !found; i++) {
+    for (uint32_t i = 0; i < count && !found; i++) {
         const char *hint;
 
         found = strcmp(tn_category_name(&categories->query.categories, i, &hint), name) == 0;

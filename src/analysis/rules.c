@@ -10,10 +10,19 @@
 #include <string.h>
 
 enum {
-    WHERE_MAX = 320
+    WHERE_MAX = 320,
+    RULES_UNCLASSIFIED = 0 /* the category of a report, before those of the rules */
 };
 
 #define FILE_MAX ((uint64_t)TN_PATTERN_LINES_MAX * TN_PATTERN_LINE_MAX)
+
+/* Code whose business is the cache of keys and values: of Hugging Face, vLLM, SGLang and others, or
+ * a function that is named after it. */
+#define CACHE_FILE                                                                                 \
+    "/transformers/.*cache_utils\\.py:|/([a-z_]*kv_?cache[a-z_]*|cache_engine)\\.py:|/mem_cache/"
+#define CACHE_FUNCTION                                                                             \
+    ":_*(alloc|init|creat|make|set_?up|updat|append|extend|concat|grow|reorder|reserv|stor)[a-z]*" \
+    "_(kv|k|v|key|value|past)[a-z_]*cache[a-z_]*$"
 
 /* For PyTorch, with stacks of Python, of C++, or of both. */
 static const char default_text[] =
@@ -38,6 +47,12 @@ static const char default_text[] =
     "activation: :[0-9]+:forward$\n"
     "activation: /torch/cuda/graphs\\.py:\n"
     "compiled: /torch/_(inductor|dynamo)/|/torchinductor_\n"
+    "# Of these categories, if the innermost frame outside PyTorch matches. Where a file shows\n"
+    "# training, only inside of functions generate...\n"
+    "activation > cache: " CACHE_FILE "\n"
+    "activation > cache: " CACHE_FUNCTION "\n"
+    "unclassified > cache: " CACHE_FILE "\n"
+    "unclassified > cache: " CACHE_FUNCTION "\n"
     "# Names that tarn trim --anonymize made up say what they had been.\n"
     "optimizer: :function[0-9]+ \\(optimizer\\)$\n"
     "gradient: :function[0-9]+ \\(gradient\\)$\n"
@@ -45,7 +60,9 @@ static const char default_text[] =
     "parameter: :function[0-9]+ \\(parameter\\)$\n"
     "input: :function[0-9]+ \\(input\\)$\n"
     "activation: :function[0-9]+ \\(activation\\)$\n"
-    "compiled: :function[0-9]+ \\(compiled\\)$\n";
+    "compiled: :function[0-9]+ \\(compiled\\)$\n"
+    "activation > cache: :function[0-9]+ \\(cache\\)$\n"
+    "unclassified > cache: :function[0-9]+ \\(cache\\)$\n";
 
 const char *tarn_rules_default_text(void)
 {
@@ -74,13 +91,56 @@ static int64_t category_get(struct tarn_rules *rules, const char *word)
     return (int64_t)rules->categories.count - 1;
 }
 
+/* "A > B" in two, without blanks around; `of` is "" when the word has no ">". */
+struct rule_word {
+    char of[TN_PATTERN_LINE_MAX + 1];
+    char name[TN_PATTERN_LINE_MAX + 1];
+};
+
+static bool rule_word_cut(struct rule_word *cut, const char *word)
+{
+    static const char blanks[] = " \t\r";
+    const char *arrow = strchr(word, '>');
+    const char *name = arrow ? arrow + 1 + strspn(arrow + 1, blanks) : word;
+    size_t length = arrow ? (size_t)(arrow - word) : 0;
+
+    while (length > 0 && strchr(blanks, word[length - 1])) {
+        length--;
+    }
+    memcpy(cut->of, word, length);
+    cut->of[length] = '\0';
+    memcpy(cut->name, name, strlen(name) + 1);
+    return !arrow || (length > 0 && *name != '\0' && !strchr(name, '>'));
+}
+
+/* The category of a report; -1 when host memory is missing. */
+static int64_t refined_get(struct tarn_rules *rules, const char *of)
+{
+    if (strcmp(of, "unclassified") == 0) {
+        return RULES_UNCLASSIFIED;
+    }
+    const int64_t category = category_get(rules, of);
+
+    return category < 0 ? category : category + 1;
+}
+
 static enum tarn_status rule_add(void *context, const struct tn_pattern_line *line,
                                  struct tarn_error *error)
 {
     struct tarn_rules *rules = context;
-    const int64_t category = category_get(rules, line->word);
-    struct tn_rule *rule = category >= 0 ? tn_vec_push(&rules->rules) : NULL;
+    struct rule_word word;
     char where[WHERE_MAX];
+
+    if (!rule_word_cut(&word, line->word)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "%.*s, line %llu: a rule that refines is of the form "
+                       "\"category > other category: pattern\"",
+                       tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
+                       (unsigned long long)line->number);
+    }
+    const int64_t of = word.of[0] ? refined_get(rules, word.of) : 0;
+    const int64_t category = of >= 0 ? category_get(rules, word.name) : -1;
+    struct tn_rule *rule = category >= 0 ? tn_vec_push(&rules->rules) : NULL;
 
     if (!rule) {
         return tn_fail_memory(error);
@@ -89,6 +149,8 @@ static enum tarn_status rule_add(void *context, const struct tn_pattern_line *li
                    tn_utf8_cut(line->file, TN_PATTERN_FILE_SHOWN), line->file,
                    (unsigned long long)line->number);
     rule->category = (uint32_t)category;
+    rule->is_refining = word.of[0] != '\0';
+    rule->of = (uint32_t)of;
     const enum tarn_status status = tn_pattern_init(&rule->pattern, line->rest, where, error);
 
     rules->rules.count -= status != TARN_OK;
@@ -163,132 +225,4 @@ void tarn_rules_destroy(struct tarn_rules *rules)
     tn_vec_fini(&rules->categories);
     tn_arena_fini(&rules->arena);
     tn_host_free(rules, sizeof *rules);
-}
-
-/* ---- answers ---- */
-
-enum tarn_status tn_categories_init(struct tn_categories *categories,
-                                    const struct tarn_rules *rules, const struct tn_model *model,
-                                    struct tarn_error *error)
-{
-    struct tarn_rules *own = NULL;
-    const enum tarn_status status = rules ? TARN_OK : tarn_rules_create_default(&own, error);
-
-    if (status) {
-        return status;
-    }
-    *categories = (struct tn_categories){
-        .rules = rules ? rules : own,
-        .own_rules = own,
-        .model = model,
-        .of_frame = tn_host_alloc_zero(((size_t)model->frames.count + 1) * sizeof(uint32_t)),
-        .of_stack = tn_host_alloc_zero(((size_t)model->stacks.count + 1) * sizeof(uint32_t)),
-    };
-    if (!categories->of_frame || !categories->of_stack) {
-        tn_categories_fini(categories);
-        return tn_fail_memory(error);
-    }
-    return TARN_OK;
-}
-
-void tn_categories_fini(struct tn_categories *categories)
-{
-    const struct tn_model *model = categories->model;
-
-    tn_host_free(categories->of_stack, ((size_t)model->stacks.count + 1) * sizeof(uint32_t));
-    tn_host_free(categories->of_frame, ((size_t)model->frames.count + 1) * sizeof(uint32_t));
-    tarn_rules_destroy(categories->own_rules);
-}
-
-/* The text that rules see. A path that "tarn trim --anonymize" has cut down to the package gets a
- * slash in front, as rules on whole paths want it. */
-static void frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
-                           const struct tn_frame *frame)
-{
-    static const char package[] = "torch/";
-
-    tn_frame_text_set(text, model, frame);
-    if (strncmp(text->text, package, sizeof package - 1) == 0) {
-        const size_t length = strlen(text->text);
-        const size_t kept = length < TN_PATTERN_TEXT_MAX ? length : TN_PATTERN_TEXT_MAX - 1;
-
-        memmove(text->text + 1, text->text, kept);
-        text->text[0] = '/';
-        text->text[kept + 1] = '\0';
-    }
-}
-
-uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
-{
-    const struct tn_rule *rules = categories->rules->rules.items;
-    uint32_t *known = &categories->of_frame[number];
-
-    if (*known == 0) {
-        struct tn_frame_text text = {.text = ""};
-
-        *known = 1;
-        frame_text_set(&text, categories->model, tn_model_frame(categories->model, number));
-        for (size_t i = 0; i < categories->rules->rules.count; i++) {
-            if (tn_pattern_matches(&rules[i].pattern, &text)) {
-                *known = rules[i].category + 2;
-                break;
-            }
-        }
-    }
-    return *known - 1;
-}
-
-uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t number)
-{
-    const struct tn_stack stack = tn_model_stack(categories->model, number);
-    uint32_t *known = &categories->of_stack[number];
-
-    if (*known == 0) {
-        *known = 1;
-        for (uint32_t i = stack.count; i > 0 && *known == 1; i--) {
-            *known = tn_category_of_frame(categories, stack.frames[i - 1]) + 1;
-        }
-    }
-    return *known - 1;
-}
-
-uint32_t tn_category_count(const struct tn_categories *categories)
-{
-    return (uint32_t)categories->rules->categories.count + 3;
-}
-
-uint32_t tn_category_of(struct tn_categories *categories, const struct tn_lifetime *lifetime,
-                        uint64_t first_step)
-{
-    const uint32_t hints = (uint32_t)categories->rules->categories.count + 1;
-    const uint32_t category = tn_category_of_stack(categories, lifetime->stack);
-
-    if (category != TN_CATEGORY_UNCLASSIFIED) {
-        return category;
-    }
-    if (lifetime->end == TN_NEVER) {
-        return lifetime->start == TN_NEVER || lifetime->start <= first_step
-                   ? hints
-                   : TN_CATEGORY_UNCLASSIFIED;
-    }
-    return lifetime->start != TN_NEVER && lifetime->end - lifetime->start <= TN_TEMPORARY_ENTRIES
-               ? hints + 1
-               : TN_CATEGORY_UNCLASSIFIED;
-}
-
-const char *tn_category_name(const struct tn_categories *categories, uint32_t category,
-                             const char **hint_out)
-{
-    const size_t count = categories->rules->categories.count;
-    const char *const *names = categories->rules->categories.items;
-
-    *hint_out = "";
-    if (category == TN_CATEGORY_UNCLASSIFIED) {
-        return "unclassified";
-    }
-    if (category <= count) {
-        return names[category - 1];
-    }
-    *hint_out = " (by lifetime)";
-    return category == count + 1 ? "parameter" : "temporary";
 }

@@ -29,7 +29,7 @@ struct tn_lifetime {
     uint32_t extra;     /* of the allocation; TN_EXTRA_NONE: nothing, or unknown */
     uint32_t metadata;  /* string: the program's last metadata of the block, or TN_STRING_NONE */
 
-    /* Filled in when needed, 0 until then (pool_stream.h, annotation.h, rules.h). */
+    /* Filled in when needed, 0 until then (pool_stream.h, annotation.h, category.h). */
     uint32_t pool_stream;
     uint32_t annotation;
     uint32_t category;

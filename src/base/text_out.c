@@ -101,3 +101,11 @@ enum tarn_status tn_text_finish(struct tn_text_out *out)
     text_flush(out);
     return out->status;
 }
+
+void tn_text_style(struct tn_text_out *out, enum tn_text_style style)
+{
+    static const char *const codes[] = {
+        [TN_STYLE_PLAIN] = "\033[0m", [TN_STYLE_BOLD] = "\033[1m", [TN_STYLE_RED] = "\033[31m"};
+
+    tn_text_puts(out, out->color ? codes[style] : "");
+}

@@ -20,6 +20,7 @@ struct tn_text_out {
     const struct tarn_writer *writer;
     enum tarn_status status;
     enum tarn_units units; /* of sizes; may be set before the first output */
+    bool color;            /* the same: tn_text_style writes something */
     size_t used;
     char buffer[TN_TEXT_BUFFER];
 };
@@ -36,6 +37,16 @@ void tn_text_putc(struct tn_text_out *out, char c);
 /* As printf; output of more than TN_TEXT_BUFFER - 1 bytes in one call fails with
  * TARN_ERR_INTERNAL. */
 void tn_text_printf(struct tn_text_out *out, const char *format, ...) TN_PRINTF(2, 3);
+
+/* Styles of a terminal. */
+enum tn_text_style {
+    TN_STYLE_PLAIN,
+    TN_STYLE_BOLD,
+    TN_STYLE_RED
+};
+
+/* Begins a style, which PLAIN ends; nothing without colour. */
+void tn_text_style(struct tn_text_out *out, enum tn_text_style style);
 
 /* A byte count in the units of this output; as PyTorch's tools write it. */
 struct tn_size_text tn_text_size(const struct tn_text_out *out, double bytes);

@@ -318,20 +318,32 @@ static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
     return copied;
 }
 
-/* The made-up name of a function that a rule matches says its category, by which the built-in rules
- * classify it again. */
+/* What the made-up name of a function says of it, or NULL: by it the built-in rules classify the
+ * stack again. */
+static const char *function_kind(const struct tn_model_copy *copy, uint32_t frame)
+{
+    uint32_t category = tn_category_of_frame(copy->categories, frame);
+    const char *hint;
+
+    if (category == TN_CATEGORY_UNCLASSIFIED) {
+        category = tn_category_of_frame_refined(copy->categories, frame);
+    }
+    if (category != TN_CATEGORY_UNCLASSIFIED) {
+        return tn_category_name(copy->categories, category, &hint);
+    }
+    return tn_frame_generates(copy->from, frame) ? "generate" : NULL;
+}
+
 static uint32_t name_with_category(struct tn_model_copy *copy, uint32_t name, uint32_t frame)
 {
-    const uint32_t category = tn_category_of_frame(copy->categories, frame);
-    const char *hint;
+    const char *kind = function_kind(copy, frame);
     char text[NAME_MAX_BYTES];
     uint32_t string = name;
 
-    if (category == TN_CATEGORY_UNCLASSIFIED || copy->status) {
+    if (!kind || copy->status) {
         return name;
     }
-    (void)snprintf(text, sizeof text, "%s (%s)", tn_model_string(copy->to, name).text,
-                   tn_category_name(copy->categories, category, &hint));
+    (void)snprintf(text, sizeof text, "%s (%s)", tn_model_string(copy->to, name).text, kind);
     (void)tn_copy_note(copy, tn_model_add_string(copy->to, text, strlen(text), &string));
     return string;
 }

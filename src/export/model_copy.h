@@ -8,7 +8,7 @@
 #ifndef TN_EXPORT_MODEL_COPY_H
 #define TN_EXPORT_MODEL_COPY_H
 
-#include "analysis/rules.h"
+#include "analysis/category.h"
 #include "base/vec.h"
 #include "snapshot/model.h"
 

@@ -14,7 +14,7 @@
 #ifndef TN_PAGE_NAMES_H
 #define TN_PAGE_NAMES_H
 
-#include "analysis/rules.h"
+#include "analysis/category.h"
 #include "base/map.h"
 #include "base/text_out.h"
 #include "page/column.h"

@@ -89,8 +89,13 @@ bool tn_record_init(struct tn_record *record, const struct tn_trace_source *sour
         record->overview[0][i] = TN_OVERVIEW_NONE;
     }
     addresses_look_at(record);
-    if (!tn_entry_pools_init(&record->pools, source)) {
+    if (!source->is_host &&
+        !tn_gradients_init_trace(&record->gradients, source->model, (size_t)source->device,
+                                 names->categories, first_step)) {
         return false;
+    }
+    if (!tn_entry_pools_init(&record->pools, source)) {
+        goto gradients;
     }
     if (!tn_block_sizes_init(&record->block_sizes, source)) {
         goto pools;
@@ -101,6 +106,8 @@ bool tn_record_init(struct tn_record *record, const struct tn_trace_source *sour
     tn_block_sizes_fini(&record->block_sizes);
 pools:
     tn_entry_pools_fini(&record->pools);
+gradients:
+    tn_gradients_fini(&record->gradients);
     return false;
 }
 
@@ -109,6 +116,7 @@ void tn_record_fini(struct tn_record *record)
     tn_vec_fini(&record->spans);
     tn_block_sizes_fini(&record->block_sizes);
     tn_entry_pools_fini(&record->pools);
+    tn_gradients_fini(&record->gradients);
     tn_lifetime_ids_fini(&record->lifetimes);
     tn_vec_fini(&record->origin);
     tn_column_fini(&record->hints);
@@ -134,18 +142,19 @@ static uint32_t stack_of(const struct tn_record *record, uint64_t lifetime)
     return origin & BEFORE ? TN_STACK_NONE : entry_at(record, origin & ENTRY)->stack;
 }
 
-/* ---- categories by lifetime ---- */
+/* ---- guessed categories ---- */
 
 /* Of a block with that start, end and stack. */
-static uint8_t hint_of(struct tn_record *record, const struct tn_lifetime *lifetime)
+static uint8_t hint_of(struct tn_record *record, const struct tn_lifetime *lifetime,
+                       bool is_gradient)
 {
     struct tn_categories *categories = record->names->categories;
-    const uint32_t category = tn_category_of(categories, lifetime, record->first_step);
+    const uint32_t category = tn_category_of(categories, lifetime, record->first_step, is_gradient);
 
     if (category == tn_category_of_stack(categories, lifetime->stack)) {
         return 0;
     }
-    return (uint8_t)(category - (tn_category_count(categories) - TN_CATEGORIES_BY_LIFETIME) + 1);
+    return (uint8_t)(category - (tn_category_count(categories) - TN_CATEGORIES_GUESSED) + 1);
 }
 
 /* The lifetime ends at an entry, or never. */
@@ -156,7 +165,8 @@ static void hint_set(struct tn_record *record, uint64_t number, uint64_t end)
                                          .end = end,
                                          .stack = stack_of(record, number)};
 
-    ((uint8_t *)record->hints.bytes.items)[number] = hint_of(record, &lifetime);
+    ((uint8_t *)record->hints.bytes.items)[number] =
+        hint_of(record, &lifetime, tn_gradients_has(&record->gradients, origin & ENTRY));
 }
 
 /* ---- numbers into columns ---- */
@@ -569,7 +579,7 @@ static bool survivor_put(void *context, const struct tn_model_segment *segment,
     old_put(record, &old);
     tn_block_sizes_add(&record->block_sizes, record->lifetimes.walk.count + record->survivors,
                        TN_NEVER, block->address, block->requested_size);
-    tn_column_put_byte(&record->hints, hint_of(record, &lifetime));
+    tn_column_put_byte(&record->hints, hint_of(record, &lifetime, false));
     record->survivors++;
     return true;
 }

@@ -7,7 +7,7 @@
  *
  * The blocks whose size does not follow from the request are a section after the trace.
  *
- * A category by lifetime (analysis/rules.h) is one byte per block, in a section after the trace:
+ * A guessed category (analysis/category.h) is one byte per block, in a section after the trace:
  * it is known when the block is freed.
  *
  * Borrows the source and the tables. Host memory: 9 bytes per block, and a chunk.
@@ -15,6 +15,7 @@
 #ifndef TN_PAGE_RECORD_H
 #define TN_PAGE_RECORD_H
 
+#include "analysis/gradient.h"
 #include "analysis/pool_stream.h"
 #include "page/block_sizes.h"
 #include "page/lifetime_ids.h"
@@ -81,8 +82,9 @@ struct tn_record {
     struct tn_vec origin;   /* by lifetime, uint64_t: first entry; bit 63: its free is requested,
                            bit 62: it was there before */
     struct tn_column hints; /* by lifetime, a byte; 0: the category is that of the stack, otherwise
-                               that number of those by lifetime, from 1 on */
-    uint64_t first_step;    /* entry that ends it */
+                               that number of the guessed ones, from 1 on */
+    struct tn_gradients gradients;
+    uint64_t first_step;                    /* entry that ends it */
     struct tn_vec columns[TN_COLUMN_COUNT]; /* uint64_t */
     bool failed;                            /* host memory was missing for a column */
     struct tn_column chunk;

@@ -115,7 +115,7 @@ static void roundup_put(struct tn_text_out *out, const struct tn_model_settings 
     tn_text_puts(out, "],");
 }
 
-/* Names of the categories of stacks in the page, then of those by lifetime. */
+/* Names of the categories of stacks in the page, then the guessed ones. */
 static void categories_put(struct tn_text_out *out, const struct tn_categories *categories)
 {
     tn_text_puts(out, "\"categories\":[");

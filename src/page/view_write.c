@@ -7,7 +7,7 @@
 #include "tarn/viewer.h"
 
 #include "analysis/annotation.h"
-#include "analysis/rules.h"
+#include "analysis/category.h"
 #include "base/errinfo.h"
 #include "base/escaped.h"
 #include "base/host_mem.h"

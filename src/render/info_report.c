@@ -132,9 +132,24 @@ static void overflow_text(struct tn_text_out *out, const struct tarn_info_result
     tn_text_puts(out, "; record with a larger max_entries\n");
 }
 
+static void peak_put(struct tn_text_out *out, uint64_t bytes, uint64_t event, const char *what)
+{
+    tn_text_printf(out, "%s %s", tn_text_size(out, (double)bytes).text, what);
+    if (event == TARN_NONE) {
+        tn_text_puts(out, " before the first event");
+    } else {
+        tn_text_printf(out, " at event %" PRIu64, event);
+    }
+}
+
 static void trace_text(struct tn_text_out *out, const struct tarn_info_result *info,
                        const struct tarn_info_device *device)
 {
+    tn_text_puts(out, "  peak: ");
+    peak_put(out, device->allocated_peak, device->allocated_peak_event, "allocated");
+    tn_text_puts(out, ", ");
+    peak_put(out, device->reserved_peak, device->reserved_peak_event, "reserved");
+    tn_text_putc(out, '\n');
     tn_text_printf(out, "  trace: %" PRIu64 " %s", device->events,
                    tn_plural(device->events, "events").text);
     span_put(out, device);
@@ -223,6 +238,10 @@ static const struct tn_row_column trace_columns[] = {
     {"requested_bytes_before", NULL, TN_ROW_SIZE, 0, AT(requested_before)},
     {"blocks_before", NULL, TN_ROW_COUNT, 0, AT(blocks_before)},
     {"trace_overflowed", NULL, TN_ROW_BOOL, 0, AT(trace_overflowed)},
+    {"allocated_peak_bytes", NULL, TN_ROW_SIZE, 0, AT(allocated_peak)},
+    {"allocated_peak_event", NULL, TN_ROW_EVENT, 0, AT(allocated_peak_event)},
+    {"reserved_peak_bytes", NULL, TN_ROW_SIZE, 0, AT(reserved_peak)},
+    {"reserved_peak_event", NULL, TN_ROW_EVENT, 0, AT(reserved_peak_event)},
     {0}};
 
 static const struct tn_row_column selected_columns[] = {

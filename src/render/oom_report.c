@@ -22,7 +22,11 @@ static void verdict_put(struct tn_text_out *out, const struct tarn_oom_failure *
     struct tn_size_text b;
     struct tn_size_text c;
 
-    tn_text_printf(out, "\n  verdict: %s\n  ", tn_oom_verdict_words[oom->verdict]);
+    tn_text_puts(out, "\n  verdict: ");
+    tn_text_style(out, TN_STYLE_RED);
+    tn_text_puts(out, tn_oom_verdict_words[oom->verdict]);
+    tn_text_style(out, TN_STYLE_PLAIN);
+    tn_text_puts(out, "\n  ");
     switch (oom->verdict) {
     case TARN_OOM_FRAGMENTED:
         if (oom->own.free < oom->request) {

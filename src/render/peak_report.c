@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn peak` and `tarn live`: the holders of memory at one time point or two. */
+#include "render/category_hint.h"
 #include "render/holders_table.h"
 
 #include <stdio.h>
@@ -30,6 +31,15 @@ static void around_put(struct tn_text_out *out, const struct tarn_report_head *h
                  head->first_event > 0 ? "of the total was allocated before that part"
                                        : "of the total was allocated before the first event");
     }
+}
+
+static void hint_put(struct tn_document *document, const struct tarn_holders *holders)
+{
+    const struct tn_unnamed unnamed = {.total = holders->total.bytes,
+                                       .without_frames = holders->bytes_without_frames,
+                                       .before = holders->unclassified.bytes_before};
+
+    tn_category_hint_put(document, &unnamed);
 }
 
 static void tables_put(struct tn_document *document, const struct tarn_report_options *options,
@@ -69,7 +79,18 @@ static void composition_put(struct tn_document *document, const struct tarn_repo
         tn_json_close(document->json);
     } else if (document->text) {
         around_put(document->text, head, composition);
+        hint_put(document, &composition->holders);
     }
+}
+
+/* As max_memory_allocated() and max_memory_reserved() have it. */
+static void headline_put(struct tn_text_out *out, const struct tarn_peak_result *peak)
+{
+    tn_text_printf(out, "peak: %s allocated", tn_text_size(out, (double)peak->allocated_peak).text);
+    tn_text_printf(out, ", %s requested",
+                   tn_text_size(out, (double)peak->whole_peak.requested).text);
+    tn_text_printf(out, "; %s reserved\n",
+                   tn_text_size(out, (double)peak->whole_reserved_peak).text);
 }
 
 static void peak_put(struct tn_document *document, const struct tarn_report_options *options,
@@ -77,6 +98,11 @@ static void peak_put(struct tn_document *document, const struct tarn_report_opti
 {
     const struct tarn_peak_result *peak = result;
 
+    if (document->text) {
+        headline_put(document->text, peak);
+    } else if (document->json) {
+        tn_json_number(document->json, "allocated_peak_bytes", peak->allocated_peak);
+    }
     composition_put(document, options, &peak->head, &peak->requested_peak, &peak->whole_peak,
                     "allocated peak", "requested_peak");
     composition_put(document, options, &peak->head, &peak->reserved_peak, &peak->reserved_peak.at,

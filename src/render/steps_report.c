@@ -18,7 +18,9 @@ static void label_put(struct tn_text_out *out, const void *row)
 
     tn_text_printf(out, "%" PRIu64, step->first_event);
     if (step->is_outlier) {
+        tn_text_style(out, TN_STYLE_RED);
         tn_text_puts(out, " outlier");
+        tn_text_style(out, TN_STYLE_PLAIN);
     }
     if (step->ooms > 0) {
         tn_text_printf(out, " %" PRIu64 " OOM%s", step->ooms, step->ooms == 1 ? "" : "s");

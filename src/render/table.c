@@ -3,7 +3,9 @@
 
 #include "analysis/group_key.h"
 #include "base/errinfo.h"
+#include "base/host_mem.h"
 #include "base/plural.h"
+#include "render/label_fit.h"
 #include "render/row.h"
 
 #include <inttypes.h>
@@ -52,6 +54,7 @@ static void last_heading_put(const struct tn_document *document, const struct tn
 static void heading_put(const struct tn_document *document, const struct tn_row_table *table,
                         const char *first)
 {
+    tn_text_style(document->text, TN_STYLE_BOLD);
     for (const struct tn_row_column *column = table->columns; column->kind; column++) {
         if (!column->heading) {
             continue;
@@ -63,6 +66,7 @@ static void heading_put(const struct tn_document *document, const struct tn_row_
         }
         first = NULL;
     }
+    tn_text_style(document->text, TN_STYLE_PLAIN);
     tn_text_putc(document->text, '\n');
 }
 
@@ -160,7 +164,7 @@ static void last_put(struct tn_text_out *out, const struct tn_row_column *column
     tn_text_puts(out, tn_row_group(column, row)->text);
 }
 
-/* `label` NULL: a row, else a sum of that name. */
+/* `label` NULL: a row, else a sum of that name, or the row's group made shorter. */
 static void line_put(const struct tn_document *document, const struct tn_row_table *table, int in,
                      const void *row, const void *total, const char *label)
 {
@@ -193,17 +197,65 @@ const char *tn_table_others_key(const struct tn_document *document,
     return table->others_key ? table->others_key : tn_grouping_plural(document->by);
 }
 
+/* Columns before the last one; 0 when the table has none of a group. */
+static size_t columns_before(const struct tn_document *document, const struct tn_row_table *table,
+                             const struct tn_row_column **group_out)
+{
+    size_t columns = 2;
+
+    for (const struct tn_row_column *column = table->columns; column->kind; column++) {
+        if (!column->heading) {
+            continue;
+        }
+        if (is_last(column)) {
+            *group_out = column;
+            return column->kind == TN_ROW_GROUP || column->kind == TN_ROW_NAME ? columns : 0;
+        }
+        const int width = width_of(document->text, column);
+
+        columns += width < 0 ? (size_t)-width + 2 : (size_t)width;
+    }
+    return 0;
+}
+
+/* Without host memory labels stay as they are. */
+static void labels_fit(const struct tn_document *document, const struct tn_row_table *table,
+                       const struct tn_rows *rows, struct tn_label_fit *fit)
+{
+    const struct tn_row_column *group = NULL;
+    const size_t before = columns_before(document, table, &group);
+
+    if (document->columns == 0 || before == 0 || rows->count == 0) {
+        return;
+    }
+    const char **labels = tn_host_alloc(rows->count * sizeof *labels);
+
+    for (size_t i = 0; labels && i < rows->count; i++) {
+        labels[i] = tn_row_group(group, tn_row_member(rows->rows, i * table->row_size))->text;
+    }
+    if (!labels ||
+        !tn_label_fit_init(fit, labels, rows->count,
+                           document->columns > before ? document->columns - before : 0)) {
+        *fit = (struct tn_label_fit){.count = 0};
+    }
+    tn_host_free(labels, rows->count * sizeof *labels);
+}
+
 static void text_put(const struct tn_document *document, const struct tn_row_table *table,
                      const struct tn_rows *rows)
 {
     const void *whole = rows->total || rows->count == 0 ? rows->total : rows->rows;
     char label[CELL_MAX];
 
+    struct tn_label_fit fit = {.count = 0};
+
+    labels_fit(document, table, rows, &fit);
     heading_put(document, table, rows->first_heading);
     for (size_t i = 0; i < rows->count; i++) {
         line_put(document, table, TN_IN_ROWS, tn_row_member(rows->rows, i * table->row_size), whole,
-                 NULL);
+                 fit.count > 0 ? fit.texts[i] : NULL);
     }
+    tn_label_fit_fini(&fit);
     if (rows->others && rows->other_count > 0) {
         (void)snprintf(label, sizeof label, "others (%" PRIu64 " %s)", rows->other_count,
                        tn_plural(rows->other_count, tn_table_others_key(document, table)).text);
@@ -283,6 +335,8 @@ void tn_document_begin(struct tn_document *document, const struct tarn_report_op
         .format = options->format, .by = options->by, .has_trees = options->tree, .tables = tables};
     tn_text_init(&document->out, writer);
     document->out.units = options->units;
+    document->out.color = options->color && options->format == TARN_REPORT_TEXT;
+    document->columns = options->full_stacks ? 0 : options->columns;
     switch (options->format) {
     case TARN_REPORT_TEXT:
         document->text = &document->out;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn top`: one table of groups, or a tree of calls. */
 #include "base/plural.h"
+#include "render/category_hint.h"
 #include "render/document.h"
 
 #include <inttypes.h>
@@ -100,6 +101,10 @@ static void top_put(struct tn_document *document, const struct tarn_report_optio
         tn_text_put_size(document->text, (double)top->left_out_at_end);
         tn_text_puts(document->text, "  allocated, but not selected\n");
     }
+    const struct tn_unnamed unnamed = {.total = top->total.at_instant,
+                                       .without_frames = top->bytes_without_frames};
+
+    tn_category_hint_put(document, &unnamed);
 }
 
 static const struct tn_row_table *const tables[] = {&table, &tree_table, NULL};

@@ -62,6 +62,20 @@ bool tn_holders_make(const struct tn_report *report, const struct tn_analysis *a
     return holders->rows != NULL;
 }
 
+uint64_t tn_bytes_without_frames(const struct tn_analysis *analysis, uint64_t event)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+        if (lifetimes[i].stack == TN_STACK_EMPTY && lifetimes[i].start != TN_NEVER &&
+            tn_lifetime_is_at(&lifetimes[i], event)) {
+            bytes += lifetimes[i].size;
+        }
+    }
+    return bytes;
+}
+
 static bool tree_make(const struct tn_report *report, const struct tn_analysis *analysis,
                       const struct tn_row_set *set, struct tarn_holders *holders)
 {
@@ -95,6 +109,7 @@ bool tn_composition_make(const struct tn_report *report, const struct tn_analysi
         tn_holders_make(report, analysis, &set, &composition->holders) &&
         (!report->options->tree || tree_make(report, analysis, &set, &composition->holders));
 
+    composition->holders.bytes_without_frames = tn_bytes_without_frames(analysis, at->entry);
     composition->at = tn_result_time_point(at);
     composition->unallocated = unallocated(analysis, at);
     tn_row_set_fini(&set);

@@ -14,6 +14,9 @@ bool tn_holders_collect(struct tn_row_set *set, const struct tn_analysis *analys
 bool tn_holders_make(const struct tn_report *report, const struct tn_analysis *analysis,
                      const struct tn_row_set *set, struct tarn_holders *holders_out) TN_MUST_CHECK;
 
+/* Bytes held right after an event by blocks that the trace allocated with an empty stack. */
+uint64_t tn_bytes_without_frames(const struct tn_analysis *analysis, uint64_t event);
+
 /* All of it right after an event. False without host memory. */
 bool tn_composition_make(const struct tn_report *report, const struct tn_analysis *analysis,
                          const struct tn_time_point *at,

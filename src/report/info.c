@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is in a file, and what is not: the first thing to ask of one. */
+#include "analysis/allocated_peak.h"
+#include "analysis/no_match.h"
 #include "analysis/totals.h"
 #include "base/errinfo.h"
 #include "report/result.h"
@@ -71,8 +73,29 @@ static void selected_count(const struct tn_analysis *analysis, struct tarn_info_
     device->steps = analysis->steps.count;
 }
 
+/* Devices without a selected block, while none has any. */
+struct finding {
+    bool is_found;
+    struct tarn_error missing; /* of the first that has none */
+};
+
+static bool peaks_find(const struct tn_timeline *timeline, struct tarn_info_device *device)
+{
+    struct tn_allocated_peak peak;
+
+    if (!tn_allocated_peak_find(&peak, timeline)) {
+        return false;
+    }
+    device->allocated_peak = peak.bytes;
+    device->allocated_peak_event = peak.entry;
+    device->reserved_peak = timeline->reserved_peak.reserved;
+    device->reserved_peak_event = timeline->reserved_peak.entry;
+    return true;
+}
+
 static enum tarn_status trace_make(struct tn_result *result, struct tn_query *query,
-                                   struct tarn_info_device *device, struct tarn_error *error)
+                                   struct finding *finding, struct tarn_info_device *device,
+                                   struct tarn_error *error)
 {
     struct tn_analysis analysis;
     const enum tarn_status status =
@@ -81,7 +104,16 @@ static enum tarn_status trace_make(struct tn_result *result, struct tn_query *qu
     if (status) {
         return status;
     }
+    if (!tn_no_match(&analysis)) {
+        finding->is_found = true;
+    } else if (finding->missing.status == TARN_OK) {
+        (void)tn_no_match_fail(&analysis, &finding->missing);
+    }
     device->head = tn_report_head_of(&analysis);
+    if (!peaks_find(&analysis.whole, device)) {
+        tn_analysis_fini(&analysis);
+        return TARN_ERR_HOST_MEMORY;
+    }
     device->reserved_before = analysis.whole.start.reserved;
     device->requested_before = analysis.whole.start.requested;
     device->blocks_before = analysis.whole.before_count;
@@ -119,6 +151,7 @@ static enum tarn_status devices_make(struct tn_query *query, const struct tn_vec
     struct tn_result *result = tn_result_of(info);
     struct tarn_info_device *devices =
         tn_arena_alloc_array(tn_result_arena(result), totals->count, sizeof *devices);
+    struct finding finding = {.is_found = false};
     enum tarn_status status = devices ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     for (size_t i = 0; i < totals->count && status == TARN_OK; i++) {
@@ -131,12 +164,14 @@ static enum tarn_status devices_make(struct tn_query *query, const struct tn_vec
         device->trace_overflowed =
             tn_settings_trace_overflowed(query->model, (uint32_t)rows[i].device);
         if (device->events > 0) {
-            status = trace_make(result, query, device, error);
+            status = trace_make(result, query, &finding, device, error);
         }
     }
     info->devices = devices;
     info->devices_in_file = totals->count;
-    return status;
+    return status || finding.is_found || finding.missing.status == TARN_OK
+               ? status
+               : tn_fail(error, TARN_ERR_NOT_FOUND, "%s", finding.missing.text);
 }
 
 static enum tarn_status info_make(struct tn_query *query, const struct tarn_report_options *options,

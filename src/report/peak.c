@@ -3,6 +3,7 @@
  * Memory by owner at the peaks of allocated and of reserved bytes, which are often at different
  * times (the first of equal ones counts), or at any other instant.
  */
+#include "analysis/allocated_peak.h"
 #include "report/composition.h"
 #include "report/reports.h"
 
@@ -11,7 +12,14 @@ enum tarn_status tn_peak_compute(const struct tn_report *report, const struct tn
 {
     struct tarn_peak_result *peak = result_out;
 
+    struct tn_allocated_peak allocated;
+
     (void)error;
+    if (!tn_allocated_peak_find(&allocated, &analysis->whole)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    peak->allocated_peak = allocated.bytes;
+    peak->whole_reserved_peak = analysis->whole.reserved_peak.reserved;
     peak->whole_peak = tn_result_time_point(&analysis->whole.requested_peak);
     return tn_composition_make(report, analysis, &analysis->timeline->requested_peak,
                                &peak->requested_peak) &&

@@ -2,7 +2,7 @@
 /*
  * Implements the functions of tarn/report.h for the reports on devices:
  * tarn_churn_compute, tarn_frag_compute, tarn_leaks_compute, tarn_live_compute, tarn_oom_compute,
- * tarn_peak_compute, tarn_steps_compute, tarn_top_compute.
+ * tarn_peak_compute, tarn_private_pools_compute, tarn_steps_compute, tarn_top_compute.
  */
 #include "report/reports.h"
 
@@ -21,5 +21,6 @@ TN_REPORT(leaks, TN_REPORT_TRACE)
 TN_REPORT(live, TN_REPORT_STATE)
 TN_REPORT(oom, TN_REPORT_TRACE)
 TN_REPORT(peak, TN_REPORT_TRACE)
+TN_REPORT(private_pools, TN_REPORT_STATE)
 TN_REPORT(steps, TN_REPORT_TRACE)
 TN_REPORT(top, TN_REPORT_STATE)

@@ -12,6 +12,7 @@ tn_report_device tn_leaks_compute;
 tn_report_device tn_live_compute;
 tn_report_device tn_oom_compute;
 tn_report_device tn_peak_compute;
+tn_report_device tn_private_pools_compute;
 tn_report_device tn_steps_compute;
 tn_report_device tn_top_compute;
 

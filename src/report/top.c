@@ -5,6 +5,7 @@
  * before the trace is unknown, unless the snapshot still has it.
  */
 #include "base/order.h"
+#include "report/composition.h"
 #include "report/reports.h"
 
 #include <stddef.h>
@@ -118,6 +119,7 @@ enum tarn_status tn_top_compute(const struct tn_report *report, const struct tn_
     }
     top->whole_peak = tn_result_time_point(&analysis->whole.requested_peak);
     top->at = tn_result_time_point(&at);
+    top->bytes_without_frames = tn_bytes_without_frames(analysis, at.entry);
     top->left_out_at_end = analysis->timeline->end.left_out;
     tn_row_set_init(&set, sizeof(struct tarn_top_row), SUMS_AT,
                     (sizeof(struct tarn_top_row) - SUMS_AT) / sizeof(uint64_t));

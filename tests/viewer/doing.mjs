@@ -278,6 +278,74 @@ async function labelsDiffer(browser) {
   await close();
 }
 
+/** The peak is named in the picture, and the height can be that of what is allocated. */
+async function peakIsNamed(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  await draw(page);
+  const look = () =>
+    page.evaluate(() => {
+      const { app } = window.tarnView;
+      const context = app.canvas.getContext('2d');
+      const texts = [];
+      const fillText = context.fillText.bind(context);
+      context.fillText = (text, x, y) => {
+        texts.push(text);
+        fillText(text, x, y);
+      };
+      app.draw();
+      delete context.fillText;
+      return { peak: texts.filter((text) => /^peak /.test(text)), high: app.picture.high };
+    });
+  const peak = await page.evaluate(() => window.tarnView.app.curve.peak);
+  const before = await look();
+  expectTrue(
+    'the peak is named',
+    before.peak.length === 1 && before.peak[0].replace(/,/g, '').endsWith(`event ${peak.entry}`),
+    before.peak,
+  );
+  await page.keyboard.press('h');
+  const fit = await look();
+  expectTrue('h fits the height', Math.abs(fit.high - peak.value * 1.06) < 1, fit.high);
+  expect('the link says so', (await state(page)).fit, true);
+  await page.click('button[data-key="fit"]');
+  expect('and the button takes it back', (await look()).high, before.high);
+  await page.evaluate((entry) => window.tarnView.app.set({ from: entry + 1 }), peak.entry);
+  expect('elsewhere it is not named', (await look()).peak, []);
+  await close();
+}
+
+/** Hovering shows the stack of what is there. */
+async function hoveringShowsStacks(browser) {
+  for (const view of ['timeline', 'blocks']) {
+    const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'), {
+      hash: `#v=${view}`,
+    });
+    await draw(page);
+    const found = await page.evaluate(() => {
+      const { app, hit } = window.tarnView;
+      const { box } = app.picture;
+      for (let y = box.bottom - 3; y > box.top; y -= 7) {
+        for (let x = box.left + 40; x < box.right; x += 90) {
+          const at = hit(x, y);
+          const frames = at?.of ? app.names.frames(at.of.stack) : [];
+          if (frames.length > 1) {
+            const { left, top } = app.canvas.getBoundingClientRect();
+            return [left + x, top + y, frames.slice(0, 2).map((f) => app.names.frameText(f))];
+          }
+        }
+      }
+      return null;
+    });
+    expectTrue(`${view}: something with a stack`, found !== null);
+    await page.mouse.move(found[0], found[1]);
+    await draw(page);
+    const texts = await page.$$eval('#tip .frames p', (all) => all.map((p) => p.textContent));
+    const shown = texts.filter((text) => text !== 'one of its stacks:').slice(0, 2);
+    expect(`${view}: hovering shows its stack`, shown, found[2]);
+    await close();
+  }
+}
+
 async function wrongAddressesAreIgnored(browser) {
   const hash = '#g=foo&f=foo&w=foo&x=foo&y=foo&v=foo&d=99&l=x';
   const file = join(work, 'gpt2_varlen.html');
@@ -333,6 +401,8 @@ export async function doing(browser) {
   await givenAway(browser);
   await cutPagesSaySo(browser);
   await labelsDiffer(browser);
+  await peakIsNamed(browser);
+  await hoveringShowsStacks(browser);
   await wrongAddressesAreIgnored(browser);
   await listsLeaveShortcuts(browser);
   await themeStays(browser);

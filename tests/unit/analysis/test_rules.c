@@ -2,7 +2,7 @@
 #include "support/file.h"
 #include "support/report.h"
 
-#include "analysis/rules.h"
+#include "analysis/category.h"
 #include "snapshot/snapshot.h"
 
 static struct tarn_rules *parse(const char *text)
@@ -50,9 +50,9 @@ static const char *category_of(const char *text, const struct tn_lifetime *lifet
     }
     assert_int_equal(tn_categories_init(&categories, rules, tn_snapshot_model(snapshot), NULL),
                      TARN_OK);
-    const uint32_t category = tn_category_of(&categories, lifetime, first_step);
+    const uint32_t category = tn_category_of(&categories, lifetime, first_step, false);
 
-    assert_int_equal(tn_category_of(&categories, lifetime, first_step), category);
+    assert_int_equal(tn_category_of(&categories, lifetime, first_step, false), category);
     const char *base = tn_category_name(&categories, category, &hint);
 
     (void)snprintf(name, sizeof name, "%s%s", base, hint);
@@ -89,6 +89,66 @@ static void lifetimes_are_a_hint(void **state)
     assert_string_equal(category_of(NULL, &lifetime, 7), "temporary (by lifetime)");
     lifetime.end++;
     assert_string_equal(category_of(NULL, &lifetime, 7), "unclassified");
+}
+
+/* The category of a stack of two frames, by rules or by default; `file` is the innermost one's. */
+static void stack_is(const char *text, const char *file, const char *name, const char *outer,
+                     const char *also, const char *wanted)
+{
+    char json[1024];
+    struct tarn_rules *rules = text ? parse(text) : NULL;
+    struct tn_categories categories;
+    const char *hint;
+
+    (void)snprintf(json, sizeof json,
+                   "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 1, 'size': 1,"
+                   " 'stream': 0, 'frames': [{'name': 'cat', 'filename': '/x/torch/functional.py',"
+                   " 'line': 3}, {'name': '%s', 'filename': '%s', 'line': 3}, {'name': '%s',"
+                   " 'filename': '/x/model.py', 'line': 9}]}, {'action': 'alloc', 'addr': 2,"
+                   " 'size': 1, 'stream': 0, 'frames': [{'name': 'step', 'filename': '%s',"
+                   " 'line': 1}]}]]}",
+                   name, file, outer, also);
+    struct tarn_snapshot *snapshot = report_parse(json);
+
+    assert_int_equal(tn_categories_init(&categories, rules, tn_snapshot_model(snapshot), NULL),
+                     TARN_OK);
+    assert_string_equal(tn_category_name(&categories, tn_category_of_stack(&categories, 2), &hint),
+                        wanted);
+    tn_categories_fini(&categories);
+    tarn_rules_destroy(rules);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* The innermost frame outside PyTorch refines the category. */
+static void rules_refine(void **state)
+{
+    static const char text[] = "act: forward$\nact > kept: keeper\nunclassified>seen: keeper\n";
+
+    (void)state;
+    stack_is(text, "/x/keeper.py", "put", "forward", "a.py", "kept");
+    stack_is(text, "/x/keeper.py", "put", "main", "a.py", "seen");
+    stack_is(text, "/x/other.py", "put", "forward", "a.py", "act");
+    refuses("a > : b\n", 8, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 1: a rule that refines");
+    refuses("> a: b\n", 7, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 1: a rule that refines");
+    refuses("a > b > c: d\n", 13, TARN_ERR_INVALID_ARGUMENT, "a rule that refines");
+}
+
+/* Keys and values of a generation; in training the same code holds activations. */
+static void caches_of_a_generation(void **state)
+{
+    static const char cache[] = "/site-packages/transformers/cache_utils.py";
+    static const char adam[] = "/torch/optim/adam.py";
+
+    (void)state;
+    stack_is(NULL, cache, "update", "forward", "a.py", "cache");
+    stack_is(NULL, cache, "update", "main", "a.py", "cache");
+    stack_is(NULL, cache, "update", "forward", adam, "activation");
+    stack_is(NULL, cache, "update", "generate", adam, "cache");
+    stack_is(NULL, "/vllm/gpu_model_runner.py", "_allocate_kv_cache_tensors", "main", "a.py",
+             "cache");
+    stack_is(NULL, "/x/my_kv_cache.py", "update", "forward", "a.py", "cache");
+    stack_is(NULL, "/x/attention.py", "attention_with_kv_cache", "forward", "a.py", "activation");
+    stack_is(NULL, "/x/rope.py", "_set_cos_sin_cache", "forward", "a.py", "activation");
 }
 
 static void bad_files(void **state)
@@ -164,6 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_outermost_frame_decides),
         cmocka_unit_test(lifetimes_are_a_hint),
+        cmocka_unit_test(rules_refine),
+        cmocka_unit_test(caches_of_a_generation),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(too_many),
         cmocka_unit_test(files),

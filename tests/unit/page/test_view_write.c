@@ -2,7 +2,7 @@
 /* Pages as a whole; what is in their sections is looked at in a browser by tests/viewer. */
 #include "support/report.h"
 
-#include "analysis/rules.h"
+#include "analysis/category.h"
 #include "tarn/viewer.h"
 
 struct asked {

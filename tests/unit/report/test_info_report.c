@@ -26,6 +26,7 @@ static void a_recorded_run(void **state)
         "device 0\n"
         "  now: 52.00 MiB reserved in 3 segments, 12.00 MiB in 5 blocks allocated, 12.00 MiB of it "
         "requested\n"
+        "  peak: 48.00 MiB allocated at event 10, 52.00 MiB reserved at event 9\n"
         "  trace: 21 events in 3.462 s, 6 per second\n"
         "           9  alloc\n"
         "           4  free_requested\n"

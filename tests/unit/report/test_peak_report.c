@@ -124,6 +124,7 @@ static void tables_add_up(void **state)
     report_says(
         peak, &asked,
         "device 0\n"
+        "peak: 1.50 KiB allocated, 1.86 KiB requested; 8.98 KiB reserved\n"
         "\n"
         "allocated peak: 8.00 KiB reserved, 1.86 KiB allocated, at event 1 of 8\n"
         "       bytes   share    blocks  allocated by\n"
@@ -201,9 +202,45 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* max_memory_allocated() and max_memory_reserved() of the recorded runs, by PyTorch. */
+static void peaks_are_those_of_pytorch(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t allocated;
+        uint64_t requested;
+        uint64_t reserved;
+    } runs[] = {{"gpt2_varlen", 10444095488, 10432354568, 11580473344},
+                {"resnet_sizes", 7168784384, 7160942608, 9781116928},
+                {"multistream", 906568704, 898801672, 1950351360},
+                {"oom", 6863382528, 6857570144, 7488929792},
+                {"cudagraph", 475030528, 469295120, 652214272},
+                {"tiny", 50334208, 50332675, 54525952}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct tarn_snapshot *snapshot = report_load(runs[i].name);
+        struct tarn_info_result *info = NULL;
+        struct tarn_peak_result *result = NULL;
+        size_t count;
+
+        assert_int_equal(tarn_peak_compute(snapshot, NULL, &result, &count, NULL), TARN_OK);
+        assert_int_equal(tarn_info_compute(snapshot, NULL, &info, NULL), TARN_OK);
+        assert_int_equal(result->allocated_peak, runs[i].allocated);
+        assert_int_equal(result->whole_peak.requested, runs[i].requested);
+        assert_int_equal(result->whole_reserved_peak, runs[i].reserved);
+        assert_int_equal(info->devices[0].allocated_peak, runs[i].allocated);
+        assert_int_equal(info->devices[0].reserved_peak, runs[i].reserved);
+        tarn_report_destroy(info);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peaks_are_those_of_pytorch),
         cmocka_unit_test(peaks_equal_the_counters_of_the_runs),
         cmocka_unit_test(lifetimes_add_up_at_every_entry),
         cmocka_unit_test(a_trace_that_begins_in_mid_run),

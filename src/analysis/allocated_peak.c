@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/allocated_peak.h"
+
+#include "analysis/block_extent.h"
+#include "base/host_mem.h"
+
+/* Adds each block where it is allocated, and takes it away where its free is requested. Sums are
+ * modulo 2^64; readers keep all sizes of a file below 2^62 together. Returns the bytes before the
+ * first entry. */
+static uint64_t deltas_fill(uint64_t *deltas, const struct tn_timeline *timeline,
+                            const struct tn_block_extents *extents)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+    uint64_t before = 0;
+
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = &lifetimes[i];
+        const uint64_t bytes =
+            tn_block_extent_of(extents, lifetime->start, lifetime->address, lifetime->size);
+        const uint64_t end = lifetime->requested != TN_NEVER ? lifetime->requested : lifetime->end;
+
+        if (lifetime->start == TN_NEVER) {
+            before += bytes;
+        } else {
+            deltas[lifetime->start] += bytes;
+        }
+        if (end != TN_NEVER) {
+            deltas[end] -= bytes;
+        }
+    }
+    return before;
+}
+
+bool tn_allocated_peak_find(struct tn_allocated_peak *peak, const struct tn_timeline *timeline)
+{
+    const struct tn_trace_source source = tn_timeline_source(timeline);
+    const size_t count = (size_t)timeline->trace->count;
+    uint64_t *deltas = tn_host_alloc_zero((count + 1) * sizeof *deltas);
+    struct tn_block_extents extents;
+    const bool good = deltas && tn_block_extents_init(&extents, &source);
+
+    if (good) {
+        uint64_t bytes = deltas_fill(deltas, timeline, &extents);
+
+        *peak = (struct tn_allocated_peak){.entry = TN_NEVER, .bytes = bytes};
+        for (size_t i = 0; i < count; i++) {
+            bytes += deltas[i];
+            if ((int64_t)bytes > (int64_t)peak->bytes) {
+                *peak = (struct tn_allocated_peak){.entry = i, .bytes = bytes};
+            }
+        }
+        tn_block_extents_fini(&extents);
+    }
+    tn_host_free(deltas, (count + 1) * sizeof *deltas);
+    return good;
+}

@@ -1,0 +1,1 @@
+info --match ADAM $data/snapshots/oom.pickle.gz

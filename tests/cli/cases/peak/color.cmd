@@ -1,0 +1,1 @@
+peak -n 2 --color always "$data/snapshots/tiny.pickle.gz"

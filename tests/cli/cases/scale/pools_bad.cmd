@@ -1,0 +1,1 @@
+scale "$data/snapshots/cudagraph.pickle.gz" --pools 3,0

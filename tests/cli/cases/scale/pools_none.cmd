@@ -1,0 +1,1 @@
+scale "$data/snapshots/tiny.pickle.gz" --pools 3

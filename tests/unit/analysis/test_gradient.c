@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* Gradients by how blocks are used, on traces written here: what is one, and what only looks so. */
+#include "support/report.h"
+
+#include "analysis/gradient.h"
+#include "snapshot/snapshot.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+enum {
+    TEXT_MAX = 1 << 15
+};
+
+/* A trace as JSON, entry by entry. */
+struct script {
+    char text[TEXT_MAX];
+    size_t length;
+    uint64_t count;
+};
+
+static void put(struct script *script, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    const int length =
+        vsnprintf(script->text + script->length, TEXT_MAX - script->length, format, arguments);
+    va_end(arguments);
+    assert_true(length >= 0 && (size_t)length < TEXT_MAX - script->length);
+    script->length += (size_t)length;
+}
+
+/* Where an entry comes from. */
+struct frame {
+    const char *file;
+    const char *name;
+};
+
+static const struct frame MODEL = {"/torch/nn/modules/module.py", "_apply"};
+static const struct frame FORWARD = {"model.py", "forward"};
+static const struct frame ADAM = {"/torch/optim/adam.py", "step"};
+static const struct frame ZERO_GRAD = {"/torch/optim/optimizer.py", "zero_grad"};
+static const struct frame MODULE_ZERO_GRAD = {"/torch/nn/modules/module.py", "zero_grad"};
+static const struct frame TRAIN = {"train.py", "main"};
+
+/* `frame` NULL: an empty stack. Returns the number of the entry. */
+static uint64_t entry_put(struct script *script, const char *action, uint64_t address,
+                          uint64_t size, const struct frame *frame)
+{
+    put(script, "%s{'action': '%s', 'addr': %" PRIu64 ", 'size': %" PRIu64 ", 'stream': 0, ",
+        script->count > 0 ? "," : "{'segments': [], 'device_traces': [[", action, address, size);
+    if (frame) {
+        put(script, "'frames': [{'filename': '%s', 'line': 1, 'name': '%s'}]}", frame->file,
+            frame->name);
+    } else {
+        put(script, "'frames': []}");
+    }
+    return script->count++;
+}
+
+static uint64_t take(struct script *script, uint64_t address, uint64_t size,
+                     const struct frame *frame)
+{
+    return entry_put(script, "alloc", address, size, frame);
+}
+
+static void drop(struct script *script, uint64_t address, uint64_t size, const struct frame *frame)
+{
+    (void)entry_put(script, "free_requested", address, size, frame);
+    (void)entry_put(script, "free_completed", address, size, frame);
+}
+
+/* The optimizer works on a temporary. */
+static void step(struct script *script)
+{
+    (void)take(script, 9 << 20, 64, &ADAM);
+    drop(script, 9 << 20, 64, &ADAM);
+}
+
+/* Whether each of `count` entries allocated a gradient, as 'g' and '.'. */
+static void check(struct script *script, const uint64_t *entries, const char *wanted)
+{
+    struct tn_categories categories;
+    struct tn_gradients gradients;
+
+    put(script, "]]}");
+    struct tarn_snapshot *snapshot = report_parse(script->text);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(tn_categories_init(&categories, NULL, model, NULL), TARN_OK);
+    assert_true(tn_gradients_init_trace(&gradients, model, 0, &categories, 0));
+    for (size_t i = 0; wanted[i]; i++) {
+        assert_int_equal(tn_gradients_has(&gradients, entries[i]) ? 'g' : '.', wanted[i]);
+    }
+    assert_false(tn_gradients_has(&gradients, TN_NEVER));
+    tn_gradients_fini(&gradients);
+    tn_categories_fini(&categories);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Two parameters, of 1000 and 3000 bytes. */
+static void model_put(struct script *script)
+{
+    (void)take(script, 1 << 20, 1000, &MODEL);
+    (void)take(script, 2 << 20, 3000, &MODEL);
+}
+
+static void what_zero_grad_frees(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[8];
+
+    (void)state;
+    model_put(&script);
+    at[0] = take(&script, 3 << 20, 1000, NULL); /* the gradients of a step */
+    at[1] = take(&script, 4 << 20, 3000, NULL);
+    at[2] = take(&script, 5 << 20, 2000, NULL); /* no parameter has that size */
+    at[3] = take(&script, 6 << 20, 3000, NULL); /* is gone before the step */
+    drop(&script, 6 << 20, 3000, NULL);
+    at[4] = take(&script, 7 << 20, 3000, &TRAIN);   /* has frames */
+    at[5] = take(&script, 8 << 20, 3000, &FORWARD); /* has frames that a rule knows */
+    step(&script);
+    drop(&script, 3 << 20, 1000, &ZERO_GRAD);
+    drop(&script, 4 << 20, 3000, &MODULE_ZERO_GRAD);
+    drop(&script, 5 << 20, 2000, &ZERO_GRAD);
+    drop(&script, 7 << 20, 3000, &ZERO_GRAD);
+    at[6] = take(&script, 3 << 20, 1000, NULL);  /* of the last step: stays */
+    at[7] = take(&script, 10 << 20, 3000, NULL); /* is freed by the program itself */
+    step(&script);
+    drop(&script, 10 << 20, 3000, &TRAIN);
+    check(&script, at, "gg....gg");
+}
+
+/* Without an optimizer there is no training, whatever sizes blocks have. */
+static void inference_has_none(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[3];
+
+    (void)state;
+    model_put(&script);
+    for (size_t i = 0; i < 3; i++) {
+        at[i] = take(&script, (3 + i) << 20, i == 2 ? 1000 : 3000, NULL);
+        (void)take(&script, (6 + i) << 20, 500, &FORWARD);
+    }
+    drop(&script, 3 << 20, 3000, NULL);
+    drop(&script, 4 << 20, 3000, &TRAIN);
+    check(&script, at, "...");
+}
+
+/* A workspace of a library has no frames and stays; it may be as large as a parameter. */
+static void a_workspace_is_none(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[3];
+
+    (void)state;
+    model_put(&script);
+    at[0] = take(&script, 3 << 20, 3000, NULL);
+    at[1] = take(&script, 4 << 20, 3000, NULL);
+    step(&script);
+    drop(&script, 4 << 20, 3000, &ZERO_GRAD);
+    at[2] = take(&script, 4 << 20, 3000, NULL);
+    step(&script);
+    drop(&script, 4 << 20, 3000, &ZERO_GRAD);
+    check(&script, at, ".gg");
+}
+
+/* As many of a size as there are parameters, unless zero_grad frees them. */
+static void no_more_than_parameters(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[3];
+
+    (void)state;
+    model_put(&script);
+    for (size_t i = 0; i < 3; i++) {
+        at[i] = take(&script, (3 + i) << 20, 3000, NULL);
+    }
+    step(&script);
+    drop(&script, 3 << 20, 3000, NULL);
+    drop(&script, 4 << 20, 3000, NULL);
+    drop(&script, 5 << 20, 3000, &ZERO_GRAD);
+    check(&script, at, "..g");
+}
+
+/* zero_grad(set_to_none=False): gradients stay, if they are many enough to be believed. */
+static void gradients_that_are_kept(void **state)
+{
+    static const uint64_t sizes[] = {3000, 1000};
+
+    (void)state;
+    for (size_t which = 0; which < 2; which++) {
+        struct script script = {.length = 0};
+
+        model_put(&script);
+        const uint64_t at = take(&script, 3 << 20, sizes[which], NULL);
+
+        step(&script);
+        (void)take(&script, 4 << 20, 7, NULL);
+        drop(&script, 4 << 20, 7, NULL);
+        step(&script);
+        check(&script, &at, which == 0 ? "g" : ".");
+    }
+}
+
+/* Parameters from before the trace: blocks freed in it, or there at its end; old files know only
+ * the rounded size of the latter. Blocks without frames in the trace are no parameters. */
+static void parameters_from_before(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[2];
+
+    (void)state;
+    at[0] = take(&script, 3 << 20, 3000, NULL);
+    at[1] = take(&script, 4 << 20, 700, NULL);
+    step(&script);
+    drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+    drop(&script, 4 << 20, 700, &ZERO_GRAD);
+    put(&script,
+        "]], 'segments': [{'address': 1048576, 'total_size': 2097152, 'device': 0,"
+        " 'stream': 0, 'segment_type': 'small', 'blocks': [{'size': 3072,"
+        " 'state': 'active_allocated'}, {'size': 2094080, 'state': 'inactive'}]}], 'x': [[");
+    const char *from = strstr(script.text, "'segments': [], ");
+
+    memmove(script.text + 1, from + 16, strlen(from + 16) + 1);
+    script.length = strlen(script.text);
+    check(&script, at, "g.");
+}
+
+static enum tarn_status peak(const void *context, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    const struct report_asked *asked = context;
+
+    return tarn_report_peak(asked->snapshot, &asked->options, writer, error);
+}
+
+/* In recorded runs, as many as there are parameters in each step; a generation has none. */
+static void recorded_runs(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t parameters;
+        uint64_t steps;
+    } runs[] = {
+        {"gpt2_varlen", 148, 8}, {"gpt2_varlen_expandable", 148, 8}, {"resnet_sizes", 161, 8},
+        {"multistream", 16, 40}, {"llama_generate", 0, 0},           {"cudagraph", 0, 0},
+        {"tiny", 0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct tarn_snapshot *snapshot = report_load(runs[i].name);
+        const struct tn_model *model = tn_snapshot_model(snapshot);
+        struct tn_categories categories;
+        struct tn_gradients gradients;
+        uint64_t count = 0;
+
+        assert_int_equal(tn_categories_init(&categories, NULL, model, NULL), TARN_OK);
+        assert_true(tn_gradients_init_trace(&gradients, model, 0, &categories, 0));
+        for (uint64_t k = 0; k < model->traces[0].count; k++) {
+            count += tn_gradients_has(&gradients, k);
+        }
+        assert_int_equal(count, runs[i].parameters * runs[i].steps);
+        tn_gradients_fini(&gradients);
+        tn_categories_fini(&categories);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("multistream");
+    const struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .by = TARN_BY_CATEGORY}};
+
+    (void)state;
+    assert_true(report_fails_cleanly(peak, &asked) >= 30);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_zero_grad_frees),    cmocka_unit_test(inference_has_none),
+        cmocka_unit_test(a_workspace_is_none),     cmocka_unit_test(no_more_than_parameters),
+        cmocka_unit_test(gradients_that_are_kept), cmocka_unit_test(parameters_from_before),
+        cmocka_unit_test(recorded_runs),           cmocka_unit_test(failures_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
