@@ -60,7 +60,7 @@ count "a file that is not there" $?
 count "a folder that is not there" $?
 
 # Every setting that there is, as a name and in the text of the settings.
-names=$("$tarn" config --json | sed -n 's/.*"name": "\(.*\)",/\1/p')
+names=$("$tarn" config --json | sed -n '1,/"data"/d; s/.*"name": "\(.*\)",/\1/p')
 # Snapshots have keys of their own for these three.
 others=$(echo "$names" | grep -v 'roundup\|garbage\|expandable')
 # shellcheck disable=SC2086

@@ -1,1 +1,1 @@
-scale "$data/snapshots/cudagraph.pickle.gz" --factor batch=1 --pools 30 --json | sed "/\"tool\"/d"
+scale "$data/snapshots/cudagraph.pickle.gz" --factor batch=1 --pools 30 --json
