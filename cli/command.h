@@ -61,6 +61,7 @@
     X(diff)                                                                                        \
     X(ranks)                                                                                       \
     X(flame)                                                                                       \
+    X(tree)                                                                                        \
     X(stats)                                                                                       \
     X(trace)                                                                                       \
     X(segments)                                                                                    \

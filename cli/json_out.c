@@ -109,21 +109,20 @@ void cli_json_bool(struct cli_json *json, const char *key, bool value)
     (void)fputs(value ? "true" : "false", json->file);
 }
 
-void cli_json_begin_bare(struct cli_json *json, FILE *file)
+void cli_json_begin_flat(struct cli_json *json, FILE *file, const char *schema)
 {
     *json = (struct cli_json){.file = file, .is_empty = true};
     cli_json_open_object(json, NULL);
+    cli_json_text(json, "schema", schema);
+    cli_json_open_object(json, "tool");
+    cli_json_text(json, "name", "tarn");
+    cli_json_text(json, "version", tarn_version());
+    cli_json_close(json);
 }
 
 void cli_json_begin(struct cli_json *json, FILE *file, const char *schema, bool data_is_array)
 {
-    char tool[64];
-
-    *json = (struct cli_json){.file = file, .is_empty = true};
-    (void)snprintf(tool, sizeof tool, "tarn %s", tarn_version());
-    cli_json_open_object(json, NULL);
-    cli_json_text(json, "schema", schema);
-    cli_json_text(json, "tool", tool);
+    cli_json_begin_flat(json, file, schema);
     level_open(json, "data", data_is_array ? '[' : '{', data_is_array ? ']' : '}');
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes one JSON document of the program to a stdio stream: an envelope
- * {"schema": NAME, "tool": "tarn VERSION", "data": ...} around the command's data. Members are
- * written in order, indented by two spaces per level. Invalid UTF-8 becomes U+FFFD byte by byte.
+ * Writes one JSON document of the program to a stdio stream: an envelope {"schema": NAME, "tool":
+ * {"name": "tarn", "version": VERSION}, "data": ...} around the command's data, the same as reports
+ * have; the folder `schemas` describes each. Members are written in order, indented by two spaces
+ * per level. Invalid UTF-8 becomes U+FFFD byte by byte.
  *
  * Every call takes the member's key, NULL inside arrays. Opens and closes must match; an unmatched
  * close is a bug in the caller and aborts.
@@ -29,8 +30,8 @@ struct cli_json {
  * "tarn.config/1"; the version changes when members are removed or change their meaning. */
 void cli_json_begin(struct cli_json *json, FILE *file, const char *schema, bool data_is_array);
 
-/* Opens an object without the envelope: for the few documents whose format is fixed elsewhere. */
-void cli_json_begin_bare(struct cli_json *json, FILE *file);
+/* Opens an object with "schema" and "tool", whose other members follow beside them. */
+void cli_json_begin_flat(struct cli_json *json, FILE *file, const char *schema);
 
 /* Closes all open levels and ends the line. */
 void cli_json_end(struct cli_json *json);

@@ -69,7 +69,7 @@ endfunction()
 
 # Libraries that a module needs when it is linked outside libtarn.
 set(TARN_MODULE_LIBS_base ZLIB::ZLIB PkgConfig::ZSTD ${CMAKE_DL_LIBS})
-set(TARN_MODULE_LIBS_history PkgConfig::DW)
+set(TARN_MODULE_LIBS_history $<TARGET_NAME_IF_EXISTS:PkgConfig::DW>)
 set(TARN_MODULE_LIBS_export PkgConfig::SQLITE)
 
 # tarn_link_modules(TARGET module ...): objects and libraries of those modules.

@@ -38,6 +38,20 @@ static const char *const diff[] = {
     "--fail-above 1%", NULL};
 static const char *const flame[] = {SELECTION,  "--from start",  "--inverted",
                                     "--folded", "--shape flame", NULL};
+static const char *const walk[] = {"--device 1",
+                                   "--stream 1",
+                                   "--where size>=513",
+                                   "--at end",
+                                   "--at oom",
+                                   "--by module",
+                                   "--by stream",
+                                   "--by category",
+                                   "--by category --where freed",
+                                   "--sort name",
+                                   "--depth 1",
+                                   "--min-share 0",
+                                   "--units bytes",
+                                   NULL};
 static const char *const info[] = {SELECTION, "--json", NULL};
 static const char *const json[] = {"--json", NULL};
 static const char *const folded[] = {"--folded", "--device 0", NULL};
@@ -106,6 +120,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "diff @A @B", diff},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "ranks @A @B @A", report},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "flame @A -o @O", flame},
+    {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "tree --once @A", walk},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "memory @A -o @O", folded},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "segments @A -o @O", folded},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "compare @A @B -o @O", folded},

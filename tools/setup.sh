@@ -40,6 +40,11 @@ need_header() { # HEADER PACKAGE
     echo "#include <$1>" | "${CC:-cc}" -E - >/dev/null 2>&1 || need "$2"
 }
 
+need_python() { # MODULE, of the package with its name
+    python3 -c "import $1" 2>/dev/null || /usr/bin/python3 -c "import $1" 2>/dev/null ||
+        need "python3-$1"
+}
+
 need_for_compiler() {
     if ! has "${CC:-cc}" && ! has gcc && ! has clang; then
         need gcc
@@ -54,6 +59,7 @@ need_for_build() {
     need_tool pkg-config pkg-config
     need_tool esbuild esbuild
     need_libs zlib libzstd jansson libdw sqlite3
+    pkg-config --exists ncursesw 2>/dev/null || need libncurses-dev
 }
 
 need_for_test() {
@@ -61,6 +67,8 @@ need_for_test() {
     need_libs cmocka
     need_tool g++ g++
     need_tool python3 python3
+    need_python jsonschema
+    need_python pyte
     wheel='import setuptools, wheel, ensurepip, pip'
     if ! /usr/bin/python3 -c "$wheel" 2>/dev/null && ! python3 -c "$wheel" 2>/dev/null; then
         for package in pip setuptools venv wheel; do # tests/python/install.sh

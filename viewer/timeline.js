@@ -221,13 +221,15 @@ function drawPeak(app, context, box, data, y) {
   if (state.segments || !(value > 0) || entry < state.from || entry >= state.to) return;
   const x = box.left + box.axis.pixel(entry + (box.axis.isTime ? 0 : 0.5));
   const text = `peak ${sizeText(value)}, event ${countText(entry + source.info.skipped)}`;
-  const columns = data.reserved.length;
-  const column = Math.floor(((x - box.left) / box.axis.width) * columns);
-  const above = Math.max(value, data.reserved[Math.max(0, Math.min(columns - 1, column))]);
-  const at = Math.max(box.top + 9, y(above) - 9);
   context.font = FONT_BOLD;
   const width = context.measureText(text).width;
   const left = Math.max(box.left + 4, Math.min(box.right - width - 4, x - width / 2));
+  const times = data.reserved.length / box.axis.width;
+  const from = Math.floor((left - box.left) * times);
+  let above = value;
+  for (const reserved of data.reserved.subarray(from, Math.ceil(from + width * times)))
+    above = Math.max(above, reserved);
+  const at = Math.max(box.top + 9, y(above) - 11);
   context.fillStyle = theme.paper;
   context.globalAlpha = 0.8;
   context.fillRect(left - 3, at - 8, width + 6, 16);

@@ -138,7 +138,7 @@ static enum cli_exit print_json(const struct replay_runs *runs)
     struct cli_json json;
     const char *note;
 
-    cli_json_begin_bare(&json, stdout);
+    cli_json_begin_flat(&json, stdout, "tarn.replay/1");
     cli_json_open_array(&json, "runs");
     for (int i = 0; i < runs->count; i++) {
         run_json(&json, runs->confs[i], &runs->results[i]);

@@ -974,10 +974,18 @@ struct tarn_info_device {
     uint64_t selected_bytes;
     uint64_t selected_peak;
     uint64_t steps;
+    bool trace_overflowed; /* the oldest events were dropped, as the file says */
     uint64_t allocated_peak;       /* whole blocks, as max_memory_allocated() counts them */
     uint64_t allocated_peak_event; /* TARN_NONE: before the first event */
     uint64_t reserved_peak;
     uint64_t reserved_peak_event;
+};
+
+/* A setting of the allocator as it was in effect; texts are not safe to print. */
+struct tarn_info_setting {
+    const char *name;
+    const char *value; /* as Python prints it; "..." for a list or dict */
+    bool is_on;        /* changes something: above 0, True or not empty */
 };
 
 struct tarn_info_result {
@@ -995,6 +1003,9 @@ struct tarn_info_result {
     size_t devices_in_file;
     size_t device_count;
     const struct tarn_info_device *devices; /* those that the options name */
+    size_t in_effect_count;
+    const struct tarn_info_setting *in_effect; /* `settings` is what was requested */
+    uint64_t trace_entries_max;                /* of each trace; 0 = the file does not say */
 };
 
 /* What is in a snapshot, and what is not. */

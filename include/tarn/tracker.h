@@ -303,9 +303,10 @@ TARN_API enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *tracke
                                                      const struct tarn_writer *writer,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Writes {"peak": ..., "current": ..., "modules": ...} on one line, as Python's json.dumps writes
- * PyTorch's dictionaries; "current" is TARN_TRACK_AT_END. With `everything` also "moment" (the
- * combined peak), "iterations" and "owners" (bytes by module at the combined peak). */
+/* Writes {"schema": "tarn.track/1", "tool": ..., "peak": ..., "current": ..., "modules": ...}, one
+ * line, the last three as Python's json.dumps writes PyTorch's dictionaries; "current" is
+ * TARN_TRACK_AT_END. With `everything` also "moment" (the combined peak), "iterations" and "owners"
+ * (bytes by module at the combined peak). */
 TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, bool everything,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;

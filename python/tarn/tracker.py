@@ -703,7 +703,10 @@ class MemTracker(TorchDispatchMode):
 
     def as_dict(self):
         """All data as plain dictionaries and lists, keyed by device and module names."""
-        return json.loads(self._write(lib.tarn_tracker_write_json, True))
+        data = json.loads(self._write(lib.tarn_tracker_write_json, True))
+        for key in ("schema", "tool"):  # of the document, not of the run
+            del data[key]
+        return data
 
     @property
     def memory_tracking(self):

@@ -122,12 +122,21 @@ void tn_json_init(struct tn_json_text *json, struct tn_text_out *out, enum tn_js
     *json = (struct tn_json_text){.out = out, .layout = layout, .is_empty = true};
 }
 
-void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema)
+void tn_json_begin_flat(struct tn_json_text *json, struct tn_text_out *out,
+                        enum tn_json_layout layout, const char *schema)
 {
-    tn_json_init(json, out, TN_JSON_INDENTED);
+    tn_json_init(json, out, layout);
     tn_json_open_object(json, NULL);
     tn_json_word(json, "schema", schema);
-    tn_json_word(json, "tool", "tarn " TARN_VERSION_STRING);
+    tn_json_open_object(json, "tool");
+    tn_json_word(json, "name", "tarn");
+    tn_json_word(json, "version", TARN_VERSION_STRING);
+    tn_json_close(json);
+}
+
+void tn_json_begin(struct tn_json_text *json, struct tn_text_out *out, const char *schema)
+{
+    tn_json_begin_flat(json, out, TN_JSON_INDENTED, schema);
     tn_json_open_object(json, "data");
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes one JSON document to a text, usually an envelope {"schema": NAME, "tool": "tarn VERSION",
- * "data": {...}} around a report's data, in order. Invisible characters are escaped. `key` is NULL
- * inside arrays. Needs no host memory.
+ * Writes one JSON document to a text, usually an envelope {"schema": NAME, "tool": {"name": "tarn",
+ * "version": VERSION}, "data": {...}} around a report's data, in order; cli/schemas describes each.
+ * Invisible characters are escaped. `key` is NULL inside arrays. Needs no host memory.
  */
 #ifndef TN_BASE_JSON_TEXT_H
 #define TN_BASE_JSON_TEXT_H
@@ -31,6 +31,11 @@ struct tn_json_text {
 
 /* A document without an envelope. */
 void tn_json_init(struct tn_json_text *json, struct tn_text_out *out, enum tn_json_layout layout);
+
+/* Opens an object with the members of the envelope but "data": for documents whose own members
+ * stand beside them. */
+void tn_json_begin_flat(struct tn_json_text *json, struct tn_text_out *out,
+                        enum tn_json_layout layout, const char *schema);
 
 /* Opens the envelope. `schema` is a name with a version, which changes when members are removed or
  * change their meaning. */

@@ -3,6 +3,7 @@
 
 #include "analysis/code_origin.h"
 #include "base/host_mem.h"
+#include "snapshot/decode_object.h" /* TN_SHAPE_KEYS_MAX */
 #include "snapshot/keys.h"
 
 #include <stdio.h>
@@ -30,7 +31,8 @@ bool tn_model_copy_init(struct tn_model_copy *copy, const struct tn_model *from,
     tn_vec_init(&copy->text, 1);
     copy->stacks = numbers_alloc(&from->stacks);
     copy->extras = numbers_alloc(&from->extras);
-    bool good = copy->stacks && copy->extras;
+    copy->containers = numbers_alloc(&from->containers);
+    bool good = copy->stacks && copy->extras && copy->containers;
 
     for (unsigned i = 0; i < TN_TEXT_KINDS; i++) {
         copy->strings[i] = numbers_alloc(&from->strings);
@@ -49,6 +51,7 @@ void tn_model_copy_fini(struct tn_model_copy *copy)
     }
     numbers_free(copy->stacks, &copy->from->stacks);
     numbers_free(copy->extras, &copy->from->extras);
+    numbers_free(copy->containers, &copy->from->containers);
     tn_vec_fini(&copy->text);
     tn_vec_fini(&copy->frames);
 }
@@ -143,6 +146,8 @@ static const char *const setting_words[] = {"max_split_size_mb",
                                             "pinned_use_background_threads",
                                             "pinned_reserve_segment_size_mb",
                                             "pinned_free_catch_all",
+                                            "trace_alloc_overflowed",
+                                            "trace_alloc_max_entries",
                                             "native",
                                             "cudaMallocAsync",
                                             "hipMallocAsync",
@@ -303,7 +308,8 @@ static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
         .node_op = tn_copy_string(copy, fx->node_op, TN_TEXT_NOTE),
         .node_name = tn_copy_string(copy, fx->node_name, TN_TEXT_NOTE),
         .node_target = tn_copy_string(copy, fx->node_target, TN_TEXT_NOTE),
-        .original_trace = tn_copy_string(copy, fx->original_trace, TN_TEXT_NOTE)};
+        .original_trace = tn_copy_string(copy, fx->original_trace, TN_TEXT_NOTE),
+        .rest = tn_copy_container(copy, fx->rest)};
     uint32_t copied = 0;
 
     if (number != 0 && copy->status == TARN_OK) {
@@ -350,7 +356,7 @@ static uint32_t function_copy(struct tn_model_copy *copy, uint32_t number)
     return copy->categories ? name_with_category(copy, name, number) : name;
 }
 
-static void frame_copy(struct tn_model_copy *copy, uint32_t from)
+static uint32_t frame_make(struct tn_model_copy *copy, uint32_t from)
 {
     const struct tn_frame *frame = tn_model_frame(copy->from, from);
     const struct tn_string file = tn_model_string(copy->from, frame->filename);
@@ -362,10 +368,21 @@ static void frame_copy(struct tn_model_copy *copy, uint32_t from)
         .line = frame->line,
         .fx = fx_copy(copy, frame->fx),
     };
+    uint32_t number = 0;
+
+    if (copy->status == TARN_OK) {
+        (void)tn_copy_note(copy, tn_model_add_frame(copy->to, &made, &number));
+    }
+    return number;
+}
+
+static void frame_copy(struct tn_model_copy *copy, uint32_t from)
+{
+    const uint32_t made = frame_make(copy, from);
     uint32_t *number = tn_vec_push(&copy->frames);
 
     if (tn_copy_note(copy, number ? TARN_OK : TARN_ERR_HOST_MEMORY)) {
-        (void)tn_copy_note(copy, tn_model_add_frame(copy->to, &made, number));
+        *number = made;
     }
 }
 
@@ -400,16 +417,73 @@ uint32_t tn_copy_stack(struct tn_model_copy *copy, uint32_t stack)
     return copy->stacks[stack] - 1;
 }
 
+/* ---- containers ---- */
+
+uint32_t tn_copy_container(const struct tn_model_copy *copy, uint32_t container)
+{
+    return copy->containers[container];
+}
+
+void tn_copy_value(struct tn_model_copy *copy, struct tn_field *field)
+{
+    if (field->kind == TN_FIELD_CONTAINER) {
+        field->value.number = tn_copy_container(copy, field->value.number);
+    } else if (field->kind == TN_FIELD_STACK) {
+        field->value.number = tn_copy_stack(copy, field->value.number);
+    } else if (field->kind == TN_FIELD_FRAME) {
+        field->value.number = frame_make(copy, field->value.number);
+    }
+}
+
+static void container_copy(struct tn_model_copy *copy, uint32_t number)
+{
+    const struct tn_container from = tn_model_container(copy->from, number);
+    struct tn_field *items = tn_copy_array(copy, from.count, sizeof *items);
+
+    for (uint32_t i = 0; items && i < from.count; i++) {
+        items[i] = from.items[i];
+        items[i].key = string_pass(copy, items[i].key);
+        if (items[i].kind == TN_FIELD_STRING) {
+            items[i].value.string = string_pass(copy, items[i].value.string);
+        } else {
+            tn_copy_value(copy, &items[i]);
+        }
+    }
+    if (copy->status == TARN_OK) {
+        (void)tn_copy_note(copy,
+                           tn_model_add_container(copy->to, (enum tn_container_kind)from.kind,
+                                                  items, from.count, &copy->containers[number]));
+    }
+}
+
+void tn_copy_containers(struct tn_model_copy *copy)
+{
+    for (uint32_t i = 1; i < copy->from->containers.count && !copy->anonymize; i++) {
+        container_copy(copy, i);
+    }
+}
+
 /* ---- entries ---- */
 
-/* Keys that entries have are known words; their numbers are the same in every model. */
+/* Known keys have the same numbers in every model. Others leave with their values. */
 static uint32_t shape_copy(struct tn_model_copy *copy, uint32_t number)
 {
     const struct tn_shape shape = tn_model_shape(copy->from, number);
+    uint32_t keys[TN_SHAPE_KEYS_MAX];
+    uint32_t count = 0;
     uint32_t copied = 0;
 
+    for (uint32_t i = 0; i < shape.count; i++) {
+        const uint32_t key = shape.keys[i];
+
+        if (key < TN_KEY_END) {
+            keys[count++] = key;
+        } else if (!copy->anonymize) {
+            keys[count++] = string_pass(copy, key);
+        }
+    }
     if (number != 0 && copy->status == TARN_OK) {
-        (void)tn_copy_note(copy, tn_model_add_shape(copy->to, shape.keys, shape.count, &copied));
+        (void)tn_copy_note(copy, tn_model_add_shape(copy->to, keys, count, &copied));
     }
     return copied;
 }
@@ -424,6 +498,7 @@ static uint32_t extra_make(struct tn_model_copy *copy, uint32_t number)
         .category = tn_copy_string(copy, extra->category, TN_TEXT_NOTE),
         .action_name = tn_copy_string(copy, extra->action_name, TN_TEXT_WORD),
         .shape = shape_copy(copy, extra->shape),
+        .rest = tn_copy_container(copy, extra->rest),
         .has_pool = extra->has_pool,
         .pool = extra->pool,
     };

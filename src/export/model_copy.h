@@ -32,6 +32,7 @@ struct tn_model_copy {
     uint32_t *strings[TN_TEXT_KINDS]; /* number in `to` + 1 by number in `from`; 0 = not yet */
     uint32_t *stacks;
     uint32_t *extras;
+    uint32_t *containers;          /* number in `to`; filled before anything else */
     uint32_t given[TN_TEXT_KINDS]; /* names made up so far */
     struct tn_vec frames;          /* uint32_t, of the stack at hand */
     struct tn_vec text;            /* char, the settings at hand */
@@ -55,6 +56,14 @@ uint32_t tn_copy_string(struct tn_model_copy *copy, uint32_t string, enum tn_tex
 uint32_t tn_copy_settings(struct tn_model_copy *copy, uint32_t string);
 
 uint32_t tn_copy_stack(struct tn_model_copy *copy, uint32_t stack);
+/* Once `anonymize` and `drop_cpp` are set: copies all containers; none for a model without names,
+ * because both keys and values may be private. */
+void tn_copy_containers(struct tn_model_copy *copy);
+uint32_t tn_copy_container(const struct tn_model_copy *copy, uint32_t container);
+
+/* The value of a field that is no text. */
+void tn_copy_value(struct tn_model_copy *copy, struct tn_field *field);
+
 uint32_t tn_copy_extra(struct tn_model_copy *copy, uint32_t extra);
 int64_t tn_copy_time(const struct tn_model_copy *copy, int64_t time_us);
 

@@ -114,6 +114,7 @@ static const struct tn_model_block *blocks_copy(struct trim *trim,
     for (size_t i = 0; blocks && i < segment->block_count; i++) {
         blocks[i] = segment->blocks[i];
         blocks[i].stack = tn_copy_stack(&trim->copy, blocks[i].stack);
+        blocks[i].rest = tn_copy_container(&trim->copy, blocks[i].rest);
         if (blocks[i].history_count > 0) {
             blocks[i].history = history_copy(trim, &segment->blocks[i]);
         }
@@ -126,6 +127,7 @@ static void segment_copy(struct trim *trim, const struct tn_model_segment *from,
 {
     *to = *from;
     to->stack = tn_copy_stack(&trim->copy, from->stack);
+    to->rest = tn_copy_container(&trim->copy, from->rest);
     to->blocks = blocks_copy(trim, from);
 }
 
@@ -279,6 +281,8 @@ static const struct tn_field *fields_copy(struct trim *trim, const struct tn_fie
         fields[i].key = tn_copy_string(copy, from[i].key, TN_TEXT_SETTING);
         if (from[i].kind == TN_FIELD_STRING) {
             fields[i].value.string = tn_copy_settings(copy, from[i].value.string);
+        } else {
+            tn_copy_value(copy, &fields[i]);
         }
     }
     return fields;
@@ -379,6 +383,8 @@ static void trim_run(struct trim *trim, struct part *parts)
         parts[i] = part_of(trim, &model->traces[i]);
     }
     flags_copy(model, trim->copy.to);
+    tn_copy_containers(&trim->copy);
+    trim->copy.to->rest = tn_copy_container(&trim->copy, model->rest);
     segments_make(trim, parts);
     segments_keep(trim);
     traces_make(trim, parts);

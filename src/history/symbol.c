@@ -5,13 +5,11 @@
 #include "base/cxx_name.h"
 #include "base/host_mem.h"
 #include "base/map.h"
+#include "base/os_symbol.h"
 #include "base/vec.h"
+#include "history/debug_info.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwfl.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The resolved frames of an address. */
 struct answer {
@@ -20,30 +18,19 @@ struct answer {
 };
 
 struct tn_symbols {
-    Dwfl *dwfl; /* NULL when libdw failed: all addresses are unknown */
+    struct tn_debug_info *debug_info; /* NULL: only exported functions have names */
     struct tn_budget budget;
     struct tn_arena arena;
-    struct tn_map known;  /* address to struct answer */
-    struct tn_vec frames; /* of the current address */
-    bool modules_listed;
+    struct tn_map known;          /* address to struct answer */
+    struct tn_vec frames;         /* of the current address */
+    struct tn_os_symbol exported; /* of the current address */
 };
 
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_linux_proc_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-};
+static const char unknown[] = "??";
 
 void tn_symbols_expect_modules(struct tn_symbols *symbols)
 {
-    symbols->modules_listed = false;
-}
-
-static void list_modules(struct tn_symbols *symbols)
-{
-    dwfl_report_begin_add(symbols->dwfl);
-    (void)dwfl_linux_proc_report(symbols->dwfl, getpid());
-    (void)dwfl_report_end(symbols->dwfl, NULL, NULL);
-    symbols->modules_listed = true;
+    tn_debug_info_expect_modules(symbols->debug_info);
 }
 
 struct tn_symbols *tn_symbols_create(void)
@@ -53,7 +40,10 @@ struct tn_symbols *tn_symbols_create(void)
     if (symbols) {
         tn_arena_init(&symbols->arena, &symbols->budget);
         tn_vec_init(&symbols->frames, sizeof(struct tarn_stack_frame));
-        symbols->dwfl = dwfl_begin(&callbacks);
+    }
+    if (symbols && !tn_debug_info_open(&symbols->debug_info)) {
+        tn_symbols_destroy(symbols);
+        symbols = NULL;
     }
     return symbols;
 }
@@ -61,9 +51,7 @@ struct tn_symbols *tn_symbols_create(void)
 void tn_symbols_destroy(struct tn_symbols *symbols)
 {
     if (symbols) {
-        if (symbols->dwfl) {
-            dwfl_end(symbols->dwfl);
-        }
+        tn_debug_info_close(symbols->debug_info);
         tn_vec_fini(&symbols->frames);
         tn_map_fini(&symbols->known);
         tn_arena_fini(&symbols->arena);
@@ -71,25 +59,24 @@ void tn_symbols_destroy(struct tn_symbols *symbols)
     }
 }
 
-static const char *or_unknown(const char *text)
+/* A copy stored with the results; NULL when host memory runs out. */
+static const char *keep_text(struct tn_symbols *symbols, const char *text)
 {
-    return text ? text : "??";
+    const size_t size = strlen(text) + 1;
+    char *kept = tn_arena_alloc(&symbols->arena, size);
+
+    if (kept) {
+        memcpy(kept, text, size);
+    }
+    return kept;
 }
 
 /* The demangled name, stored with the results; NULL when host memory runs out. */
 static const char *source_name(struct tn_symbols *symbols, const char *name)
 {
     char *found = tn_cxx_name(name);
+    const char *kept = keep_text(symbols, found ? found : name);
 
-    if (!found) {
-        return name;
-    }
-    const size_t size = strlen(found) + 1;
-    char *kept = tn_arena_alloc(&symbols->arena, size);
-
-    if (kept) {
-        memcpy(kept, found, size);
-    }
     tn_cxx_name_free(found);
     return kept;
 }
@@ -97,175 +84,59 @@ static const char *source_name(struct tn_symbols *symbols, const char *name)
 static bool add_frame(struct tn_symbols *symbols, const char *name, const char *filename,
                       uint64_t line)
 {
-    const char *shown = source_name(symbols, or_unknown(name));
+    const char *shown = name ? source_name(symbols, name) : unknown;
     struct tarn_stack_frame *frame = shown ? tn_vec_push(&symbols->frames) : NULL;
 
     if (frame) {
         *frame = (struct tarn_stack_frame){
             .name = shown,
-            .filename = or_unknown(filename),
+            .filename = filename ? filename : unknown,
             .line = line,
         };
     }
     return frame != NULL;
 }
 
-/* Where an inlined function was called. */
-static const char *call_site(Dwarf_Die *die, Dwarf_Files *files, uint64_t *line_out)
+static bool debug_frame(void *context, const char *name, const char *file, uint64_t line)
 {
-    Dwarf_Attribute attribute;
-    Dwarf_Word number = 0;
-    Dwarf_Word line = 0;
-
-    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) != 0 ||
-        dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) != 0) {
-        return NULL;
-    }
-    *line_out = line;
-    return dwarf_filesrc(files, number, NULL, NULL);
+    return add_frame(context, name, file, line);
 }
 
-/* For C++, the linkage name, which includes scopes and parameters; otherwise the source name. */
-static const char *function_name(Dwarf_Die *function)
+/* The function that the address's module exports there: as the only frame, or as the name of the
+ * only one. False when host memory runs out. */
+static bool add_exported(struct tn_symbols *symbols, uint64_t address)
 {
-    Dwarf_Attribute attribute;
-    const char *linked =
-        dwarf_formstring(dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
+    const bool found = tn_os_symbol_find((uintptr_t)address, &symbols->exported);
+    const char *name = found && symbols->exported.name[0] ? symbols->exported.name : NULL;
 
-    return linked && strncmp(linked, "_Z", 2) == 0 ? linked : dwarf_diename(function);
+    if (symbols->frames.count == 0) {
+        const char *module = found ? keep_text(symbols, symbols->exported.module) : unknown;
+
+        return module && add_frame(symbols, name, module, 0);
+    }
+    struct tarn_stack_frame *frame = symbols->frames.items;
+
+    frame->name = name ? source_name(symbols, name) : unknown;
+    return frame->name != NULL;
 }
 
-/* Whether the entry can contain code or functions. */
-static bool has_code(int tag)
+/* Whether debug information left the address without a name. */
+static bool is_nameless(const struct tn_symbols *symbols)
 {
-    return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
-           tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
-}
+    const struct tarn_stack_frame *frames = symbols->frames.items;
 
-static bool has_functions(int tag)
-{
-    return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
-           tag == DW_TAG_module;
-}
-
-/* The child of a scope that contains the address. */
-static bool find_part(const Dwarf_Die *scope, Dwarf_Addr address, Dwarf_Die *part_out)
-{
-    enum {
-        PENDING_MAX = 64 /* nested namespaces and classes; deeper functions are not found */
-    };
-    Dwarf_Die pending[PENDING_MAX] = {*scope};
-    size_t count = 1;
-
-    while (count > 0) {
-        Dwarf_Die part;
-        int more = dwarf_child(&pending[--count], &part);
-
-        while (more == 0) {
-            const int tag = dwarf_tag(&part);
-
-            if (has_code(tag) && dwarf_haspc(&part, address) > 0) {
-                *part_out = part;
-                return true;
-            }
-            if (has_functions(tag) && count < PENDING_MAX) {
-                pending[count++] = part;
-            }
-            more = dwarf_siblingof(&part, &part);
-        }
-    }
-    return false;
-}
-
-enum {
-    SCOPES_MAX = 64 /* nested inlined functions; the outermost are kept */
-};
-
-/* The function at the address and the functions inlined there, outermost first. */
-static size_t find_functions(const Dwarf_Die *unit, Dwarf_Addr address,
-                             Dwarf_Die functions[SCOPES_MAX])
-{
-    Dwarf_Die scope = *unit;
-    Dwarf_Die part;
-    size_t count = 0;
-
-    while (count < SCOPES_MAX && find_part(&scope, address, &part)) {
-        const int tag = dwarf_tag(&part);
-
-        if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
-            functions[count++] = part;
-        }
-        scope = part;
-    }
-    return count;
-}
-
-/* Adds frames of the functions at the address; `file` and `line` belong to the innermost. False
- * when host memory runs out; adds no frame without debug information. */
-static bool add_functions(struct tn_symbols *symbols, Dwarf_Die *unit, Dwarf_Addr address,
-                          const char *file, uint64_t line)
-{
-    Dwarf_Die functions[SCOPES_MAX];
-    Dwarf_Files *files = NULL;
-    size_t file_count;
-    bool fits = true;
-
-    if (dwarf_getsrcfiles(unit, &files, &file_count) != 0) {
-        files = NULL;
-    }
-    for (size_t i = find_functions(unit, address, functions); i > 0 && fits; i--) {
-        Dwarf_Die *function = &functions[i - 1];
-
-        fits = add_frame(symbols, function_name(function), file, line);
-        line = 0;
-        file = files && i > 1 ? call_site(function, files, &line) : NULL;
-    }
-    return fits;
-}
-
-/* The module at an address. libdw extends the last module without limit, so check its end. */
-static Dwfl_Module *module_at(struct tn_symbols *symbols, Dwarf_Addr address)
-{
-    Dwarf_Addr begin = 0;
-    Dwarf_Addr end = 0;
-
-    if (symbols->dwfl && !symbols->modules_listed) {
-        list_modules(symbols);
-    }
-    Dwfl_Module *module = symbols->dwfl ? dwfl_addrmodule(symbols->dwfl, address) : NULL;
-
-    if (module) {
-        (void)dwfl_module_info(module, NULL, &begin, &end, NULL, NULL, NULL, NULL);
-    }
-    return address >= begin && address < end ? module : NULL;
+    return symbols->frames.count == 0 ||
+           (symbols->frames.count == 1 && frames[0].name == unknown);
 }
 
 /* Fills symbols->frames; false when host memory runs out. */
 static bool look_up(struct tn_symbols *symbols, uint64_t address)
 {
-    const Dwarf_Addr at = address - 1; /* of the call, not of the next instruction */
-    Dwfl_Module *module = module_at(symbols, at);
+    const uint64_t at = address - 1; /* of the call, not of the next instruction */
 
     symbols->frames.count = 0;
-    if (!module) {
-        return add_frame(symbols, NULL, NULL, 0);
-    }
-    Dwarf_Addr bias = 0;
-    int line = 0;
-    Dwfl_Line *line_info = dwfl_module_getsrc(module, at);
-    const char *file = line_info ? dwfl_lineinfo(line_info, NULL, &line, NULL, NULL, NULL) : NULL;
-    Dwarf_Die *unit = dwfl_module_addrdie(module, at, &bias);
-
-    if (unit && !add_functions(symbols, unit, at - bias, file, (uint64_t)line)) {
-        return false;
-    }
-    if (symbols->frames.count > 0) {
-        return true;
-    }
-    if (!file) {
-        file = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-    }
-    return add_frame(symbols, dwfl_module_addrname(module, at), file, (uint64_t)line);
+    return tn_debug_info_visit(symbols->debug_info, at, debug_frame, symbols) &&
+           (!is_nameless(symbols) || add_exported(symbols, at));
 }
 
 /* Stores the result in symbols->frames. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves return addresses to function, file and line with the debug information of the program's
- * own modules (elfutils libdw). Inlined functions are separate frames; C++ functions have scopes
- * and parameters (base/cxx_name.h). Results are cached.
+ * Resolves return addresses to function, file and line: with the debug information of the program's
+ * own modules (debug_info.h) or, where that is missing or has no name, by the functions that the
+ * modules export (base/os_symbol.h); then the file is the module. Inlined functions are separate
+ * frames; C++ functions have scopes and parameters (base/cxx_name.h). Results are cached.
  *
- * Owns the libdw session and the results. Not thread-safe: its owner locks. Cost: milliseconds for
- * the first address of a module, then microseconds; a hash lookup for a known address. libdw
- * allocates with malloc.
+ * Owns the debug information's session and the results. Not thread-safe: its owner locks. Cost:
+ * those files' for an unknown address, a hash lookup for a known one.
  */
 #ifndef TN_HISTORY_SYMBOL_H
 #define TN_HISTORY_SYMBOL_H

@@ -74,6 +74,11 @@ static void field_put(struct tn_text_out *out, const struct tn_model *model,
     case TN_FIELD_STRING:
         string_put(out, model, field->value.string);
         break;
+    case TN_FIELD_CONTAINER:
+    case TN_FIELD_STACK:
+    case TN_FIELD_FRAME:
+        tn_text_puts(out, "\"...\"");
+        break;
     }
     tn_text_puts(out, "]");
 }

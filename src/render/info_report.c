@@ -37,6 +37,38 @@ static const struct tn_row_table warning_table = {.columns = warning_columns,
 
 #undef AT
 
+#define AT(member) .at = offsetof(struct tarn_info_setting, member)
+
+static const struct tn_row_column setting_columns[] = {
+    {"name", NULL, TN_ROW_TEXT, 0, AT(name)}, {"value", NULL, TN_ROW_TEXT, 0, AT(value)}, {0}};
+
+static const struct tn_row_table setting_table = {.columns = setting_columns,
+                                                  .row_size = sizeof(struct tarn_info_setting)};
+
+#undef AT
+
+/* What of the settings is on, beside what was requested: a setting that is ignored, or comes from
+ * elsewhere, shows. */
+static void in_effect_text(struct tn_text_out *out, const struct tarn_info_result *info)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < info->in_effect_count; i++) {
+        const struct tarn_info_setting *setting = &info->in_effect[i];
+
+        if (setting->is_on) {
+            tn_text_puts(out, any ? ", " : "in effect: ");
+            tn_text_put_escaped(out, setting->name, strlen(setting->name), TN_ESCAPED_PLAIN);
+            tn_text_putc(out, ' ');
+            tn_text_put_escaped(out, setting->value, strlen(setting->value), TN_ESCAPED_PLAIN);
+            any = true;
+        }
+    }
+    if (any || (info->in_effect_count > 0 && info->settings_length > 0)) {
+        tn_text_puts(out, any ? "\n" : "in effect: (default)\n");
+    }
+}
+
 static void file_json(struct tn_json_text *json, const struct tarn_info_result *info)
 {
     tn_members_put(json, &file_table, info, TN_IN_ROWS);
@@ -57,6 +89,7 @@ static void file_text(struct tn_text_out *out, const struct tarn_info_result *in
         tn_text_puts(out, info->has_settings ? "(default)" : "(not in the file)");
     }
     tn_text_putc(out, '\n');
+    in_effect_text(out, info);
     if (info->annotations > 0) {
         tn_text_printf(out, "annotations: %" PRIu64 "\n", info->annotations);
     }
@@ -90,6 +123,15 @@ static void span_put(struct tn_text_out *out, const struct tarn_info_device *dev
     }
 }
 
+static void overflow_text(struct tn_text_out *out, const struct tarn_info_result *info)
+{
+    tn_text_puts(out, "  warning: the trace overflowed, its oldest events were dropped");
+    if (info->trace_entries_max > 0) {
+        tn_text_printf(out, " (it holds %" PRIu64 " at most)", info->trace_entries_max);
+    }
+    tn_text_puts(out, "; record with a larger max_entries\n");
+}
+
 static void peak_put(struct tn_text_out *out, uint64_t bytes, uint64_t event, const char *what)
 {
     tn_text_printf(out, "%s %s", tn_text_size(out, (double)bytes).text, what);
@@ -100,7 +142,8 @@ static void peak_put(struct tn_text_out *out, uint64_t bytes, uint64_t event, co
     }
 }
 
-static void trace_text(struct tn_text_out *out, const struct tarn_info_device *device)
+static void trace_text(struct tn_text_out *out, const struct tarn_info_result *info,
+                       const struct tarn_info_device *device)
 {
     tn_text_puts(out, "  peak: ");
     peak_put(out, device->allocated_peak, device->allocated_peak_event, "allocated");
@@ -111,6 +154,9 @@ static void trace_text(struct tn_text_out *out, const struct tarn_info_device *d
                    tn_plural(device->events, "events").text);
     span_put(out, device);
     tn_text_putc(out, '\n');
+    if (device->trace_overflowed) {
+        overflow_text(out, info);
+    }
     for (size_t i = 0; i < device->action_count; i++) {
         tn_text_printf(out, "    %8" PRIu64 "  %s\n", device->actions[i].count,
                        device->actions[i].name);
@@ -147,7 +193,7 @@ static void selected_text(struct tn_text_out *out, const struct tarn_report_opti
 }
 
 static void device_text(struct tn_text_out *out, const struct tarn_report_options *options,
-                        const struct tarn_info_device *device, bool is_partial)
+                        const struct tarn_info_result *info, const struct tarn_info_device *device)
 {
     tn_text_printf(out, "\ndevice %d\n  now: %s reserved in %" PRIu64 " %s", device->head.device,
                    tn_text_size(out, (double)device->reserved).text, device->segments,
@@ -158,11 +204,11 @@ static void device_text(struct tn_text_out *out, const struct tarn_report_option
     tn_text_printf(out, ", %s of it requested\n",
                    tn_text_size(out, (double)device->requested).text);
     if (device->events == 0) {
-        tn_text_puts(out, is_partial ? "  no trace: the file ends before it\n"
-                                     : "  no trace: history was not recorded\n");
+        tn_text_puts(out, info->is_partial ? "  no trace: the file ends before it\n"
+                                           : "  no trace: history was not recorded\n");
         return;
     }
-    trace_text(out, device);
+    trace_text(out, info, device);
     selected_text(out, options, device);
 }
 
@@ -191,6 +237,7 @@ static const struct tn_row_column trace_columns[] = {
     {"reserved_bytes_before", NULL, TN_ROW_SIZE, 0, AT(reserved_before)},
     {"requested_bytes_before", NULL, TN_ROW_SIZE, 0, AT(requested_before)},
     {"blocks_before", NULL, TN_ROW_COUNT, 0, AT(blocks_before)},
+    {"trace_overflowed", NULL, TN_ROW_BOOL, 0, AT(trace_overflowed)},
     {"allocated_peak_bytes", NULL, TN_ROW_SIZE, 0, AT(allocated_peak)},
     {"allocated_peak_event", NULL, TN_ROW_EVENT, 0, AT(allocated_peak_event)},
     {"reserved_peak_bytes", NULL, TN_ROW_SIZE, 0, AT(reserved_peak)},
@@ -236,10 +283,12 @@ static void device_json(struct tn_json_text *json, const struct tarn_report_opti
 static void info_put(struct tn_document *document, const struct tarn_report_options *options,
                      const struct tarn_info_result *info)
 {
+    const struct tn_rows in_effect = {.rows = info->in_effect, .count = info->in_effect_count};
     const struct tn_rows warnings = {.rows = info->warnings, .count = info->warning_count};
 
     if (document->json) {
         file_json(document->json, info);
+        tn_table_put(document, &setting_table, "settings_in_effect", &in_effect);
         tn_table_put(document, &warning_table, "warnings", &warnings);
         tn_json_open_array(document->json, "devices");
     } else if (document->text) {
@@ -249,7 +298,7 @@ static void info_put(struct tn_document *document, const struct tarn_report_opti
         if (document->json) {
             device_json(document->json, options, &info->devices[i]);
         } else if (document->text) {
-            device_text(document->text, options, &info->devices[i], info->is_partial);
+            device_text(document->text, options, info, &info->devices[i]);
         }
     }
 }

@@ -36,6 +36,17 @@ static void repr_list_end(struct tn_format *format, uint64_t count)
     tn_text_putc(text_of(format), ']');
 }
 
+static void repr_tuple_begin(struct tn_format *format, uint64_t count)
+{
+    (void)count;
+    tn_text_putc(text_of(format), '(');
+}
+
+static void repr_tuple_end(struct tn_format *format, uint64_t count)
+{
+    tn_text_puts(text_of(format), count == 1 ? ",)" : ")");
+}
+
 static void repr_dict_begin(struct tn_format *format)
 {
     tn_text_putc(text_of(format), '{');
@@ -94,6 +105,9 @@ static const struct tn_format_ops repr_ops = {
     .list_begin = repr_list_begin,
     .item = repr_item,
     .list_end = repr_list_end,
+    .tuple_begin = repr_tuple_begin,
+    .tuple_item = repr_item,
+    .tuple_end = repr_tuple_end,
     .dict_begin = repr_dict_begin,
     .key = repr_key,
     .dict_end = repr_dict_end,

@@ -5,6 +5,7 @@
 #include "analysis/totals.h"
 #include "base/errinfo.h"
 #include "report/result.h"
+#include "report/settings.h"
 #include "snapshot/snapshot.h"
 
 static const char *format_of(const struct tn_model *model)
@@ -160,6 +161,8 @@ static enum tarn_status devices_make(struct tn_query *query, const struct tn_vec
         struct tarn_info_device *device = &devices[info->device_count++];
 
         *device = device_of(&rows[i]);
+        device->trace_overflowed =
+            tn_settings_trace_overflowed(query->model, (uint32_t)rows[i].device);
         if (device->events > 0) {
             status = trace_make(result, query, &finding, device, error);
         }
@@ -187,9 +190,12 @@ static enum tarn_status info_make(struct tn_query *query, const struct tarn_repo
     info->has_settings = model->settings.present;
     info->settings = conf.text;
     info->settings_length = conf.length;
-    enum tarn_status status = tn_totals_collect(model, &totals) && warnings_make(model, info)
-                                  ? devices_make(query, &totals, options, info, error)
-                                  : TARN_ERR_HOST_MEMORY;
+    info->trace_entries_max = tn_settings_trace_entries(model);
+    enum tarn_status status =
+        tn_totals_collect(model, &totals) && warnings_make(model, info) &&
+                tn_settings_in_effect(model, tn_result_arena(tn_result_of(info)), info)
+            ? devices_make(query, &totals, options, info, error)
+            : TARN_ERR_HOST_MEMORY;
 
     tn_vec_fini(&totals);
     return status;

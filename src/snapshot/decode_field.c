@@ -248,11 +248,38 @@ enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes)
                          (unsigned long long)tn_model_written_limit(decoder->model));
 }
 
-void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out)
+bool tn_field_plain(uint32_t key, struct tn_value value, struct tn_field *field)
 {
-    if (tn_likely(tn_value_kind(value) == TN_VALUE_STRING)) {
-        *out = (uint32_t)value.as.number;
-    } else {
-        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
+    *field = (struct tn_field){.key = key};
+    switch (tn_value_kind(value)) {
+    case TN_VALUE_NONE:
+        field->kind = TN_FIELD_NONE;
+        return true;
+    case TN_VALUE_BOOL:
+        field->kind = TN_FIELD_BOOL;
+        field->value.boolean = value.as.number != 0;
+        return true;
+    case TN_VALUE_INT:
+        field->kind = TN_FIELD_INT;
+        field->value.integer = value.as.integer;
+        return true;
+    case TN_VALUE_UINT:
+        field->kind = TN_FIELD_UINT;
+        field->value.unsigned_integer = value.as.number;
+        return true;
+    case TN_VALUE_FLOAT:
+        field->kind = TN_FIELD_FLOAT;
+        field->value.real = value.as.real;
+        return true;
+    case TN_VALUE_STRING:
+        field->kind = TN_FIELD_STRING;
+        field->value.string = (uint32_t)value.as.number;
+        return true;
+    case TN_VALUE_PAIR:
+    case TN_VALUE_OBJECT:
+    case TN_VALUE_GLOBAL:
+    case TN_VALUE_KIND_COUNT:
+        break;
     }
+    return false;
 }

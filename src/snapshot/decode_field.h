@@ -61,8 +61,8 @@ void tn_decode_take_size(struct tn_decoder *decoder, uint32_t key, uint64_t at, 
 /* Charges the bytes of a record written out. */
 enum tarn_status tn_decode_charge(struct tn_decoder *decoder, uint64_t bytes) TN_MUST_CHECK;
 
-/* An optional string: any other value is skipped, with a warning. */
-void tn_field_note(struct tn_decoder *decoder, uint32_t key, struct tn_value value, uint32_t *out);
+/* None, a bool, a number or a string. False, with only the key stored, for any other value. */
+bool tn_field_plain(uint32_t key, struct tn_value value, struct tn_field *field) TN_MUST_CHECK;
 
 /* Whether the keys are those of the previous entry, in the same order. */
 bool tn_decode_keys_repeat(const struct tn_decoder *decoder, const struct tn_value *pairs,

@@ -7,6 +7,7 @@
 #include "base/errinfo.h"
 #include "snapshot/decode.h"
 #include "snapshot/decode_field.h"
+#include "snapshot/decode_rest.h"
 #include "snapshot/warning.h"
 
 #include <stdlib.h>
@@ -59,7 +60,8 @@ static void block_take_sizes(struct tn_decoder *decoder, struct tn_model_block *
 
 static enum tarn_status block_charge(struct tn_decoder *decoder, const struct tn_model_block *block)
 {
-    uint64_t bytes = sizeof *block + tn_model_stack(decoder->model, block->stack).written;
+    uint64_t bytes = sizeof *block + tn_model_stack(decoder->model, block->stack).written +
+                     tn_model_container(decoder->model, block->rest).written;
 
     for (uint32_t i = 0; i < block->history_count; i++) {
         bytes += tn_model_stack(decoder->model, block->history[i].stack).written;
@@ -104,6 +106,7 @@ static enum tarn_status segment_set_blocks(struct tn_decoder *decoder,
 struct segment_draft {
     struct tn_model_segment segment;
     struct tn_value blocks;
+    struct tn_rest rest;
     bool has_address, has_total, has_blocks, has_allocated, has_active, has_requested, has_type;
 };
 
@@ -173,8 +176,7 @@ static enum tarn_status segment_set(struct tn_decoder *decoder, struct segment_d
         draft->blocks = value;
         return TARN_OK;
     default:
-        tn_warning_add(decoder->model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
-        return TARN_OK;
+        return tn_rest_add_unknown(decoder, &draft->rest, key, value);
     }
 }
 
@@ -254,9 +256,13 @@ static enum tarn_status segment_decode(struct tn_decoder *decoder, uint32_t key,
         status = segment_set_blocks(decoder, &draft.segment, draft.blocks);
     }
     if (status == TARN_OK) {
-        status = tn_decode_charge(decoder,
-                                  sizeof draft.segment +
-                                      tn_model_stack(decoder->model, draft.segment.stack).written);
+        status = tn_rest_store(decoder, &draft.rest, &draft.segment.rest);
+    }
+    if (status == TARN_OK) {
+        status = tn_decode_charge(
+            decoder, sizeof draft.segment +
+                         tn_model_stack(decoder->model, draft.segment.stack).written +
+                         tn_model_container(decoder->model, draft.segment.rest).written);
     }
     if (status == TARN_OK) {
         segment_complete(decoder, &draft, tn_value_offset(item));
@@ -354,43 +360,6 @@ static enum tarn_status traces_decode(struct tn_decoder *decoder, uint32_t key,
 
 /* Open dicts. */
 
-/* False if the value is not plain. */
-static bool field_decode(uint32_t key, struct tn_value value, struct tn_field *field)
-{
-    *field = (struct tn_field){.key = key};
-    switch (tn_value_kind(value)) {
-    case TN_VALUE_NONE:
-        field->kind = TN_FIELD_NONE;
-        return true;
-    case TN_VALUE_BOOL:
-        field->kind = TN_FIELD_BOOL;
-        field->value.boolean = value.as.number != 0;
-        return true;
-    case TN_VALUE_INT:
-        field->kind = TN_FIELD_INT;
-        field->value.integer = value.as.integer;
-        return true;
-    case TN_VALUE_UINT:
-        field->kind = TN_FIELD_UINT;
-        field->value.unsigned_integer = value.as.number;
-        return true;
-    case TN_VALUE_FLOAT:
-        field->kind = TN_FIELD_FLOAT;
-        field->value.real = value.as.real;
-        return true;
-    case TN_VALUE_STRING:
-        field->kind = TN_FIELD_STRING;
-        field->value.string = (uint32_t)value.as.number;
-        return true;
-    case TN_VALUE_PAIR:
-    case TN_VALUE_OBJECT:
-    case TN_VALUE_GLOBAL:
-    case TN_VALUE_KIND_COUNT:
-        break;
-    }
-    return false;
-}
-
 struct field_list {
     struct tn_field *fields;
     size_t count;
@@ -408,22 +377,26 @@ static size_t field_list_find(const struct field_list *list, uint32_t key)
     return list->count;
 }
 
-/* Adds a key without a field of its own; values that are not plain are skipped, with a warning. */
-static void field_list_add(struct tn_decoder *decoder, struct field_list *list, uint32_t key,
-                           struct tn_value value)
+/* Adds a key without a field of its own; what cannot be kept is skipped, with a warning. */
+static enum tarn_status field_list_add(struct tn_decoder *decoder, struct field_list *list,
+                                       uint32_t key, struct tn_value value)
 {
     const size_t index = field_list_find(list, key);
-    struct tn_field field;
+    struct tn_field field = {0};
+    bool kept = false;
 
     if (index < list->count) {
         tn_warning_add(decoder->model, TN_WARNING_DUPLICATE_KEY, key, tn_value_offset(value));
     }
-    if (!field_decode(key, value, &field)) {
+    const enum tarn_status status = tn_rest_convert(decoder, key, value, &field, &kept);
+
+    if (kept) {
+        list->fields[index] = field;
+        list->count += index == list->count;
+    } else if (status == TARN_OK) {
         tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
-        return;
     }
-    list->fields[index] = field;
-    list->count += index == list->count;
+    return status;
 }
 
 static enum tarn_status field_list_init(struct tn_decoder *decoder, struct field_list *list,
@@ -448,8 +421,7 @@ static enum tarn_status annotation_set(struct tn_decoder *decoder, struct tn_ann
     case TN_KEY_TIME_US:
         return tn_field_time(decoder, key, value, &annotation->time_us);
     default:
-        field_list_add(decoder, fields, key, value);
-        return TARN_OK;
+        return field_list_add(decoder, fields, key, value);
     }
 }
 
@@ -460,14 +432,7 @@ static enum tarn_status annotation_charge(struct tn_decoder *decoder,
     uint64_t bytes = sizeof *annotation + tn_model_string(model, annotation->name).length +
                      tn_model_string(model, annotation->stage).length;
 
-    for (size_t i = 0; i < annotation->field_count; i++) {
-        const struct tn_field *field = &annotation->fields[i];
-
-        bytes += tn_model_string(model, field->key).length;
-        if (field->kind == TN_FIELD_STRING) {
-            bytes += tn_model_string(model, field->value.string).length;
-        }
-    }
+    bytes += tn_model_fields_written(model, annotation->fields, annotation->field_count);
     return tn_decode_charge(decoder, bytes);
 }
 
@@ -543,7 +508,7 @@ static enum tarn_status roundup_decode(struct tn_decoder *decoder, struct tn_val
         const unsigned interval = roundup_interval(decoder, key);
 
         if (interval == TN_ROUNDUP_INTERVALS) {
-            tn_warning_add(decoder->model, TN_WARNING_UNKNOWN_KEY, key,
+            tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key,
                            tn_value_offset(list->items[i]));
             continue;
         }
@@ -586,8 +551,7 @@ static enum tarn_status setting_set(struct tn_decoder *decoder, struct field_lis
     case TN_KEY_ROUNDUP:
         return roundup_decode(decoder, value);
     default:
-        field_list_add(decoder, fields, key, value);
-        return TARN_OK;
+        return field_list_add(decoder, fields, key, value);
     }
 }
 
@@ -608,12 +572,16 @@ static enum tarn_status settings_decode(struct tn_decoder *decoder, struct tn_va
     }
     settings->fields = fields.fields;
     settings->field_count = fields.count;
-    return status;
+    return status == TARN_OK
+               ? tn_decode_charge(
+                     decoder, tn_model_fields_written(decoder->model, fields.fields, fields.count))
+               : status;
 }
 
 /* Top level. */
 
-static enum tarn_status top_set(struct tn_decoder *decoder, uint32_t key, struct tn_value value)
+static enum tarn_status top_set(struct tn_decoder *decoder, struct tn_rest *rest, uint32_t key,
+                                struct tn_value value)
 {
     struct tn_model *model = decoder->model;
 
@@ -636,8 +604,7 @@ static enum tarn_status top_set(struct tn_decoder *decoder, uint32_t key, struct
         model->has_annotations = true;
         return annotations_decode(decoder, value);
     default:
-        tn_warning_add(model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
-        return TARN_OK;
+        return tn_rest_add_unknown(decoder, rest, key, value);
     }
 }
 
@@ -728,8 +695,15 @@ enum tarn_status tn_decode_finish(struct tn_decoder *decoder, struct tn_value to
     if (!list || (!top_has_segments(list) && !model->is_partial)) {
         return top_wrong(decoder, top);
     }
+    struct tn_rest rest = {.count = 0};
+
     for (size_t i = 0; i + 1 < list->count && status == TARN_OK; i += 2) {
-        status = top_set(decoder, list_key(list, i), list->items[i + 1]);
+        status = top_set(decoder, &rest, list_key(list, i), list->items[i + 1]);
     }
-    return status;
+    if (status == TARN_OK) {
+        status = tn_rest_store(decoder, &rest, &model->rest);
+    }
+    return status == TARN_OK
+               ? tn_decode_charge(decoder, tn_model_container(model, model->rest).written)
+               : status;
 }

@@ -52,6 +52,7 @@ struct tn_value_list {
     struct tn_value *items;
     size_t count;
     size_t capacity;
+    uint32_t converted; /* the container of the model, see decode_rest.h */
 };
 
 struct tn_decode_limits {

@@ -6,6 +6,7 @@
  */
 #include "base/errinfo.h"
 #include "snapshot/decode_field.h"
+#include "snapshot/decode_rest.h"
 #include "snapshot/warning.h"
 
 #include <string.h>
@@ -22,9 +23,21 @@ static enum tarn_status pair_key(struct tn_decoder *decoder, struct tn_value key
                       (unsigned long long)tn_value_offset(key));
 }
 
+/* An optional text; a value of another kind is kept with the unknown keys. */
+static enum tarn_status note_set(struct tn_decoder *decoder, struct tn_rest *rest, uint32_t key,
+                                 struct tn_value value, uint32_t *out)
+{
+    if (tn_likely(tn_value_kind(value) == TN_VALUE_STRING)) {
+        *out = (uint32_t)value.as.number;
+        return TARN_OK;
+    }
+    return tn_rest_add(decoder, rest, key, value);
+}
+
 struct entry_draft {
     struct tn_trace_entry entry;
     struct tn_trace_extra extra;
+    struct tn_rest rest;
     uint32_t keys[TN_SHAPE_KEYS_MAX];
     uint32_t key_count;
     uint64_t seen; /* one bit per known key */
@@ -42,6 +55,7 @@ static void draft_load(const struct tn_decoder *decoder, const struct tn_object 
     draft->extra = *tn_model_extra(model, draft->entry.extra);
     draft->key_count = 0;
     draft->seen = 0;
+    tn_rest_load(decoder, draft->extra.rest, &draft->rest);
     if (draft->extra.shape != 0) {
         const struct tn_shape shape = tn_model_shape(model, draft->extra.shape);
 
@@ -51,6 +65,16 @@ static void draft_load(const struct tn_decoder *decoder, const struct tn_object 
             draft->seen |= shape.keys[i] < TN_KEY_END ? (uint64_t)1 << shape.keys[i] : 0;
         }
     }
+}
+
+static TN_COLD bool draft_has_key(const struct entry_draft *draft, uint32_t key)
+{
+    uint32_t i = 0;
+
+    while (i < draft->key_count && draft->keys[i] != key) {
+        i++;
+    }
+    return i < draft->key_count;
 }
 
 static void draft_note_key(struct tn_decoder *decoder, struct entry_draft *draft, uint32_t key,
@@ -64,6 +88,9 @@ static void draft_note_key(struct tn_decoder *decoder, struct entry_draft *draft
             return;
         }
         draft->seen |= bit;
+    } else if (draft_has_key(draft, key)) {
+        tn_warning_add(decoder->model, TN_WARNING_DUPLICATE_KEY, key, tn_value_offset(at));
+        return;
     }
     if (tn_likely(draft->key_count < TN_SHAPE_KEYS_MAX)) {
         draft->keys[draft->key_count++] = key;
@@ -99,23 +126,18 @@ static enum tarn_status entry_set_rare(struct tn_decoder *decoder, struct entry_
 
     switch (key) {
     case TN_KEY_COMPILE_CONTEXT:
-        tn_field_note(decoder, key, value, &extra->compile_context);
-        return TARN_OK;
+        return note_set(decoder, &draft->rest, key, value, &extra->compile_context);
     case TN_KEY_USER_METADATA:
-        tn_field_note(decoder, key, value, &extra->user_metadata);
-        return TARN_OK;
+        return note_set(decoder, &draft->rest, key, value, &extra->user_metadata);
     case TN_KEY_INTERNAL_METADATA:
-        tn_field_note(decoder, key, value, &extra->internal_metadata);
-        return TARN_OK;
+        return note_set(decoder, &draft->rest, key, value, &extra->internal_metadata);
     case TN_KEY_CATEGORY:
-        tn_field_note(decoder, key, value, &extra->category);
-        return TARN_OK;
+        return note_set(decoder, &draft->rest, key, value, &extra->category);
     case TN_KEY_POOL_ID:
         extra->has_pool = true;
         return tn_field_pool(decoder, key, value, &extra->pool);
     default:
-        tn_warning_add(decoder->model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
-        return TARN_OK;
+        return tn_rest_add_unknown(decoder, &draft->rest, key, value);
     }
 }
 
@@ -166,11 +188,16 @@ static bool extra_same(const struct tn_trace_extra *a, const struct tn_trace_ext
     return a->compile_context == b->compile_context && a->user_metadata == b->user_metadata &&
            a->internal_metadata == b->internal_metadata && a->category == b->category &&
            a->action_name == b->action_name && a->shape == b->shape && a->has_pool == b->has_pool &&
-           a->pool.id[0] == b->pool.id[0] && a->pool.id[1] == b->pool.id[1];
+           a->rest == b->rest && a->pool.id[0] == b->pool.id[0] && a->pool.id[1] == b->pool.id[1];
 }
 
 static enum tarn_status draft_intern_extra(struct tn_decoder *decoder, struct entry_draft *draft)
 {
+    const enum tarn_status status = tn_rest_store(decoder, &draft->rest, &draft->extra.rest);
+
+    if (status != TARN_OK) {
+        return status;
+    }
     if (!extra_same(tn_model_extra(decoder->model, decoder->last_extra), &draft->extra) &&
         tn_model_add_extra(decoder->model, &draft->extra, &decoder->last_extra) != TARN_OK) {
         return tn_decode_memory(decoder);
@@ -235,6 +262,7 @@ enum tarn_status tn_decode_repeated_entry(struct tn_decoder *decoder, struct tn_
 
     draft.entry = (struct tn_trace_entry){.time_us = TN_TIME_NONE, .action = TN_TRACE_OTHER};
     draft.extra = (struct tn_trace_extra){.shape = decoder->last_shape};
+    tn_rest_load(decoder, TN_CONTAINER_NONE, &draft.rest);
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
         status = entry_set(decoder, &draft, last.keys[i], pairs[2 * i + 1]);
     }
@@ -255,7 +283,8 @@ enum tarn_status tn_decode_repeated_entry(struct tn_decoder *decoder, struct tn_
 /* Frames. */
 
 static enum tarn_status frame_set(struct tn_decoder *decoder, struct tn_frame *frame,
-                                  struct tn_frame_fx *fx, uint32_t key, struct tn_value value)
+                                  struct tn_frame_fx *fx, struct tn_rest *rest, uint32_t key,
+                                  struct tn_value value)
 {
     switch (key) {
     case TN_KEY_NAME:
@@ -265,31 +294,30 @@ static enum tarn_status frame_set(struct tn_decoder *decoder, struct tn_frame *f
     case TN_KEY_LINE:
         return tn_field_integer(decoder, key, value, &frame->line);
     case TN_KEY_FX_NODE_OP:
-        tn_field_note(decoder, key, value, &fx->node_op);
-        return TARN_OK;
+        return note_set(decoder, rest, key, value, &fx->node_op);
     case TN_KEY_FX_NODE_NAME:
-        tn_field_note(decoder, key, value, &fx->node_name);
-        return TARN_OK;
+        return note_set(decoder, rest, key, value, &fx->node_name);
     case TN_KEY_FX_NODE_TARGET:
-        tn_field_note(decoder, key, value, &fx->node_target);
-        return TARN_OK;
+        return note_set(decoder, rest, key, value, &fx->node_target);
     case TN_KEY_FX_ORIGINAL_TRACE:
-        tn_field_note(decoder, key, value, &fx->original_trace);
-        return TARN_OK;
+        return note_set(decoder, rest, key, value, &fx->original_trace);
     default:
-        tn_warning_add(decoder->model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
-        return TARN_OK;
+        return tn_rest_add_unknown(decoder, rest, key, value);
     }
 }
 
 static enum tarn_status frame_store(struct tn_decoder *decoder, struct tn_object *object,
-                                    struct tn_frame *frame, const struct tn_frame_fx *fx)
+                                    struct tn_frame *frame, struct tn_frame_fx *fx,
+                                    const struct tn_rest *rest)
 {
     struct tn_model *model = decoder->model;
-    enum tarn_status status = TARN_OK;
     uint32_t number = 0;
+    enum tarn_status status = tn_rest_store(decoder, rest, &fx->rest);
 
-    if (fx->node_op || fx->node_name || fx->node_target || fx->original_trace) {
+    if (status != TARN_OK) {
+        return status;
+    }
+    if (fx->node_op || fx->node_name || fx->node_target || fx->original_trace || fx->rest) {
         status = tn_model_add_fx(model, fx, &frame->fx);
     }
     if (status == TARN_OK) {
@@ -309,16 +337,20 @@ enum tarn_status tn_decode_frame(struct tn_decoder *decoder, struct tn_object *o
     struct tn_frame_fx fx =
         *(const struct tn_frame_fx *)tn_chunked_vec_at(&decoder->model->fx, frame.fx);
     enum tarn_status status = TARN_OK;
+    struct tn_rest rest;
+
+    tn_rest_load(decoder, fx.rest, &rest);
+    rest.of_frame = true;
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
         uint32_t key = TN_STRING_NONE;
 
         status = pair_key(decoder, pairs[2 * i], &key);
         if (status == TARN_OK) {
-            status = frame_set(decoder, &frame, &fx, key, pairs[2 * i + 1]);
+            status = frame_set(decoder, &frame, &fx, &rest, key, pairs[2 * i + 1]);
         }
     }
-    return status == TARN_OK ? frame_store(decoder, object, &frame, &fx) : status;
+    return status == TARN_OK ? frame_store(decoder, object, &frame, &fx, &rest) : status;
 }
 
 /* Blocks. */
@@ -356,7 +388,7 @@ static enum tarn_status history_set(struct tn_decoder *decoder, struct tn_block_
     case TN_KEY_FRAMES:
         return tn_field_stack(decoder, key, value, &history->stack);
     default:
-        tn_warning_add(decoder->model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
+        tn_warning_add(decoder->model, TN_WARNING_SKIPPED_VALUE, key, tn_value_offset(value));
         return TARN_OK;
     }
 }
@@ -405,7 +437,7 @@ static enum tarn_status block_set_history(struct tn_decoder *decoder, struct tn_
 }
 
 static enum tarn_status block_set(struct tn_decoder *decoder, struct tn_model_block *block,
-                                  uint32_t key, struct tn_value value)
+                                  struct tn_rest *rest, uint32_t key, struct tn_value value)
 {
     switch (key) {
     case TN_KEY_ADDRESS:
@@ -423,8 +455,7 @@ static enum tarn_status block_set(struct tn_decoder *decoder, struct tn_model_bl
     case TN_KEY_HISTORY:
         return block_set_history(decoder, block, value);
     default:
-        tn_warning_add(decoder->model, TN_WARNING_UNKNOWN_KEY, key, tn_value_offset(value));
-        return TARN_OK;
+        return tn_rest_add_unknown(decoder, rest, key, value);
     }
 }
 
@@ -433,14 +464,17 @@ enum tarn_status tn_decode_block(struct tn_decoder *decoder, struct tn_object *o
 {
     struct tn_model_block *block = tn_chunked_vec_at(&decoder->blocks, object->index);
     enum tarn_status status = TARN_OK;
+    struct tn_rest rest;
+
+    tn_rest_load(decoder, block->rest, &rest);
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
         uint32_t key = TN_STRING_NONE;
 
         status = pair_key(decoder, pairs[2 * i], &key);
         if (status == TARN_OK) {
-            status = block_set(decoder, block, key, pairs[2 * i + 1]);
+            status = block_set(decoder, block, &rest, key, pairs[2 * i + 1]);
         }
     }
-    return status;
+    return status == TARN_OK ? tn_rest_store(decoder, &rest, &block->rest) : status;
 }

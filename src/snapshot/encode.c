@@ -64,6 +64,144 @@ static void dict_end(struct dict *dict)
     dict->format->ops->dict_end(dict->format);
 }
 
+/* ---- values ---- */
+
+enum {
+    DEPTH_MAX = 128 /* of containers, as in decode_rest.c */
+};
+
+/* A container that is being written. */
+struct level {
+    struct tn_container container;
+    uint32_t next;
+};
+
+static void container_begin(struct tn_format *format, const struct tn_container *container)
+{
+    switch ((enum tn_container_kind)container->kind) {
+    case TN_CONTAINER_DICT:
+        format->ops->dict_begin(format);
+        break;
+    case TN_CONTAINER_LIST:
+        format->ops->list_begin(format, container->count);
+        break;
+    case TN_CONTAINER_TUPLE:
+        format->ops->tuple_begin(format, container->count);
+        break;
+    }
+}
+
+static void container_end(struct tn_format *format, const struct tn_container *container)
+{
+    switch ((enum tn_container_kind)container->kind) {
+    case TN_CONTAINER_DICT:
+        format->ops->dict_end(format);
+        break;
+    case TN_CONTAINER_LIST:
+        format->ops->list_end(format, container->count);
+        break;
+    case TN_CONTAINER_TUPLE:
+        format->ops->tuple_end(format, container->count);
+        break;
+    }
+}
+
+static void container_item(struct tn_format *format, const struct tn_container *container,
+                           uint32_t index)
+{
+    if (container->kind == TN_CONTAINER_TUPLE) {
+        format->ops->tuple_item(format, index);
+    } else {
+        format->ops->item(format, index);
+    }
+}
+
+/* Both only as long as no frame contains another (has_frames in model.h). */
+static void encode_stack(struct tn_format *format, uint32_t number);
+static void encode_frame(struct tn_format *format, uint32_t number);
+
+/* A value that is no container. */
+static void encode_leaf(struct tn_format *format, const struct tn_field *field)
+{
+    switch ((enum tn_field_kind)field->kind) {
+    case TN_FIELD_NONE:
+        format->ops->none(format);
+        break;
+    case TN_FIELD_BOOL:
+        format->ops->boolean(format, field->value.boolean);
+        break;
+    case TN_FIELD_INT:
+        format->ops->integer(format, field->value.integer);
+        break;
+    case TN_FIELD_UINT:
+        format->ops->whole(format, field->value.unsigned_integer);
+        break;
+    case TN_FIELD_FLOAT:
+        format->ops->real(format, field->value.real);
+        break;
+    case TN_FIELD_STRING:
+        format->ops->string(format, field->value.string);
+        break;
+    case TN_FIELD_STACK:
+        encode_stack(format, field->value.number);
+        break;
+    case TN_FIELD_FRAME:
+        encode_frame(format, field->value.number);
+        break;
+    case TN_FIELD_CONTAINER:
+        break;
+    }
+}
+
+/* Without recursion: files may nest containers. */
+static void encode_value(struct tn_format *format, const struct tn_field *value)
+{
+    struct level levels[DEPTH_MAX];
+    unsigned depth = 0;
+    const struct tn_field *field = value;
+
+    for (;;) {
+        if (field->kind != TN_FIELD_CONTAINER) {
+            encode_leaf(format, field);
+        } else if (depth < DEPTH_MAX) {
+            levels[depth++] =
+                (struct level){.container = tn_model_container(format->model, field->value.number)};
+            container_begin(format, &levels[depth - 1].container);
+        }
+        while (depth > 0 && levels[depth - 1].next == levels[depth - 1].container.count) {
+            container_end(format, &levels[--depth].container);
+        }
+        if (depth == 0) {
+            return;
+        }
+        struct level *level = &levels[depth - 1];
+        const uint32_t index = level->next++;
+
+        field = &level->container.items[index];
+        if (level->container.kind == TN_CONTAINER_DICT) {
+            format->ops->key(format, index, field->key);
+        } else {
+            container_item(format, &level->container, index);
+        }
+    }
+}
+
+static void dict_field(struct dict *dict, const struct tn_field *field)
+{
+    dict_key(dict, field->key);
+    encode_value(dict->format, field);
+}
+
+/* Adds the unknown keys of a record. */
+static void dict_rest(struct dict *dict, uint32_t container)
+{
+    const struct tn_container rest = tn_model_container(dict->format->model, container);
+
+    for (uint32_t i = 0; i < rest.count; i++) {
+        dict_field(dict, &rest.items[i]);
+    }
+}
+
 /* ---- stacks ---- */
 
 static void encode_new_frame(struct tn_format *format, const struct tn_frame *frame)
@@ -80,6 +218,7 @@ static void encode_new_frame(struct tn_format *format, const struct tn_frame *fr
         dict_string_if(&dict, TN_KEY_FX_NODE_NAME, fx->node_name);
         dict_string_if(&dict, TN_KEY_FX_NODE_TARGET, fx->node_target);
         dict_string_if(&dict, TN_KEY_FX_ORIGINAL_TRACE, fx->original_trace);
+        dict_rest(&dict, fx->rest);
     }
     dict_end(&dict);
 }
@@ -116,6 +255,14 @@ static void encode_new_stack(struct tn_format *format, uint32_t number)
     format->ops->list_end(format, stack.count);
 }
 
+static void encode_stack(struct tn_format *format, uint32_t number)
+{
+    if (!recall(format, TN_SHARED_STACK, number)) {
+        encode_new_stack(format, number);
+        remember(format, TN_SHARED_STACK, number);
+    }
+}
+
 static void dict_stack_if(struct dict *dict, uint32_t key, uint32_t number)
 {
     struct tn_format *format = dict->format;
@@ -124,10 +271,7 @@ static void dict_stack_if(struct dict *dict, uint32_t key, uint32_t number)
         return;
     }
     dict_key(dict, key);
-    if (!recall(format, TN_SHARED_STACK, number)) {
-        encode_new_stack(format, number);
-        remember(format, TN_SHARED_STACK, number);
-    }
+    encode_stack(format, number);
 }
 
 /* ---- segments ---- */
@@ -175,6 +319,7 @@ static void encode_block(struct tn_format *format, const struct tn_model_block *
     } else {
         dict_stack_if(&dict, TN_KEY_FRAMES, block->stack);
     }
+    dict_rest(&dict, block->rest);
     dict_end(&dict);
 }
 
@@ -193,6 +338,7 @@ static void encode_segment(struct tn_format *format, const struct tn_model_segme
     dict_pair(&dict, TN_KEY_SEGMENT_POOL_ID, &segment->pool);
     dict_boolean(&dict, TN_KEY_IS_EXPANDABLE, segment->is_expandable);
     dict_stack_if(&dict, TN_KEY_FRAMES, segment->stack);
+    dict_rest(&dict, segment->rest);
     dict_key(&dict, TN_KEY_BLOCKS);
     format->ops->list_begin(format, segment->block_count);
     for (size_t i = 0; i < segment->block_count; i++) {
@@ -311,8 +457,22 @@ static inline void row_entry_key(struct row *row, uint32_t key, const struct tn_
     case TN_KEY_FRAMES:
         row_stack_if(row, key, entry->stack);
         break;
-    default: /* unknown: the reader warned about it */
+    default:
         break;
+    }
+}
+
+/* The same, and what the entry has under a key that its record has no field for. */
+static inline void row_any_key(struct row *row, uint32_t key, const struct tn_trace_entry *entry,
+                               const struct tn_trace_extra *extra, const struct tn_model *model)
+{
+    const struct tn_field *field =
+        extra->rest == TN_CONTAINER_NONE ? NULL : tn_container_find(model, extra->rest, key);
+
+    if (tn_likely(!field)) {
+        row_entry_key(row, key, entry, extra);
+    } else {
+        row_add(row, key, TN_ITEM_FIELD)->value.field = field;
     }
 }
 
@@ -334,6 +494,9 @@ static void dict_item(struct dict *dict, const struct tn_item *item)
         break;
     case TN_ITEM_STACK:
         dict_stack_if(dict, item->key, (uint32_t)item->value.number);
+        break;
+    case TN_ITEM_FIELD:
+        dict_field(dict, item->value.field);
         break;
     }
 }
@@ -377,7 +540,7 @@ void tn_encode_entry(struct tn_format *format, const struct tn_trace_entry *entr
 
     row.count = 0;
     for (uint32_t i = 0; i < shape.count; i++) {
-        row_entry_key(&row, shape.keys[i], entry, extra);
+        row_any_key(&row, shape.keys[i], entry, extra, format->model);
     }
     encode_row(format, &row);
 }
@@ -398,33 +561,6 @@ static void encode_traces(struct tn_format *format, const struct tn_trace *trace
 }
 
 /* ---- open dicts ---- */
-
-static void dict_field(struct dict *dict, const struct tn_field *field)
-{
-    struct tn_format *format = dict->format;
-
-    dict_key(dict, field->key);
-    switch ((enum tn_field_kind)field->kind) {
-    case TN_FIELD_NONE:
-        format->ops->none(format);
-        break;
-    case TN_FIELD_BOOL:
-        format->ops->boolean(format, field->value.boolean);
-        break;
-    case TN_FIELD_INT:
-        format->ops->integer(format, field->value.integer);
-        break;
-    case TN_FIELD_UINT:
-        format->ops->whole(format, field->value.unsigned_integer);
-        break;
-    case TN_FIELD_FLOAT:
-        format->ops->real(format, field->value.real);
-        break;
-    case TN_FIELD_STRING:
-        format->ops->string(format, field->value.string);
-        break;
-    }
-}
 
 static void encode_annotation(struct tn_format *format, const struct tn_annotation *annotation)
 {
@@ -514,6 +650,7 @@ static void encode_top(struct tn_format *format)
         dict_key(&dict, TN_KEY_HOST_TRACES);
         encode_traces(format, model->host_traces, model->host_trace_count);
     }
+    dict_rest(&dict, model->rest);
     dict_end(&dict);
 }
 

@@ -25,7 +25,8 @@ enum tn_item_kind {
     TN_ITEM_INTEGER, /* value.integer */
     TN_ITEM_STRING,
     TN_ITEM_PAIR, /* value.pair */
-    TN_ITEM_STACK
+    TN_ITEM_STACK,
+    TN_ITEM_FIELD /* value.field */
 };
 
 /* A key and value of a dict that is built before it is written. */
@@ -36,6 +37,7 @@ struct tn_item {
         uint64_t number; /* the value, or the number of the string or stack */
         int64_t integer;
         const uint64_t *pair;
+        const struct tn_field *field;
     } value;
 };
 
@@ -45,6 +47,9 @@ struct tn_format_ops {
     void (*list_begin)(struct tn_format *format, uint64_t count);
     void (*item)(struct tn_format *format, uint64_t index);
     void (*list_end)(struct tn_format *format, uint64_t count);
+    void (*tuple_begin)(struct tn_format *format, uint64_t count);
+    void (*tuple_item)(struct tn_format *format, uint64_t index);
+    void (*tuple_end)(struct tn_format *format, uint64_t count);
     void (*dict_begin)(struct tn_format *format);
     void (*key)(struct tn_format *format, uint64_t index, uint32_t string);
     void (*dict_end)(struct tn_format *format);

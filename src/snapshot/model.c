@@ -9,7 +9,8 @@
 enum {
     EXTRA_MAX = (1 << 27) - 1,
     FRAME_WRITTEN = 48, /* bytes of a frame besides its texts, about as in JSON */
-    ENTRY_WRITTEN = 96
+    ENTRY_WRITTEN = 96,
+    FIELD_WRITTEN = 8
 };
 
 static const char *const action_names[TN_TRACE_ACTION_COUNT] = {
@@ -50,6 +51,7 @@ static void model_init_tables(struct tn_model *model)
     tn_chunked_vec_init(&model->extras, budget, sizeof(struct tn_trace_extra));
     tn_chunked_vec_init(&model->shapes, budget, sizeof(struct tn_shape));
     tn_chunked_vec_init(&model->fx, budget, sizeof(struct tn_frame_fx));
+    tn_chunked_vec_init(&model->containers, budget, sizeof(struct tn_container));
     tn_chunked_vec_init(&model->entries, budget, sizeof(struct tn_trace_entry));
     tn_id_table_init(&model->string_ids, budget);
     tn_id_table_init(&model->frame_ids, budget);
@@ -57,6 +59,7 @@ static void model_init_tables(struct tn_model *model)
     tn_id_table_init(&model->extra_ids, budget);
     tn_id_table_init(&model->shape_ids, budget);
     tn_id_table_init(&model->fx_ids, budget);
+    tn_id_table_init(&model->container_ids, budget);
 }
 
 /* Adds number 0 of each table, which means "none", and the empty stack. */
@@ -68,9 +71,10 @@ static bool model_push_zeros(struct tn_model *model)
     struct tn_trace_extra *extra = tn_chunked_vec_push(&model->extras);
     struct tn_shape *shape = tn_chunked_vec_push(&model->shapes);
     struct tn_frame_fx *fx = tn_chunked_vec_push(&model->fx);
+    struct tn_container *container = tn_chunked_vec_push(&model->containers);
     uint32_t empty = TN_STACK_NONE;
 
-    if (!string || !frame || !stack || !extra || !shape || !fx) {
+    if (!string || !frame || !stack || !extra || !shape || !fx || !container) {
         return false;
     }
     *string = (struct tn_string){"", 0};
@@ -79,6 +83,7 @@ static bool model_push_zeros(struct tn_model *model)
     *extra = (struct tn_trace_extra){0};
     *shape = (struct tn_shape){0};
     *fx = (struct tn_frame_fx){0};
+    *container = (struct tn_container){0};
     return tn_model_add_stack(model, NULL, 0, &empty) == TARN_OK && empty == TN_STACK_EMPTY;
 }
 
@@ -107,12 +112,14 @@ void tn_model_fini(struct tn_model *model)
     tn_id_table_fini(&model->extra_ids);
     tn_id_table_fini(&model->shape_ids);
     tn_id_table_fini(&model->fx_ids);
+    tn_id_table_fini(&model->container_ids);
     tn_chunked_vec_fini(&model->strings);
     tn_chunked_vec_fini(&model->frames);
     tn_chunked_vec_fini(&model->stacks);
     tn_chunked_vec_fini(&model->extras);
     tn_chunked_vec_fini(&model->shapes);
     tn_chunked_vec_fini(&model->fx);
+    tn_chunked_vec_fini(&model->containers);
     tn_chunked_vec_fini(&model->entries);
     tn_arena_fini(&model->arena);
 }
@@ -232,7 +239,7 @@ static uint64_t frame_written(const struct tn_model *model, uint32_t number)
     return (uint64_t)FRAME_WRITTEN + string_written(model, frame->name) +
            string_written(model, frame->filename) + string_written(model, fx->node_op) +
            string_written(model, fx->node_name) + string_written(model, fx->node_target) +
-           string_written(model, fx->original_trace);
+           string_written(model, fx->original_trace) + tn_model_container(model, fx->rest).written;
 }
 
 static uint32_t frames_written(const struct tn_model *model, const uint32_t *frames, size_t count)
@@ -294,7 +301,7 @@ static bool extra_equal(const void *owner, uint32_t id, const void *key)
     return a->compile_context == b->compile_context && a->user_metadata == b->user_metadata &&
            a->internal_metadata == b->internal_metadata && a->category == b->category &&
            a->action_name == b->action_name && a->shape == b->shape && a->has_pool == b->has_pool &&
-           a->pool.id[0] == b->pool.id[0] && a->pool.id[1] == b->pool.id[1];
+           a->rest == b->rest && a->pool.id[0] == b->pool.id[0] && a->pool.id[1] == b->pool.id[1];
 }
 
 static uint32_t extra_hash(const struct tn_trace_extra *extra)
@@ -303,6 +310,7 @@ static uint32_t extra_hash(const struct tn_trace_extra *extra)
         extra->compile_context | (uint64_t)extra->user_metadata << 32,
         extra->internal_metadata | (uint64_t)extra->category << 32,
         extra->action_name | (uint64_t)extra->shape << 32,
+        extra->rest,
         extra->pool.id[0],
         extra->pool.id[1] + (extra->has_pool ? 1 : 0),
     };
@@ -327,6 +335,150 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
     return model_enter(model, &model->extras, &model->extra_ids, hash, extra, extra_out);
 }
 
+/* The bits of a value; what its kind does not use is 0. */
+static uint64_t field_bits(const struct tn_field *field)
+{
+    uint64_t bits = 0;
+
+    switch ((enum tn_field_kind)field->kind) {
+    case TN_FIELD_NONE:
+        break;
+    case TN_FIELD_BOOL:
+        bits = field->value.boolean;
+        break;
+    case TN_FIELD_INT:
+    case TN_FIELD_UINT:
+        bits = field->value.unsigned_integer;
+        break;
+    case TN_FIELD_FLOAT:
+        memcpy(&bits, &field->value.real, sizeof bits);
+        break;
+    case TN_FIELD_STRING:
+    case TN_FIELD_CONTAINER:
+    case TN_FIELD_STACK:
+    case TN_FIELD_FRAME:
+        bits = field->value.number;
+        break;
+    }
+    return bits;
+}
+
+static bool container_equal(const void *owner, uint32_t id, const void *key)
+{
+    const struct tn_container *have = tn_chunked_vec_at(owner, id);
+    const struct tn_container *want = key;
+
+    if (id == TN_CONTAINER_NONE || have->kind != want->kind || have->count != want->count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < have->count; i++) {
+        const struct tn_field *a = &have->items[i];
+        const struct tn_field *b = &want->items[i];
+
+        if (a->key != b->key || a->kind != b->kind || field_bits(a) != field_bits(b)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t container_hash(const struct tn_container *container)
+{
+    uint64_t hash = (uint64_t)container->kind << 32 | container->count;
+
+    for (uint32_t i = 0; i < container->count; i++) {
+        const struct tn_field *item = &container->items[i];
+        const uint64_t words[] = {hash, item->key | (uint64_t)item->kind << 32, field_bits(item)};
+
+        hash = tn_hash_bytes(words, sizeof words);
+    }
+    return (uint32_t)hash;
+}
+
+static uint64_t field_written(const struct tn_model *model, const struct tn_field *field)
+{
+    const uint64_t bytes = FIELD_WRITTEN + string_written(model, field->key);
+
+    switch ((enum tn_field_kind)field->kind) {
+    case TN_FIELD_STRING:
+        return bytes + string_written(model, field->value.string);
+    case TN_FIELD_CONTAINER:
+        return bytes + tn_model_container(model, field->value.number).written;
+    case TN_FIELD_STACK:
+        return bytes + tn_model_stack(model, field->value.number).written;
+    case TN_FIELD_FRAME:
+        return bytes + frame_written(model, field->value.number);
+    case TN_FIELD_NONE:
+    case TN_FIELD_BOOL:
+    case TN_FIELD_INT:
+    case TN_FIELD_UINT:
+    case TN_FIELD_FLOAT:
+        break;
+    }
+    return bytes;
+}
+
+uint64_t tn_model_fields_written(const struct tn_model *model, const struct tn_field *fields,
+                                 size_t count)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += field_written(model, &fields[i]);
+    }
+    return bytes;
+}
+
+bool tn_field_has_frames(const struct tn_model *model, const struct tn_field *field)
+{
+    return field->kind == TN_FIELD_STACK || field->kind == TN_FIELD_FRAME ||
+           (field->kind == TN_FIELD_CONTAINER &&
+            tn_model_container(model, field->value.number).has_frames);
+}
+
+enum tarn_status tn_model_add_container(struct tn_model *model, enum tn_container_kind kind,
+                                        const struct tn_field *items, uint32_t count,
+                                        uint32_t *container_out)
+{
+    struct tn_container container = {.items = items, .count = count, .kind = (uint8_t)kind};
+    const uint32_t hash = container_hash(&container);
+
+    if (tn_id_table_find(&model->container_ids, hash, container_equal, &model->containers,
+                         &container, container_out)) {
+        return TARN_OK;
+    }
+    const uint64_t written = tn_model_fields_written(model, items, count);
+    const uint64_t limit = tn_model_written_limit(model);
+
+    if (written >= UINT32_MAX || (limit > 0 && written > limit)) {
+        *container_out = TN_CONTAINER_TOO_LARGE;
+        return TARN_OK;
+    }
+    container.written = (uint32_t)written;
+    for (uint32_t i = 0; i < count; i++) {
+        container.has_frames = container.has_frames || tn_field_has_frames(model, &items[i]);
+    }
+    container.items = tn_arena_copy(&model->arena, items, count, sizeof *items);
+    if (!container.items) {
+        return tn_model_memory_status(model);
+    }
+    return model_enter(model, &model->containers, &model->container_ids, hash, &container,
+                       container_out);
+}
+
+const struct tn_field *tn_container_find(const struct tn_model *model, uint32_t container,
+                                         uint32_t key)
+{
+    const struct tn_container dict = tn_model_container(model, container);
+
+    for (uint32_t i = 0; i < dict.count; i++) {
+        if (dict.items[i].key == key) {
+            return &dict.items[i];
+        }
+    }
+    return NULL;
+}
+
 static uint64_t extra_written(const struct tn_model *model, uint32_t number)
 {
     const struct tn_trace_extra *extra = tn_model_extra(model, number);
@@ -334,7 +486,8 @@ static uint64_t extra_written(const struct tn_model *model, uint32_t number)
     return string_written(model, extra->compile_context) +
            string_written(model, extra->user_metadata) +
            string_written(model, extra->internal_metadata) +
-           string_written(model, extra->category) + string_written(model, extra->action_name);
+           string_written(model, extra->category) + string_written(model, extra->action_name) +
+           tn_model_container(model, extra->rest).written;
 }
 
 uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry)

@@ -2,12 +2,13 @@
 /*
  * A memory snapshot in memory: the data of torch.cuda.memory._snapshot(), packed.
  *
- * Owns everything that it points to. Four tables intern every string, frame, stack and "extra", so
- * that equal ones are stored once and compared by number:
+ * Owns everything that it points to. Tables intern every string, frame, stack, "extra" and
+ * container, so that equal ones are stored once and compared by number:
  *   string  bytes with a length, NUL-terminated;        0 = the key was absent
  *   frame   name, file and line of one call;            0 = none
  *   stack   a list of frames, innermost first;          0 = the key was absent, 1 = the empty list
  *   extra   what rarely differs between trace entries;  0 = only the plain keys
+ *   container  a dict, list or tuple that the model has no other field for; 0 = none
  * Trace entries of all devices are in one chunked vector in file order, 40 bytes each; a trace is a
  * range of them. Nothing moves after it is stored.
  *
@@ -35,8 +36,12 @@ enum {
     TN_STRING_NONE = 0,
     TN_STACK_NONE = 0,
     TN_STACK_EMPTY = 1,
-    TN_EXTRA_NONE = 0
+    TN_EXTRA_NONE = 0,
+    TN_CONTAINER_NONE = 0
 };
+
+/* Shared containers in shared containers: more than any limit, written out. */
+#define TN_CONTAINER_TOO_LARGE UINT32_MAX
 
 /* `time_us` if there is no time. */
 #define TN_TIME_NONE INT64_MIN
@@ -70,12 +75,13 @@ struct tn_frame {
     uint32_t fx; /* number in model->fx, 0 = no torch.fx keys */
 };
 
-/* The torch.fx keys of a frame, as strings. */
+/* The torch.fx keys of a frame, as strings, and its other keys. */
 struct tn_frame_fx {
     uint32_t node_op;
     uint32_t node_name;
     uint32_t node_target;
     uint32_t original_trace;
+    uint32_t rest; /* container: unknown keys */
 };
 
 struct tn_stack {
@@ -103,6 +109,7 @@ struct tn_model_block {
     const struct tn_block_history *history;
     uint32_t history_count; /* > 0 only in the old format */
     uint32_t stack;         /* TN_STACK_NONE if the file has no `frames`, in the old format */
+    uint32_t rest;          /* container: unknown keys */
     uint8_t state;          /* enum tn_block_state */
     bool has_address;
     bool has_requested_size;
@@ -118,6 +125,7 @@ struct tn_model_segment {
     struct tn_pool_id pool;
     int32_t device;
     uint32_t stack;
+    uint32_t rest; /* container: unknown keys */
     bool is_large;
     bool is_expandable;
     const struct tn_model_block *blocks; /* in the order of the file, which is by address */
@@ -156,6 +164,7 @@ struct tn_trace_extra {
     uint32_t category;
     uint32_t action_name; /* only for TN_TRACE_OTHER */
     uint32_t shape;       /* number in model->shapes, 0 = unknown */
+    uint32_t rest; /* container: unknown keys, and texts above with a value of another kind */
     bool has_pool;
     struct tn_pool_id pool;
 };
@@ -178,12 +187,15 @@ enum tn_field_kind {
     TN_FIELD_INT,
     TN_FIELD_UINT,
     TN_FIELD_FLOAT,
-    TN_FIELD_STRING
+    TN_FIELD_STRING,
+    TN_FIELD_CONTAINER,
+    TN_FIELD_STACK,
+    TN_FIELD_FRAME
 };
 
-/* A key of an open dict (annotations, settings) with a plain value. */
+/* A key of an open dict (annotations, settings) with any value, or an item of a container. */
 struct tn_field {
-    uint32_t key; /* string */
+    uint32_t key; /* string; TN_STRING_NONE in a list */
     uint8_t kind; /* enum tn_field_kind */
     union {
         bool boolean;
@@ -191,7 +203,24 @@ struct tn_field {
         uint64_t unsigned_integer; /* only above INT64_MAX */
         double real;
         uint32_t string;
+        uint32_t number; /* of a container, stack or frame */
     } value;
+};
+
+enum tn_container_kind {
+    TN_CONTAINER_DICT,
+    TN_CONTAINER_LIST,
+    TN_CONTAINER_TUPLE
+};
+
+/* Its containers have lower numbers: it was added after them. */
+struct tn_container {
+    const struct tn_field *items;
+    uint32_t count;
+    uint32_t written; /* bytes written out; a container with more is refused */
+    uint8_t kind;     /* enum tn_container_kind */
+    bool has_frames;  /* it or one inside has a frame or stack: a frame never holds such a one, so
+                         that frames do not nest */
 };
 
 struct tn_annotation {
@@ -215,7 +244,7 @@ struct tn_model_settings {
     bool expandable_segments;
     bool has_roundup;
     uint64_t roundup_power2_divisions[TN_ROUNDUP_INTERVALS]; /* from 1, 2, 4, ... 32768 MiB on */
-    const struct tn_field *fields; /* every other key with a plain value */
+    const struct tn_field *fields;                           /* every other key */
     size_t field_count;
 };
 
@@ -236,19 +265,21 @@ struct tn_model {
     struct tn_budget budget;
     struct tn_arena arena; /* all arrays below */
 
-    struct tn_chunked_vec strings; /* struct tn_string */
-    struct tn_chunked_vec frames;  /* struct tn_frame */
-    struct tn_chunked_vec stacks;  /* struct tn_stack */
-    struct tn_chunked_vec extras;  /* struct tn_trace_extra */
-    struct tn_chunked_vec shapes;  /* struct tn_shape */
-    struct tn_chunked_vec fx;      /* struct tn_frame_fx */
-    struct tn_chunked_vec entries; /* struct tn_trace_entry */
+    struct tn_chunked_vec strings;    /* struct tn_string */
+    struct tn_chunked_vec frames;     /* struct tn_frame */
+    struct tn_chunked_vec stacks;     /* struct tn_stack */
+    struct tn_chunked_vec extras;     /* struct tn_trace_extra */
+    struct tn_chunked_vec shapes;     /* struct tn_shape */
+    struct tn_chunked_vec fx;         /* struct tn_frame_fx */
+    struct tn_chunked_vec containers; /* struct tn_container */
+    struct tn_chunked_vec entries;    /* struct tn_trace_entry */
     struct tn_id_table string_ids;
     struct tn_id_table frame_ids;
     struct tn_id_table stack_ids;
     struct tn_id_table extra_ids;
     struct tn_id_table shape_ids;
     struct tn_id_table fx_ids;
+    struct tn_id_table container_ids;
 
     const struct tn_model_segment *segments;
     size_t segment_count;
@@ -261,6 +292,7 @@ struct tn_model {
     const struct tn_annotation *annotations;
     size_t annotation_count;
     struct tn_model_settings settings;
+    uint32_t rest; /* container: unknown keys of the top level */
 
     bool is_list_only; /* the file is a bare list of segments */
     bool is_legacy;    /* some block has `history` instead of `frames` */
@@ -300,6 +332,15 @@ enum tarn_status tn_model_add_extra(struct tn_model *model, const struct tn_trac
 enum tarn_status tn_model_add_shape(struct tn_model *model, const uint32_t *keys, size_t count,
                                     uint32_t *shape_out) TN_MUST_CHECK;
 
+/* Whether a value is or has a frame or a stack. */
+bool tn_field_has_frames(const struct tn_model *model, const struct tn_field *field);
+
+/* TN_CONTAINER_TOO_LARGE, which is no failure, for one that exceeds the bound of
+ * tn_model_charge_written alone; it must not be an item. */
+enum tarn_status tn_model_add_container(struct tn_model *model, enum tn_container_kind kind,
+                                        const struct tn_field *items, uint32_t count,
+                                        uint32_t *container_out) TN_MUST_CHECK;
+
 /* Appends an entry to the vector; its trace is set later. */
 enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trace_entry *entry,
                                     uint64_t *number_out) TN_MUST_CHECK;
@@ -315,6 +356,10 @@ enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
 
 /* The bound for the input so far, 0 = none. */
 uint64_t tn_model_written_limit(const struct tn_model *model);
+
+/* Bytes of the items of an open dict written out. */
+uint64_t tn_model_fields_written(const struct tn_model *model, const struct tn_field *fields,
+                                 size_t count);
 
 /* Bytes of a trace entry written out. */
 uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry);
@@ -363,6 +408,16 @@ static inline struct tn_shape tn_model_shape(const struct tn_model *model, uint3
 {
     return *(const struct tn_shape *)tn_chunked_vec_at(&model->shapes, shape);
 }
+
+static inline struct tn_container tn_model_container(const struct tn_model *model,
+                                                     uint32_t container)
+{
+    return *(const struct tn_container *)tn_chunked_vec_at(&model->containers, container);
+}
+
+/* The item with that key of a dict; NULL if there is none. */
+const struct tn_field *tn_container_find(const struct tn_model *model, uint32_t container,
+                                         uint32_t key);
 
 /* Entry `index` of a trace, index < trace->count. */
 static inline const struct tn_trace_entry *tn_trace_at(const struct tn_model *model,

@@ -79,6 +79,24 @@ static void pickle_list_end(struct tn_format *format, uint64_t count)
     }
 }
 
+static void pickle_tuple_begin(struct tn_format *format, uint64_t count)
+{
+    (void)count;
+    put(format, '(');
+}
+
+static void pickle_tuple_item(struct tn_format *format, uint64_t index)
+{
+    (void)format;
+    (void)index;
+}
+
+static void pickle_tuple_end(struct tn_format *format, uint64_t count)
+{
+    (void)count;
+    put(format, 't');
+}
+
 static void pickle_dict_begin(struct tn_format *format)
 {
     put(format, '}');
@@ -271,6 +289,8 @@ static inline unsigned char *write_value(const struct tn_pickle_format *pickle, 
         at = write_whole(write_whole(at, item->value.pair[0]), item->value.pair[1]);
         *at = 0x86;
         return at + 1;
+    case TN_ITEM_FIELD:
+        break;
     }
     return NULL;
 }
@@ -301,6 +321,9 @@ static const struct tn_format_ops pickle_ops = {
     .list_begin = pickle_list_begin,
     .item = pickle_item,
     .list_end = pickle_list_end,
+    .tuple_begin = pickle_tuple_begin,
+    .tuple_item = pickle_tuple_item,
+    .tuple_end = pickle_tuple_end,
     .dict_begin = pickle_dict_begin,
     .key = pickle_key,
     .dict_end = pickle_dict_end,

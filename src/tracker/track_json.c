@@ -188,8 +188,7 @@ static enum tarn_status print_json(struct tn_text_out *out, const struct tarn_tr
     const bool *everything = how;
     struct tn_json_text json;
 
-    tn_json_init(&json, out, TN_JSON_PYTHON);
-    tn_json_open_object(&json, NULL);
+    tn_json_begin_flat(&json, out, TN_JSON_PYTHON, "tarn.track/1");
     put_breakdown(&json, "peak", t, &t->peaks);
     put_breakdown(&json, "current", t, tn_track_breakdown(t, TARN_TRACK_AT_END));
     put_modules(&json, t);

@@ -140,7 +140,7 @@ done
 
 # Whatever a report says of them, it says it: 0, or 1 and 3 for what it does not find.
 for file in "$hostile"/numbers/*; do
-    for command in summary info check top peak live oom frag churn leaks 'leaks --json' steps \
+    for command in summary info check top peak live oom frag churn leaks 'leaks --json' steps tree \
         stats trace 'flame -o -' segments memory 'view -o -' replay 'export --to json -o -' \
         'export --to perfetto -o -' 'export --to speedscope -o -' 'export --to csv -o -'; do
         # shellcheck disable=SC2086

@@ -55,10 +55,14 @@ for report in peak live frag churn leaks steps; do
     terminal $report --rows 1000 --jsonl "$all"
     terminal $report --rows 1000 --csv "$all"
 done
+for by in calls module category stream; do
+    terminal tree --by $by --min-share 0 "$all"
+done
 terminal summary "$all"
 terminal summary --md "$all"
 terminal summary --json "$all"
 with_marker live --tree --min-share 0 "$all"
+with_marker tree --min-share 0 "$all"
 with_marker memory --folded "$all"
 with_marker flame --folded -o - "$all"
 with_marker diff --folded "$all" "$work/plain.pickle"

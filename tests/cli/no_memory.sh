@@ -45,6 +45,7 @@ gzip -dc "$data/tracker/mlp_cuda.jsonl.gz" | head -n 30 >"$work/track.jsonl"
 run track track "$work/track.jsonl"
 run profile profile -q -f "$data/profiles/profile.json.gz" "$work/made.pickle"
 run jsonl top --jsonl "$data/snapshots/tiny.pickle.gz"
+run tree tree --by category "$data/snapshots/tiny.pickle.gz"
 run measured replay --measured "$data/measured.json" "$data/snapshots/tiny.pickle.gz"
 
 count_end

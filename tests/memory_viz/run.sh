@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh TARN DUMP: compare.py, where there is a Python for it.
+# run.sh SCRIPT TARN [DUMP]: compare.py or roundtrip.py, where there is a Python for it.
 set -eu
 
 if ! command -v python3 >/dev/null 2>&1; then
@@ -9,4 +9,6 @@ if ! command -v python3 >/dev/null 2>&1; then
     exit 0
 fi
 export PYTHONDONTWRITEBYTECODE=1
-exec python3 "$(dirname "$0")/compare.py" "$1" "$2"
+script="$(dirname "$0")/$1"
+shift
+exec python3 "$script" "$@"

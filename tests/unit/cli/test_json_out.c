@@ -23,8 +23,8 @@ static void expect_data(struct cli_json *json, FILE *file, char **text, const ch
     cli_json_end(json);
     assert_int_equal(fclose(file), 0);
     (void)snprintf(expected, sizeof expected,
-                   "{\n  \"schema\": \"test/1\",\n  \"tool\": \"tarn " TARN_VERSION_STRING
-                   "\",\n  \"data\": %s\n}\n",
+                   "{\n  \"schema\": \"test/1\",\n  \"tool\": {\n    \"name\": \"tarn\",\n"
+                   "    \"version\": \"" TARN_VERSION_STRING "\"\n  },\n  \"data\": %s\n}\n",
                    data);
     assert_string_equal(*text, expected);
     free(*text);

@@ -433,6 +433,10 @@ static void stacks_have_names(void **state)
     size_t at = 0;
 
     (void)state;
+#ifndef HAS_LIBDW
+    (void)printf("skip: built without libdw\n");
+    skip();
+#endif
     rig_open(&rig, (struct tarn_history_options){.max_frames = 64});
     const uint64_t stack = capture_outside(&rig);
 
@@ -463,6 +467,10 @@ static void both_sources_see_this_function(void **state)
     static const enum tarn_stack_source sources[] = {TARN_STACK_FRAME_POINTERS, TARN_STACK_UNWIND};
 
     (void)state;
+#ifndef HAS_LIBDW
+    (void)printf("skip: built without libdw\n");
+    skip();
+#endif
     for (int i = 0; i < 2; i++) {
         struct frames frames = {.count = 0};
         struct rig rig;

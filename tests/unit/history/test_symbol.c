@@ -72,8 +72,13 @@ static void cxx_functions_have_their_names(void **state)
 
     assert_non_null(frame);
     assert_int_equal(count, 1);
+#ifdef HAS_LIBDW
     assert_string_equal(frame->name, "tarn::test::function(int)");
     assert_non_null(strstr(frame->filename, "test_symbol.c"));
+#else /* the program exports nothing */
+    assert_string_equal(frame->name, "??");
+    assert_non_null(strstr(frame->filename, "/test_symbol"));
+#endif
     tn_symbols_destroy(symbols);
 }
 

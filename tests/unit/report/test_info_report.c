@@ -69,6 +69,81 @@ static void what_is_missing_is_said(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+#define ONE_EVENT "[{'action': 'alloc', 'addr': 512, 'size': 512, 'stream': 0}]"
+
+static void check_overflow(const char *flag, bool first, bool second)
+{
+    char text[1024];
+    struct tarn_info_result *found = NULL;
+    struct tarn_error error;
+
+    (void)snprintf(text, sizeof text,
+                   "{'segments': [], 'device_traces': [" ONE_EVENT ", " ONE_EVENT
+                   "], 'allocator_settings': {'trace_alloc_overflowed': %s, "
+                   "'trace_alloc_max_entries': 6}}",
+                   flag);
+    struct tarn_snapshot *snapshot = report_parse(text);
+
+    assert_int_equal(tarn_info_compute(snapshot, NULL, &found, &error), TARN_OK);
+    assert_int_equal(found->device_count, 2);
+    assert_int_equal(found->devices[0].trace_overflowed, first);
+    assert_int_equal(found->devices[1].trace_overflowed, second);
+    assert_int_equal(found->trace_entries_max, 6);
+    tarn_report_destroy(found);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* One flag, or one per device, as versions of PyTorch write it. */
+static void overflowed_traces_are_known(void **state)
+{
+    (void)state;
+    check_overflow("true", true, true);
+    check_overflow("false", false, false);
+    check_overflow("[false, true]", false, true);
+    check_overflow("[true]", true, false);
+    check_overflow("{'1': true}", false, true);
+    check_overflow("[]", false, false);
+    check_overflow("null", false, false);
+    check_overflow("'yes'", false, false);
+}
+
+static void an_overflow_is_warned_of(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [" ONE_EVENT
+                     "], 'allocator_settings': {'trace_alloc_overflowed': true, "
+                     "'trace_alloc_max_entries': 6}}");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "  warning: the trace overflowed, its oldest events were dropped "
+                                 "(it holds 6 at most); record with a larger max_entries\n"));
+    assert_null(strstr(text, "in effect"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Here a setting was requested that is not in effect. */
+static void settings_in_effect_are_beside_those_requested(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'allocator_settings': {"
+                     "'PYTORCH_CUDA_ALLOC_CONF': 'max_split_size_mb:64', 'max_split_size': -1, "
+                     "'expandable_segments': true, 'garbage_collection_threshold': 0.5, "
+                     "'pinned_num_register_threads': 1, 'release_lock_on_cudamalloc': false, "
+                     "'mo\\u001bde': 'x', 'per_device': {'0': 1}}}");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "settings: max_split_size_mb:64\nin effect: "
+                                 "garbage_collection_threshold 0.5, expandable_segments True, "));
+    assert_null(strchr(text, '\x1b'));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void in_numbers(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("oom");
@@ -105,6 +180,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recorded_run),
         cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(overflowed_traces_are_known),
+        cmocka_unit_test(an_overflow_is_warned_of),
+        cmocka_unit_test(settings_in_effect_are_beside_those_requested),
         cmocka_unit_test(in_numbers),
         cmocka_unit_test(failures_leave_nothing),
     };

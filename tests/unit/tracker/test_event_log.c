@@ -31,6 +31,11 @@ static int close_all(void **state)
     return tarn_host_usage().live_count != 0;
 }
 
+/* What PyTorch's result does not have, instead of its brace. */
+#define HEAD                                                                                       \
+    "{\"schema\": \"tarn.track/1\", \"tool\": {\"name\": \"tarn\", \"version\": "                  \
+    "\"" TARN_VERSION_STRING "\"}, "
+
 static void recorded_logs_replay(void **state)
 {
     static const char *const names[] = {"conv_cpu", "mlp_cuda", "checkpointed_cuda"};
@@ -57,7 +62,8 @@ static void recorded_logs_replay(void **state)
         assert_int_equal(tarn_tracker_write_json(tracker, false, &writer, NULL), TARN_OK);
         assert_int_equal(collect.text[--collect.size], '\n');
         collect.text[collect.size] = '\0';
-        assert_string_equal(collect.text, (const char *)expected.bytes);
+        assert_memory_equal(collect.text, HEAD, sizeof HEAD - 1);
+        assert_string_equal(collect.text + sizeof HEAD - 1, (const char *)expected.bytes + 1);
         free(collect.text);
         free(expected.bytes);
     }

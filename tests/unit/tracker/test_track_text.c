@@ -160,6 +160,11 @@ static struct tarn_tracker *open_small(void)
 }
 
 /* Everything that a tracker can write, one after the other. */
+/* The beginning of the document. */
+#define HEAD                                                                                       \
+    "{\"schema\": \"tarn.track/1\", \"tool\": {\"name\": \"tarn\", \"version\": "                  \
+    "\"" TARN_VERSION_STRING "\"}, "
+
 static enum tarn_status write_all(struct tarn_tracker *tracker, const struct tarn_writer *writer)
 {
     enum tarn_status st;
@@ -231,8 +236,8 @@ static void everything_is_written(void **state)
         "       1324 B          300 B  100.0%  PPAAAAAAAA  M\n"
         "       1024 B         1024 B   77.3%  AAAAAAAA      M.l\n"
         "iteration           start            peak             end  growth\n"
-        "        0           300 B          1324 B           300 B  nothing\n"
-        "{\"peak\": {\"cpu\": {\"Parameter\": 300, \"Buffer\": 0, \"Gradient\": 0, \"Activation\": "
+        "        0           300 B          1324 B           300 B  nothing\n" HEAD
+        "\"peak\": {\"cpu\": {\"Parameter\": 300, \"Buffer\": 0, \"Gradient\": 0, \"Activation\": "
         "0, \"Temp\": 0, \"Optstate\": 0, \"Other\": 0, \"Total\": 300}, \"cuda:0\": "
         "{\"Parameter\": 0, \"Buffer\": 0, \"Gradient\": 0, \"Activation\": 1024, \"Temp\": 0, "
         "\"Optstate\": 0, \"Other\": 0, \"Total\": 1024}}, \"current\": {\"cpu\": {\"Parameter\": "
@@ -253,8 +258,8 @@ static void nothing_tracked_is_said(void **state)
     assert_int_equal(write_all(tracker, &writer), TARN_OK);
     assert_string_equal(collect.text,
                         "No memory tracked.\nNo memory tracked.\nNo memory tracked.\n"
-                        "No iterations.\n"
-                        "{\"peak\": {}, \"current\": {}, \"modules\": {}, \"moment\": {}, "
+                        "No iterations.\n" HEAD
+                        "\"peak\": {}, \"current\": {}, \"modules\": {}, \"moment\": {}, "
                         "\"iterations\": [], \"owners\": []}\n");
     tarn_tracker_destroy(tracker);
     free(collect.text);

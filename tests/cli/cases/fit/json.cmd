@@ -1,1 +1,1 @@
-fit "$data/snapshots/tiny.pickle.gz" --card 80GB --json | sed "/\"tool\"/d"
+fit "$data/snapshots/tiny.pickle.gz" --card 80GB --json

@@ -1,1 +1,1 @@
-scale "$data/snapshots/tiny.pickle.gz" --match "conv|linear=2" --factor all=1.5 --json | sed "s/\"tool\": .*/\"tool\"/"
+scale "$data/snapshots/tiny.pickle.gz" --match "conv|linear=2" --factor all=1.5 --json

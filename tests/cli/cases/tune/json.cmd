@@ -1,1 +1,1 @@
-tune "$data/snapshots/tiny.pickle.gz" -n 1 --goal capacity --tries 20 --json | sed "/\"tool\"/d"
+tune "$data/snapshots/tiny.pickle.gz" -n 1 --goal capacity --tries 20 --json

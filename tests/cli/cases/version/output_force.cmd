@@ -1,1 +1,1 @@
-version >/dev/null; for c in summary info peak live top oom frag churn leaks steps ranks check fit tune scale flame view; do echo old >$tmp/$c; "$tarn" $c -f -o $tmp/$c $data/snapshots/tiny.pickle.gz 2>/dev/null; echo "$c $? $(grep -c "^old$" $tmp/$c)"; done
+version >/dev/null; for c in summary info peak live top oom frag churn leaks steps ranks check fit tune scale flame tree view; do echo old >$tmp/$c; "$tarn" $c -f -o $tmp/$c $data/snapshots/tiny.pickle.gz 2>/dev/null; echo "$c $? $(grep -c "^old$" $tmp/$c)"; done

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/debug_info.h"
+
+#include "base/host_mem.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <string.h>
+#include <unistd.h>
+
+struct tn_debug_info {
+    Dwfl *dwfl;
+    bool modules_listed;
+};
+
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = dwfl_linux_proc_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+};
+
+void tn_debug_info_expect_modules(struct tn_debug_info *info)
+{
+    if (info) {
+        info->modules_listed = false;
+    }
+}
+
+static void list_modules(struct tn_debug_info *info)
+{
+    dwfl_report_begin_add(info->dwfl);
+    (void)dwfl_linux_proc_report(info->dwfl, getpid());
+    (void)dwfl_report_end(info->dwfl, NULL, NULL);
+    info->modules_listed = true;
+}
+
+bool tn_debug_info_open(struct tn_debug_info **info_out)
+{
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    struct tn_debug_info *info = dwfl ? tn_host_alloc_zero(sizeof *info) : NULL;
+
+    *info_out = info;
+    if (info) {
+        info->dwfl = dwfl;
+    } else {
+        dwfl_end(dwfl); /* NULL is allowed */
+    }
+    return info || !dwfl;
+}
+
+void tn_debug_info_close(struct tn_debug_info *info)
+{
+    if (info) {
+        dwfl_end(info->dwfl);
+        tn_host_free(info, sizeof *info);
+    }
+}
+
+/* Where an inlined function was called. */
+static const char *call_site(Dwarf_Die *die, Dwarf_Files *files, uint64_t *line_out)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word number = 0;
+    Dwarf_Word line = 0;
+
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) != 0 ||
+        dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) != 0) {
+        return NULL;
+    }
+    *line_out = line;
+    return dwarf_filesrc(files, number, NULL, NULL);
+}
+
+/* For C++, the linkage name, which includes scopes and parameters; otherwise the source name. */
+static const char *function_name(Dwarf_Die *function)
+{
+    Dwarf_Attribute attribute;
+    const char *linked =
+        dwarf_formstring(dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
+
+    return linked && strncmp(linked, "_Z", 2) == 0 ? linked : dwarf_diename(function);
+}
+
+/* Whether the entry can contain code or functions. */
+static bool has_code(int tag)
+{
+    return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+           tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
+
+static bool has_functions(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+           tag == DW_TAG_module;
+}
+
+/* The child of a scope that contains the address. */
+static bool find_part(const Dwarf_Die *scope, Dwarf_Addr address, Dwarf_Die *part_out)
+{
+    enum {
+        PENDING_MAX = 64 /* nested namespaces and classes; deeper functions are not found */
+    };
+    Dwarf_Die pending[PENDING_MAX] = {*scope};
+    size_t count = 1;
+
+    while (count > 0) {
+        Dwarf_Die part;
+        int more = dwarf_child(&pending[--count], &part);
+
+        while (more == 0) {
+            const int tag = dwarf_tag(&part);
+
+            if (has_code(tag) && dwarf_haspc(&part, address) > 0) {
+                *part_out = part;
+                return true;
+            }
+            if (has_functions(tag) && count < PENDING_MAX) {
+                pending[count++] = part;
+            }
+            more = dwarf_siblingof(&part, &part);
+        }
+    }
+    return false;
+}
+
+enum {
+    SCOPES_MAX = 64 /* nested inlined functions; the outermost are kept */
+};
+
+/* The function at the address and the functions inlined there, outermost first. */
+static size_t find_functions(const Dwarf_Die *unit, Dwarf_Addr address,
+                             Dwarf_Die functions[SCOPES_MAX])
+{
+    Dwarf_Die scope = *unit;
+    Dwarf_Die part;
+    size_t count = 0;
+
+    while (count < SCOPES_MAX && find_part(&scope, address, &part)) {
+        const int tag = dwarf_tag(&part);
+
+        if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
+            functions[count++] = part;
+        }
+        scope = part;
+    }
+    return count;
+}
+
+/* Where frames go, and whether there was any. */
+struct receiver {
+    tn_debug_visitor visit;
+    void *context;
+    bool has_any;
+};
+
+static bool receive(struct receiver *receiver, const char *name, const char *file, uint64_t line)
+{
+    receiver->has_any = true;
+    return receiver->visit(receiver->context, name, file, line);
+}
+
+/* Visits the functions at the address; `file` and `line` belong to the innermost. False when the
+ * visitor stopped; visits nothing without debug information. */
+static bool visit_functions(struct receiver *receiver, Dwarf_Die *unit, Dwarf_Addr address,
+                            const char *file, uint64_t line)
+{
+    Dwarf_Die functions[SCOPES_MAX];
+    Dwarf_Files *files = NULL;
+    size_t file_count;
+    bool more = true;
+
+    if (dwarf_getsrcfiles(unit, &files, &file_count) != 0) {
+        files = NULL;
+    }
+    for (size_t i = find_functions(unit, address, functions); i > 0 && more; i--) {
+        Dwarf_Die *function = &functions[i - 1];
+
+        more = receive(receiver, function_name(function), file, line);
+        line = 0;
+        file = files && i > 1 ? call_site(function, files, &line) : NULL;
+    }
+    return more;
+}
+
+/* The module at an address. libdw extends the last module without limit, so check its end. */
+static Dwfl_Module *module_at(struct tn_debug_info *info, Dwarf_Addr address)
+{
+    Dwarf_Addr begin = 0;
+    Dwarf_Addr end = 0;
+
+    if (!info->modules_listed) {
+        list_modules(info);
+    }
+    Dwfl_Module *module = dwfl_addrmodule(info->dwfl, address);
+
+    if (module) {
+        (void)dwfl_module_info(module, NULL, &begin, &end, NULL, NULL, NULL, NULL);
+    }
+    return address >= begin && address < end ? module : NULL;
+}
+
+bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_visitor visit,
+                         void *context)
+{
+    struct receiver receiver = {.visit = visit, .context = context};
+    Dwfl_Module *module = info ? module_at(info, address) : NULL;
+
+    if (!module) {
+        return true;
+    }
+    Dwarf_Addr bias = 0;
+    int line = 0;
+    Dwfl_Line *line_info = dwfl_module_getsrc(module, address);
+    const char *file = line_info ? dwfl_lineinfo(line_info, NULL, &line, NULL, NULL, NULL) : NULL;
+    Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias);
+
+    if (unit && !visit_functions(&receiver, unit, address - bias, file, (uint64_t)line)) {
+        return false;
+    }
+    if (receiver.has_any) {
+        return true;
+    }
+    if (!file) {
+        file = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+    }
+    return receive(&receiver, dwfl_module_addrname(module, address), file, (uint64_t)line);
+}

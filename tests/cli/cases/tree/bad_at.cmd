@@ -1,0 +1,1 @@
+tree --at never $data/snapshots/tiny.pickle.gz

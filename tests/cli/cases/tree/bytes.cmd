@@ -1,0 +1,1 @@
+tree --units bytes --depth 1 $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+tree $data/snapshots/cudagraph.pickle.gz

@@ -1,0 +1,1 @@
+tree --at start $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+tree --by module $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+tree --device 3 $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+tree --match NEVER $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+tree --at oom $data/snapshots/tiny.pickle.gz

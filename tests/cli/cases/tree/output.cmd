@@ -1,0 +1,1 @@
+tree -o $tmp/t $data/snapshots/tiny.pickle.gz && cat $tmp/t
