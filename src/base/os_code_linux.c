@@ -6,17 +6,26 @@
 #include "base/clock.h"
 
 #include <link.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define LOOK_AGAIN_NS 10000000u
 
-/* Sorted by address. A seqlock: the writer increments `version` before and after, so odd means
- * being written, and a reader that sees a change retries later. */
+enum {
+    WAITS_MAX = 10000 /* for another thread's rebuild */
+};
+
+/* Sorted by address. A seqlock: the writer increments `version` before and after it stores a new
+ * table, so odd means being written, and a reader that sees a change searches again. Modules are
+ * collected before that, while readers use the old table. `builder` is the process whose thread is
+ * at it, or 0: a process that was forked meanwhile has no such thread, and takes over. */
 static _Atomic uintptr_t begins[TN_CODE_RANGES_MAX];
 static _Atomic uintptr_t ends[TN_CODE_RANGES_MAX];
 static _Atomic uint32_t range_count;
 static _Atomic uint32_t version;
+static _Atomic int builder;
 static _Atomic uint64_t looked_at; /* clock_ns of the last rebuild, 0 = never */
 
 struct collection {
@@ -51,37 +60,54 @@ static int range_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One thread at a time, with an odd `version`. */
+/* By the builder. After a fork in the middle of it `version` is odd already. */
 static void publish(const struct collection *collection)
 {
+    const uint32_t odd = atomic_load_explicit(&version, memory_order_relaxed) | 1u;
+
+    atomic_store_explicit(&version, odd, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < collection->count; i++) {
         atomic_store_explicit(&begins[i], collection->ranges[i].begin, memory_order_release);
         atomic_store_explicit(&ends[i], collection->ranges[i].end, memory_order_release);
     }
     atomic_store_explicit(&range_count, collection->count, memory_order_release);
+    atomic_store_explicit(&version, odd + 1, memory_order_release);
 }
 
-/* Rebuilds the table, unless that was done recently or another thread is doing it. */
+/* Rebuilds the table, unless that was done recently; waits for another thread that does it. */
 static TN_COLD void look_again(void)
 {
     const uint64_t now = tn_clock_now_ns();
     const uint64_t last = atomic_load_explicit(&looked_at, memory_order_relaxed);
-    uint32_t before = atomic_load_explicit(&version, memory_order_relaxed);
     struct collection collection = {.count = 0};
+    const int process = (int)getpid();
+    int found = atomic_load_explicit(&builder, memory_order_relaxed);
 
-    if ((last != 0 && now - last < LOOK_AGAIN_NS) || before % 2 != 0 ||
-        !atomic_compare_exchange_strong(&version, &before, before + 1)) {
+    if (found == process || !atomic_compare_exchange_strong(&builder, &found, process)) {
+        for (int i = 0; i < WAITS_MAX && atomic_load(&builder) != 0; i++) {
+            (void)sched_yield();
+        }
         return;
     }
-    (void)dl_iterate_phdr(collect_module, &collection);
-    qsort(collection.ranges, collection.count, sizeof collection.ranges[0], range_compare);
-    publish(&collection);
-    atomic_store_explicit(&looked_at, now, memory_order_relaxed);
-    atomic_store_explicit(&version, before + 2, memory_order_release);
+    if (last == 0 || now - last >= LOOK_AGAIN_NS) {
+        (void)dl_iterate_phdr(collect_module, &collection);
+        qsort(collection.ranges, collection.count, sizeof collection.ranges[0], range_compare);
+        publish(&collection);
+        atomic_store_explicit(&looked_at, now, memory_order_relaxed);
+    }
+    atomic_store_explicit(&builder, 0, memory_order_release);
 }
 
+/* What a search came to. */
+enum outcome {
+    OUTCOME_MISSING,
+    OUTCOME_FOUND,
+    OUTCOME_CHANGED /* the table changed meanwhile: search again */
+};
+
 /* Finds the last range that starts at or below the address and checks that it contains it. */
-static bool search(uintptr_t address, struct tn_code_range *range_out)
+static enum outcome search_once(uintptr_t address, struct tn_code_range *range_out)
 {
     const uint32_t before = atomic_load_explicit(&version, memory_order_acquire);
     uint32_t low = 0;
@@ -96,13 +122,28 @@ static bool search(uintptr_t address, struct tn_code_range *range_out)
             high = middle;
         }
     }
-    if (low == 0) {
-        return false;
+    struct tn_code_range range = {0, 0};
+
+    if (low > 0) {
+        range.begin = atomic_load_explicit(&begins[low - 1], memory_order_acquire);
+        range.end = atomic_load_explicit(&ends[low - 1], memory_order_acquire);
     }
-    range_out->begin = atomic_load_explicit(&begins[low - 1], memory_order_acquire);
-    range_out->end = atomic_load_explicit(&ends[low - 1], memory_order_acquire);
-    return before % 2 == 0 && before == atomic_load_explicit(&version, memory_order_relaxed) &&
-           address >= range_out->begin && address < range_out->end;
+    if (before % 2 != 0 || before != atomic_load_explicit(&version, memory_order_relaxed)) {
+        return OUTCOME_CHANGED;
+    }
+    *range_out = range;
+    return low > 0 && tn_code_range_has(&range, address) ? OUTCOME_FOUND : OUTCOME_MISSING;
+}
+
+static bool search(uintptr_t address, struct tn_code_range *range_out)
+{
+    enum outcome outcome = search_once(address, range_out);
+
+    for (int i = 0; i < WAITS_MAX && tn_unlikely(outcome == OUTCOME_CHANGED); i++) {
+        (void)sched_yield();
+        outcome = search_once(address, range_out);
+    }
+    return outcome == OUTCOME_FOUND;
 }
 
 bool tn_os_code_find(uintptr_t address, struct tn_code_range *range_out)

@@ -17,7 +17,9 @@ version=$(sed 's/[^0-9.].*//' "$source/version.txt") # 2.6.0a0: 2.6.0
 whole=$version
 
 mkdir -p "$out/torch"
-(cd "$source" && find c10 torch/headeronly torch/csrc/api/include torch/csrc/cuda -name '*.h' 2>&1) |
+folders="c10 torch/headeronly torch/csrc/api/include torch/csrc/cuda" # not all are in all versions
+# shellcheck disable=SC2086
+(cd "$source" && find $folders -name '*.h' 2>/dev/null) |
     while read -r header; do
         [ -f "$source/$header" ] || continue
         mkdir -p "$out/$(dirname "$header")"
@@ -26,8 +28,8 @@ mkdir -p "$out/torch"
 for name in c10/macros/cmake_macros c10/cuda/impl/cuda_cmake_macros \
     torch/headeronly/macros/cmake_macros; do
     [ -f "$source/$name.h.in" ] || continue
-    sed -e 's/^#cmakedefine \(C10_[A-Z_]*BUILD_SHARED_LIBS\)/#define \1/' -e 's/^#cmakedefine .*//' \
-        "$source/$name.h.in" >"$out/$name.h"
+    sed -e 's/^#cmakedefine \(C10_[A-Z_]*BUILD_SHARED_LIBS\)/#define \1/' \
+        -e 's/^#cmakedefine .*//' "$source/$name.h.in" >"$out/$name.h"
 done
 macros="MAJOR MINOR PATCH"
 {

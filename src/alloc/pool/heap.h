@@ -177,9 +177,9 @@ void tn_heap_finish_free(const struct tn_heap *heap, struct tn_shard *shard,
  * operation, 0 to use the allocation's. */
 void tn_heap_complete_free(struct tn_heap *heap, struct tn_block *block, uint64_t stack);
 
-/* What allocating the first `size` bytes of a block, of which `remaining` are left, does to the free
- * parts of split segments: a fresh split adds one, a further split shrinks one, using a whole part
- * removes one. Expandable segments are not counted. */
+/* What allocating the first `size` bytes of a block, of which `remaining` are left, does to the
+ * free parts of split segments: a fresh split adds one, a further split shrinks one, using a whole
+ * part removes one. Expandable segments are not counted. */
 static inline struct tn_split_change
 tn_split_change(const struct tn_block *block, bool already_split, uint64_t size, uint64_t remaining)
 {

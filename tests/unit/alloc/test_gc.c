@@ -120,8 +120,8 @@ static void a_pass_does_not_stop_early(void **state)
     rig_close(&rig);
 }
 
-/* Ages at the request are 11, 5 and 1, the average is above 5: a search that finds nothing counts as
- * one. */
+/* Ages at the request are 11, 5 and 1, the average is above 5: a search that finds nothing counts
+ * as one. */
 static void a_search_without_a_block_ages_once(void **state)
 {
     struct rig rig;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/os_code.h"
@@ -72,12 +75,70 @@ static void threads_may_ask_at_once(void **state)
     }
 }
 
+enum {
+    FINDERS = 3,
+    FINDS = 20000000 /* enough to meet a rebuild, of which there are few */
+};
+
+static _Atomic bool is_over;
+
+static void *find_known(void *argument)
+{
+    struct tn_code_range range;
+    uint64_t *missed = argument;
+
+    for (int i = 0; i < FINDS; i++) {
+        *missed += !tn_os_code_find(address_of(i % 2 ? own_function : abs), &range);
+    }
+    return NULL;
+}
+
+/* Misses make it look again, as often as it does. */
+static void *change_modules(void *argument)
+{
+    struct tn_code_range range;
+
+    (void)argument;
+    while (!is_over) {
+        void *module = dlopen("libm.so.6", RTLD_NOW);
+
+        (void)tn_os_code_find(1, &range);
+        if (module) {
+            (void)dlclose(module);
+        }
+    }
+    return NULL;
+}
+
+/* What is loaded is found while the table is made anew. */
+static void nothing_is_lost_while_modules_change(void **state)
+{
+    pthread_t finders[FINDERS];
+    pthread_t changer;
+    uint64_t missed[FINDERS] = {0};
+
+    (void)state;
+    assert_int_equal(pthread_create(&changer, NULL, change_modules, NULL), 0);
+    for (int i = 0; i < FINDERS; i++) {
+        assert_int_equal(pthread_create(&finders[i], NULL, find_known, &missed[i]), 0);
+    }
+    for (int i = 0; i < FINDERS; i++) {
+        assert_int_equal(pthread_join(finders[i], NULL), 0);
+    }
+    is_over = true;
+    assert_int_equal(pthread_join(changer, NULL), 0);
+    for (int i = 0; i < FINDERS; i++) {
+        assert_int_equal(missed[i], 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_of_all_modules_is_found),
         cmocka_unit_test(data_is_no_code),
         cmocka_unit_test(threads_may_ask_at_once),
+        cmocka_unit_test(nothing_is_lost_while_modules_change),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
