@@ -3,6 +3,7 @@
 #include "support/report.h"
 
 #include "analysis/gradient.h"
+#include "base/attr.h"
 #include "snapshot/snapshot.h"
 
 #include <inttypes.h>
@@ -18,6 +19,8 @@ struct script {
     size_t length;
     uint64_t count;
 };
+
+static void put(struct script *script, const char *format, ...) TN_PRINTF(2, 3);
 
 static void put(struct script *script, const char *format, ...)
 {
