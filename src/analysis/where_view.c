@@ -33,7 +33,7 @@ static bool answers_init(struct tn_where_answers *answers, const struct tn_where
         answers->texts = (size_t)model->frames.count + 1;
         answers->stacks = (size_t)model->stacks.count + 1;
     } else if (term->field == TN_WHERE_CATEGORY) {
-        answers->texts = categories->rules->categories.count + 3; /* two hints, unclassified */
+        answers->texts = tn_category_count(categories);
     } else {
         answers->texts = (size_t)model->strings.count + 1;
     }

@@ -135,7 +135,7 @@ static bool text_set(struct tn_label_fit *fit, size_t row, const char *label,
         memcpy(text + used, gap, sizeof gap - 1);
         used += sizeof gap - 1;
     } else if (part->begin > 0) {
-        memcpy(text, "...", 3);
+        memcpy(text, "...", sizeof "..."); /* the end is overwritten */
         used = 3;
     }
     if (used > 0) {
