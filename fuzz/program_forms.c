@@ -71,7 +71,8 @@ static const char *const replay[] = {CONFS,
 static const char *const tune[] = {"--each", "--goal capacity", "--goal device-calls",
                                    "--json", "--limit 100MiB",  NULL};
 static const char *const fit[] = {CONFS, "--card 1GiB,H200", "--reserve 1MiB", "--json", NULL};
-static const char *const scale[] = {CONFS, "--pools 3,30",
+static const char *const scale[] = {CONFS,
+                                    "--pools 3,30",
                                     "--factor all=3",
                                     "--factor batch=1.1,7",
                                     "--json",

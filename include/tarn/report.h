@@ -974,7 +974,7 @@ struct tarn_info_device {
     uint64_t selected_bytes;
     uint64_t selected_peak;
     uint64_t steps;
-    bool trace_overflowed; /* the oldest events were dropped, as the file says */
+    bool trace_overflowed;         /* the oldest events were dropped, as the file says */
     uint64_t allocated_peak;       /* whole blocks, as max_memory_allocated() counts them */
     uint64_t allocated_peak_event; /* TARN_NONE: before the first event */
     uint64_t reserved_peak;

@@ -8,9 +8,9 @@
 #ifndef TN_ANALYSIS_GROUP_KEY_H
 #define TN_ANALYSIS_GROUP_KEY_H
 
+#include "analysis/category.h"
 #include "analysis/frame_view.h"
 #include "analysis/pool_stream.h"
-#include "analysis/category.h"
 #include "base/escaped.h"
 #include "base/text_out.h"
 

@@ -97,10 +97,23 @@ struct rule_word {
     char name[TN_PATTERN_LINE_MAX + 1];
 };
 
+static const char blanks[] = " \t\r";
+
+/* The ">" between two categories stands alone: "<b>" is a part of a name. NULL if there is none. */
+static const char *find_arrow(const char *word)
+{
+    const char *arrow = strchr(word, '>');
+
+    while (arrow && ((arrow > word && !strchr(blanks, arrow[-1])) ||
+                     (arrow[1] != '\0' && !strchr(blanks, arrow[1])))) {
+        arrow = strchr(arrow + 1, '>');
+    }
+    return arrow;
+}
+
 static bool rule_word_cut(struct rule_word *cut, const char *word)
 {
-    static const char blanks[] = " \t\r";
-    const char *arrow = strchr(word, '>');
+    const char *arrow = find_arrow(word);
     const char *name = arrow ? arrow + 1 + strspn(arrow + 1, blanks) : word;
     size_t length = arrow ? (size_t)(arrow - word) : 0;
 
@@ -110,7 +123,7 @@ static bool rule_word_cut(struct rule_word *cut, const char *word)
     memcpy(cut->of, word, length);
     cut->of[length] = '\0';
     memcpy(cut->name, name, strlen(name) + 1);
-    return !arrow || (length > 0 && *name != '\0' && !strchr(name, '>'));
+    return !arrow || (length > 0 && *name != '\0' && !find_arrow(name));
 }
 
 /* The category of a report; -1 when host memory is missing. */

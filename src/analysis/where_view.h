@@ -9,8 +9,8 @@
 #ifndef TN_ANALYSIS_WHERE_VIEW_H
 #define TN_ANALYSIS_WHERE_VIEW_H
 
-#include "analysis/pool_stream.h"
 #include "analysis/category.h"
+#include "analysis/pool_stream.h"
 #include "analysis/where.h"
 
 /* Of one term about texts: 0 = not evaluated yet, 1 = no, 2 = yes. */

@@ -125,8 +125,7 @@ static bool is_nameless(const struct tn_symbols *symbols)
 {
     const struct tarn_stack_frame *frames = symbols->frames.items;
 
-    return symbols->frames.count == 0 ||
-           (symbols->frames.count == 1 && frames[0].name == unknown);
+    return symbols->frames.count == 0 || (symbols->frames.count == 1 && frames[0].name == unknown);
 }
 
 /* Fills symbols->frames; false when host memory runs out. */

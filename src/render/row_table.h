@@ -98,7 +98,7 @@ struct tn_document {
     enum tarn_report_format format;
     enum tarn_grouping by;
     bool has_trees;
-    unsigned columns; /* of a line of text; 0: no limit */
+    unsigned columns;          /* of a line of text; 0: no limit */
     bool has_hint;             /* of category_hint.h */
     struct tn_text_out *text;  /* NULL in other formats */
     struct tn_json_text *json; /* NULL in other formats */

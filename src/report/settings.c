@@ -38,12 +38,12 @@ static const struct tn_field *item_of_device(const struct tn_model *model, uint3
     char ordinal[TEXT_MAX];
 
     if (items.kind != TN_CONTAINER_DICT) {
-        return device < items.count ? &items.items[device] : NULL;
+        return device < items.count ? items.items + device : NULL;
     }
     (void)snprintf(ordinal, sizeof ordinal, "%" PRIu32, device);
     for (uint32_t i = 0; i < items.count; i++) {
         if (tn_string_is(tn_model_string(model, items.items[i].key), ordinal)) {
-            return &items.items[i];
+            return items.items + i;
         }
     }
     return NULL;

@@ -156,7 +156,7 @@ static void encode_leaf(struct tn_format *format, const struct tn_field *field)
 /* Without recursion: files may nest containers. */
 static void encode_value(struct tn_format *format, const struct tn_field *value)
 {
-    struct level levels[DEPTH_MAX];
+    struct level levels[DEPTH_MAX] = {{.next = 0}};
     unsigned depth = 0;
     const struct tn_field *field = value;
 

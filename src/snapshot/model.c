@@ -473,7 +473,7 @@ const struct tn_field *tn_container_find(const struct tn_model *model, uint32_t 
 
     for (uint32_t i = 0; i < dict.count; i++) {
         if (dict.items[i].key == key) {
-            return &dict.items[i];
+            return dict.items + i;
         }
     }
     return NULL;

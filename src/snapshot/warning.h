@@ -9,7 +9,7 @@
 
 /* enumerator, text with the key's name */
 #define TN_WARNING_MAP(X)                                                                          \
-    X(UNKNOWN_KEY, "kept the unknown key `%s`")                                                 \
+    X(UNKNOWN_KEY, "kept the unknown key `%s`")                                                    \
     X(DUPLICATE_KEY, "the key `%s` occurs twice in a dict; the last one counts")                   \
     X(MISSING_KEY, "the key `%s` is missing; taken as 0")                                          \
     X(NEGATIVE, "the key `%s` is negative; taken as 0")                                            \

@@ -122,7 +122,7 @@ static void stack_is(const char *text, const char *file, const char *name, const
 /* The innermost frame outside PyTorch refines the category. */
 static void rules_refine(void **state)
 {
-    static const char text[] = "act: forward$\nact > kept: keeper\nunclassified>seen: keeper\n";
+    static const char text[] = "act: forward$\nact > kept: keeper\nunclassified > seen: keeper\n";
 
     (void)state;
     stack_is(text, "/x/keeper.py", "put", "forward", "a.py", "kept");

@@ -466,13 +466,19 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_picked),      cmocka_unit_test(frames_are_picked),
+        cmocka_unit_test(blocks_are_picked),
+        cmocka_unit_test(frames_are_picked),
         cmocka_unit_test(own_frames_are_those_of_no_package),
-        cmocka_unit_test(parts_are_picked),       cmocka_unit_test(annotations_are_picked),
-        cmocka_unit_test(an_empty_label_is_none), cmocka_unit_test(every_grouping),
-        cmocka_unit_test(what_is_not_there),      cmocka_unit_test(what_matches_nothing),
-        cmocka_unit_test(one_device_matches),     cmocka_unit_test(a_file_without),
-        cmocka_unit_test(absurd_numbers),         cmocka_unit_test(info_tells_of_a_selection),
+        cmocka_unit_test(parts_are_picked),
+        cmocka_unit_test(annotations_are_picked),
+        cmocka_unit_test(an_empty_label_is_none),
+        cmocka_unit_test(every_grouping),
+        cmocka_unit_test(what_is_not_there),
+        cmocka_unit_test(what_matches_nothing),
+        cmocka_unit_test(one_device_matches),
+        cmocka_unit_test(a_file_without),
+        cmocka_unit_test(absurd_numbers),
+        cmocka_unit_test(info_tells_of_a_selection),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
