@@ -5,6 +5,7 @@
 #include "alloc/engine/engine.h"
 #include "base/attr.h"
 #include "reference/model.h"
+#include "support/draw.h"
 #include "support/view.h"
 #include "tarn/sim.h"
 
@@ -76,15 +77,6 @@ static void must(bool condition, const char *what)
         (void)fprintf(stderr, "%s failed\n", what);
         abort();
     }
-}
-
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
 }
 
 struct tarn_config merged_config(uint64_t number)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "property/ops.h"
+#include "support/draw.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,16 +74,6 @@ const char *ops_name(enum op_kind kind)
 }
 
 /* ---- drawing ---- */
-
-/* splitmix64 */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static uint64_t below(uint64_t *state, uint64_t limit)
 {

@@ -17,6 +17,7 @@
 
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine.h"
+#include "support/draw.h"
 #include "tarn/allocator.h"
 #include "tarn/sim.h"
 
@@ -58,15 +59,6 @@ struct worker {
     uint64_t oom;
     uint64_t allocated;
 };
-
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static void report(struct arena *arena, const char *what)
 {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "alloc/engine/checkpoint.h"
+#include "support/draw.h"
 #include "support/rig.h"
 
 /* A sink whose stacks are numbers with counts. */
@@ -279,15 +280,6 @@ static void failures_give_stacks_back(void **state)
 }
 
 /* ---- whatever a program does ---- */
-
-static uint64_t draw(uint64_t *seed)
-{
-    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 enum {
     SLOTS = 24
