@@ -146,15 +146,17 @@ static void print_peak(struct page *page)
         (void)snprintf(when, sizeof when, ", step %" PRIu64, step->number);
     }
     if (has_trace(summary) && summary->at.event != TARN_NONE) {
-        cli_sheet_fact(&page->sheet, "peak", "%s allocated at event %" PRIu64 "%s; %s reserved",
-                       cli_size_text(summary->at.requested).text, summary->at.event, when,
+        cli_sheet_fact(&page->sheet, "peak", "%s allocated; %s reserved",
+                       cli_size_text(summary->device->allocated_peak).text,
                        cli_size_text(summary->reserved_peak).text);
+        cli_sheet_fact(&page->sheet, "made of", "%s requested at event %" PRIu64 "%s, by category",
+                       cli_size_text(summary->at.requested).text, summary->at.event, when);
     } else {
-        cli_sheet_fact(&page->sheet, "memory", "%s allocated; %s reserved",
-                       cli_size_text(summary->at.requested).text,
+        cli_sheet_fact(&page->sheet, "memory", "%s reserved",
                        cli_size_text(summary->reserved_peak).text);
+        cli_sheet_fact(&page->sheet, "made of", "%s requested, by category",
+                       cli_size_text(summary->at.requested).text);
     }
-    cli_sheet_fact(&page->sheet, "made of", "by category");
     print_holders(page, summary->categories);
     cli_sheet_fact(&page->sheet, "made by", "your own lines");
     print_holders(page, summary->lines);
