@@ -2,7 +2,7 @@
 #include "alloc/engine/gc.h"
 
 #include "alloc/engine/engine.h"
-#include "alloc/pool/expandable.h"
+#include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
 /* Whether the free block is a whole segment, which can be released at once. A part cannot, even if

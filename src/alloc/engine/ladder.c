@@ -3,7 +3,7 @@
 
 #include "alloc/engine/call_back.h"
 #include "alloc/engine/gc.h"
-#include "alloc/pool/expandable.h"
+#include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
 #include <inttypes.h>
