@@ -10,7 +10,9 @@
 
 static uint64_t expandable_page_size(const struct tn_heap *heap, const struct tn_free_set *set)
 {
-    return set->pool->is_small ? TN_SMALL_BUFFER : heap->config.large_segment_size;
+    return set->pool->is_small || heap->config.policy == TARN_POLICY_COMPACT
+               ? TN_SMALL_BUFFER
+               : heap->config.large_segment_size;
 }
 
 uint64_t tn_expandable_range_size(const struct tn_heap *heap, const struct tn_free_set *set)

@@ -126,7 +126,9 @@ enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *bloc
     if (st) {
         return tn_heap_device_failed(heap, st, "unmapping memory", error);
     }
-    return tn_block_is_split(block) ? TARN_OK : tn_expandable_drop(heap, segment, block, error);
+    return tn_block_is_split(block) || segment->expandable->retiring > 0
+               ? TARN_OK
+               : tn_expandable_drop(heap, segment, block, error);
 }
 
 enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_private_pool *owner,
@@ -138,7 +140,7 @@ enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_
     for (struct tn_segment *s = tn_segment_first(heap); s && st == TARN_OK; s = next) {
         next = tn_segment_next(s);
         if (s->expandable && s->first->set->pool->owner == owner && !s->first->mapped &&
-            s->first->size == s->size) {
+            s->first->size == s->size && s->expandable->retiring == 0) {
             st = tn_expandable_drop(heap, s, s->first, error);
         }
     }
