@@ -48,18 +48,25 @@ static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_se
                : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
 }
 
-static enum tarn_status create_pages(struct tn_compact *compact, uint64_t count,
+static void count_pages(struct tn_compact *compact, uint64_t moved, uint64_t created)
+{
+    const uint64_t ns = moved * TN_PAGE_MOVE_NS + created * TN_PAGE_CREATE_NS;
+
+    compact->pages_moved += moved;
+    compact->pages_created += created;
+    compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
+}
+
+/* The number left is that of the pages not created. */
+static enum tarn_status create_pages(struct tn_compact *compact, uint64_t *left,
                                      struct tarn_error *error)
 {
     enum tarn_status st =
-        tn_page_store_reserve(&compact->store, count) ? TARN_OK : tn_fail_memory(error);
+        tn_page_store_reserve(&compact->store, *left) ? TARN_OK : tn_fail_memory(error);
 
-    while (st == TARN_OK && count > 0) {
+    while (st == TARN_OK && *left > 0) {
         st = tn_page_store_create(&compact->store, compact->heap, error);
-        if (st == TARN_OK) {
-            compact->pages_created++;
-            count--;
-        }
+        *left -= st == TARN_OK;
     }
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
@@ -86,15 +93,18 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     if (st == TARN_OK) {
         st = tn_harvest_take(&harvest, TN_HARVEST_DONE, error);
     }
+    const uint64_t to_create = harvest.wanted;
+
     if (st == TARN_OK) {
-        st = create_pages(compact, harvest.wanted, error);
+        st = create_pages(compact, &harvest.wanted, error);
     }
+    const uint64_t created = to_create - harvest.wanted;
+
     if (st == TARN_ERR_NOT_FOUND && effort == TN_COMPACT_ORDERED) {
-        harvest.wanted = place->missing - compact->store.pages.count;
         st = tn_harvest_take(&harvest, TN_HARVEST_ORDERED, error);
         st = st == TARN_OK && harvest.wanted > 0 ? TARN_ERR_NOT_FOUND : st;
     }
-    compact->pages_moved += harvest.taken;
+    count_pages(compact, harvest.taken, created);
     return st;
 }
 
@@ -173,6 +183,7 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     enum tarn_status st = TARN_OK;
 
     if (may_look_at_events(compact)) {
+        tn_harvest_prepare(compact->heap, &compact->order);
         st = tn_retired_unmap(&compact->retired, false, error);
     }
     if (st == TARN_OK) {
@@ -186,6 +197,11 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
         st = find_place(compact, request->set, request->size, &place, error);
     }
     return st ? st : fill_place(compact, request, &place, error);
+}
+
+void tn_compact_mark(struct tn_compact *compact)
+{
+    tn_harvest_prepare(compact->heap, &compact->order);
 }
 
 enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error *error)

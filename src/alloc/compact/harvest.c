@@ -121,7 +121,7 @@ static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_fr
     return st;
 }
 
-/* Takes what the set's stream is done with; marks it, if more could be had later. */
+/* Takes what the set's stream is done with. */
 static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free_set *set,
                                       bool may_look, struct tarn_error *error)
 {
@@ -129,10 +129,27 @@ static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free
     int64_t done = tn_order_done(harvest->order, set->stream);
 
     if (may_look && newest > done) {
-        tn_order_mark(harvest->order, set->stream);
         done = tn_order_poll(harvest->order, set->stream);
     }
     return newest >= 0 ? set_take(harvest, set, done, 0, error) : TARN_OK;
+}
+
+static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        const tarn_stream stream = pool->sets[i]->stream;
+
+        (void)tn_order_poll(order, stream);
+        if (set_newest(pool->sets[i]) > tn_order_marked(order, stream)) {
+            tn_order_mark(order, stream);
+        }
+    }
+}
+
+void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *order)
+{
+    pool_prepare(order, &heap->large);
+    pool_prepare(order, &heap->small);
 }
 
 static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_pool *pool,

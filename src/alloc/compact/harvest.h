@@ -33,6 +33,10 @@ struct tn_harvest {
     uint64_t taken; /* pages that were mapped elsewhere */
 };
 
+/* Marks the streams that have free pages which no mark follows, so that other streams may have them
+ * once the marks are done. Not while requests are routed to private pools. */
+void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *order);
+
 /* Takes up to `wanted` pages. Does nothing while requests are routed to private pools, unless no
  * event is needed. On failure what was taken is in the store. */
 enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,

@@ -87,6 +87,16 @@ int64_t tn_order_done(const struct tn_stream_order *order, tarn_stream stream)
     return found ? found->done : -1;
 }
 
+int64_t tn_order_marked(const struct tn_stream_order *order, tarn_stream stream)
+{
+    const struct tn_order_stream *found = stream_find(order, stream);
+
+    if (!found) {
+        return -1;
+    }
+    return found->count > 0 ? found->marks[found->count - 1].epoch : found->done;
+}
+
 static void drop_oldest_mark(struct tn_stream_order *order, struct tn_order_stream *stream)
 {
     stream->done = stream->marks[0].epoch;

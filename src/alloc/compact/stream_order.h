@@ -58,6 +58,9 @@ int64_t tn_order_poll(struct tn_stream_order *order, tarn_stream stream);
 /* The same as of the last look. Also while requests are routed. */
 int64_t tn_order_done(const struct tn_stream_order *order, tarn_stream stream);
 
+/* The newest epoch that a mark of the stream ended; -1: none. Also while requests are routed. */
+int64_t tn_order_marked(const struct tn_stream_order *order, tarn_stream stream);
+
 /* Marks the stream, ending the epoch. Does nothing if it has TN_ORDER_MARKS, or if the device or
  * host memory fails: free pages are then used later. */
 void tn_order_mark(struct tn_stream_order *order, tarn_stream stream);
