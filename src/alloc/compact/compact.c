@@ -10,12 +10,13 @@ void tn_compact_init(struct tn_compact *compact, struct tn_heap *heap)
     *compact = (struct tn_compact){.heap = heap};
     tn_stream_order_init(&compact->order, heap);
     tn_retired_init(&compact->retired, &compact->order);
+    tn_page_store_init(&compact->store, heap);
 }
 
 void tn_compact_fini(struct tn_compact *compact)
 {
     (void)!tn_retired_unmap(&compact->retired, true, NULL);
-    tn_page_store_release(&compact->store, compact->heap);
+    tn_page_store_release(&compact->store);
     tn_retired_fini(&compact->retired);
     tn_stream_order_fini(&compact->order);
 }
@@ -65,18 +66,30 @@ static enum tarn_status create_pages(struct tn_compact *compact, uint64_t *left,
         tn_page_store_reserve(&compact->store, *left) ? TARN_OK : tn_fail_memory(error);
 
     while (st == TARN_OK && *left > 0) {
-        st = tn_page_store_create(&compact->store, compact->heap, error);
+        st = tn_page_store_create(&compact->store, error);
         *left -= st == TARN_OK;
     }
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
 
-/* Fills the store with the pages that the place lacks. */
+/* Takes what the stream has to wait for. */
+static enum tarn_status take_ordered(struct tn_compact *compact, struct tn_harvest *harvest,
+                                     struct tarn_error *error)
+{
+    enum tarn_status st = tn_page_store_take_ordered(&compact->store, &compact->order,
+                                                     harvest->stream, &harvest->wanted, error);
+
+    if (st == TARN_OK) {
+        st = tn_harvest_take(harvest, TN_HARVEST_ORDERED, error);
+    }
+    return st == TARN_OK && harvest->wanted > 0 ? TARN_ERR_NOT_FOUND : st;
+}
+
+/* Takes the pages that the place lacks in hand. */
 static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
                                       const struct tn_placement *place,
                                       enum tn_compact_effort effort, struct tarn_error *error)
 {
-    const uint64_t have = compact->store.pages.count;
     struct tn_harvest harvest = {
         .heap = compact->heap,
         .order = &compact->order,
@@ -85,9 +98,12 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
         .stream = request->stream,
         .keep_begin = place->address,
         .keep_end = place->address + request->size,
-        .wanted = place->missing > have ? place->missing - have : 0,
+        .wanted = place->missing,
         .stack = request->stack,
     };
+
+    harvest.wanted -=
+        tn_page_store_take(&compact->store, &compact->order, request->stream, harvest.wanted);
     enum tarn_status st = tn_harvest_take(&harvest, TN_HARVEST_SAME_STREAM, error);
 
     if (st == TARN_OK) {
@@ -100,9 +116,8 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     }
     const uint64_t created = to_create - harvest.wanted;
 
-    if (st == TARN_ERR_NOT_FOUND && effort == TN_COMPACT_ORDERED) {
-        st = tn_harvest_take(&harvest, TN_HARVEST_ORDERED, error);
-        st = st == TARN_OK && harvest.wanted > 0 ? TARN_ERR_NOT_FOUND : st;
+    if (st == TARN_ERR_NOT_FOUND && effort == TN_COMPACT_ORDERED && may_look_at_events(compact)) {
+        st = take_ordered(compact, &harvest, error);
     }
     count_pages(compact, harvest.taken, created);
     return st;
@@ -156,18 +171,17 @@ static enum tarn_status fill_place(struct tn_compact *compact, struct tn_request
     cut_at(heap, place);
     const uint64_t missing = tn_mapping_missing(place->segment, place->block, request->size, &end);
 
-    tn_assert(missing == place->missing && missing <= compact->store.pages.count);
+    tn_assert(missing == place->missing && missing <= compact->store.hand.count);
     if (!tn_expandable_reserve(place->segment->expandable, end)) {
         join_at(heap, place);
         return tn_fail_memory(error);
     }
-    tn_page_store_lend(heap, missing);
-    const enum tarn_status st =
-        tn_mapping_add(heap, place->segment, place->block, request->size, request->stack,
-                       &compact->store.pages, &block, error);
+    tn_page_store_lend(&compact->store, missing);
+    const enum tarn_status st = tn_mapping_add(heap, place->segment, place->block, request->size,
+                                               request->stack, &compact->store.hand, &block, error);
 
     if (st) {
-        tn_page_store_return(heap, missing);
+        tn_page_store_return(&compact->store, missing);
         join_at(heap, place);
         return st;
     }
@@ -196,7 +210,11 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     if (st == TARN_OK) {
         st = find_place(compact, request->set, request->size, &place, error);
     }
-    return st ? st : fill_place(compact, request, &place, error);
+    if (st == TARN_OK) {
+        st = fill_place(compact, request, &place, error);
+    }
+    tn_page_store_keep(&compact->store, &compact->order, request->stream); /* after a failure */
+    return st;
 }
 
 void tn_compact_mark(struct tn_compact *compact)
@@ -208,6 +226,6 @@ enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error
 {
     const enum tarn_status st = tn_retired_unmap(&compact->retired, true, error);
 
-    tn_page_store_release(&compact->store, compact->heap);
+    tn_page_store_release(&compact->store);
     return st;
 }

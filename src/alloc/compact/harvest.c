@@ -52,7 +52,7 @@ static enum tarn_status block_take(struct tn_harvest *harvest, struct tn_block *
     }
     (void)tn_mapping_remove(heap, run.segment, block, run.begin, run.end, harvest->stack);
     for (uint64_t i = run.begin; i < run.end; i++) {
-        tn_page_store_put(harvest->store, heap, run.segment->expandable->pages[i]);
+        tn_page_store_put(harvest->store, run.segment->expandable->pages[i]);
         run.segment->expandable->pages[i] = 0;
     }
     tn_retired_add(harvest->retired,

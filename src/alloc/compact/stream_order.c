@@ -68,6 +68,21 @@ enum tarn_status tn_order_record(struct tn_stream_order *order, tarn_stream stre
     return TARN_OK;
 }
 
+enum tarn_status tn_order_wait(struct tn_stream_order *order, tarn_stream stream, tarn_stream other,
+                               struct tarn_error *error)
+{
+    struct tarn_device *device = order->heap->device;
+    tn_event_handle event = 0;
+    enum tarn_status st = tn_order_record(order, other, &event, error);
+
+    if (st == TARN_OK) {
+        st = device->ops->stream_wait_event(device, stream, event);
+        tn_order_give(order, event);
+        st = st ? tn_heap_device_failed(order->heap, st, "ordering streams", error) : st;
+    }
+    return st;
+}
+
 static struct tn_order_stream *stream_find(const struct tn_stream_order *order, tarn_stream stream)
 {
     struct tn_order_stream *streams = order->streams.items;
