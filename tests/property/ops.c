@@ -59,6 +59,7 @@ struct tarn_config ops_config(uint32_t index)
         config.memory_fraction = 0.6;
     }
     config.graph_capture_record_stream_reuse = (index & 32) != 0;
+    config.rules = index & 64 ? TARN_RULES_2_14 : TARN_RULES_2_11;
     return config;
 }
 
@@ -141,7 +142,7 @@ static bool is_left_out(enum op_kind kind, uint64_t seed)
     if (kind >= OP_BEGIN_POOL && kind <= OP_SET_CHECKPOINT) {
         return no_pools;
     }
-    if (kind >= OP_BEGIN_CAPTURE && kind <= OP_JOIN) {
+    if (kind >= OP_BEGIN_CAPTURE && kind <= OP_ANNOUNCE_END) {
         return no_captures;
     }
     return kind == OP_SET_CONFIG && no_changes;
@@ -399,11 +400,12 @@ static void print_config(uint32_t index, FILE *out)
                   "    c.max_non_split_rounding = %lluu;\n"
                   "    c.large_segment_size = %lluu;\n"
                   "    c.garbage_collection_threshold = %g;\n"
-                  "    c.graph_capture_record_stream_reuse = %d;\n",
+                  "    c.graph_capture_record_stream_reuse = %d;\n"
+                  "    c.rules = %d;\n",
                   c.expandable_segments, (unsigned long long)c.max_split_size,
                   (unsigned long long)c.max_non_split_rounding,
                   (unsigned long long)c.large_segment_size, c.garbage_collection_threshold,
-                  c.graph_capture_record_stream_reuse);
+                  c.graph_capture_record_stream_reuse, (int)c.rules);
     for (int i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
         if (c.roundup_power2_divisions[i] > 0) {
             (void)fprintf(out, "    c.roundup_power2_divisions[%d] = %u;\n", i,
@@ -497,6 +499,12 @@ static void print_device_op(const struct op *op, FILE *out)
     case OP_JOIN:
         (void)fprintf(out, "    USE(tarn_sim_join_stream(d, s[%u], s[%u]));\n", op->stream,
                       op->slot % OPS_STREAMS);
+        break;
+    case OP_ANNOUNCE_CAPTURE:
+        (void)fprintf(out, "    USE(tarn_allocator_begin_capture(a, 0));\n");
+        break;
+    case OP_ANNOUNCE_END:
+        (void)fprintf(out, "    USE(tarn_allocator_end_capture(a, 0));\n");
         break;
     case OP_FOREIGN:
         (void)fprintf(out, "    tarn_sim_set_foreign_memory(d, %llu * capacity / 1024);\n", value);

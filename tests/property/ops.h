@@ -18,7 +18,7 @@ enum {
     OPS_SLOTS = 48, /* blocks that can be handed out at once */
     OPS_STREAMS = 4,
     OPS_POOLS = 3,
-    OPS_CONFIGS = 64, /* settings that a program can choose from */
+    OPS_CONFIGS = 128, /* settings that a program can choose from */
     OPS_CAPACITIES = 4
 };
 
@@ -54,7 +54,9 @@ enum {
     X(WALK, 40)                                                                                    \
     X(BEGIN_CAPTURE, 30)                                                                           \
     X(END_CAPTURE, 12)                                                                             \
-    X(JOIN, 150)
+    X(JOIN, 150)                                                                                   \
+    X(ANNOUNCE_CAPTURE, 40)                                                                        \
+    X(ANNOUNCE_END, 25)
 
 enum op_kind {
 #define OPS_ENUM(name, weight) OP_##name,

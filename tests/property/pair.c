@@ -681,6 +681,12 @@ static bool do_op(struct pair *pair, const struct op *op)
         return true;
     case OP_JOIN:
         return do_join(pair, op);
+    case OP_ANNOUNCE_CAPTURE:
+        return same_status(pair, tarn_allocator_begin_capture(pair->real, NULL),
+                           ref_begin_capture(pair->reference));
+    case OP_ANNOUNCE_END:
+        return same_status(pair, tarn_allocator_end_capture(pair->real, NULL),
+                           ref_end_capture(pair->reference));
     default:
         return do_device(pair, op);
     }

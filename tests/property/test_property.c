@@ -111,7 +111,7 @@ static void programs_reuse_blocks_within_captures(void **state)
     uint64_t reclaimed = 0;
 
     (void)state;
-    for (uint64_t seed = 1; seed <= 30; seed++) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
         struct program program = program_from_seed(seed, OPERATIONS);
 
         reclaimed += reclaimed_by(&program);

@@ -234,7 +234,7 @@ static bool find_or_make(struct ref_model *model, struct ref_request *request)
         (ref_release_available(model, request) && ref_alloc_block(model, request, false))) {
         return true;
     }
-    if (model->capture_count > 0) {
+    if (ref_is_capture_context(model)) {
         return false;
     }
     ref_release_cached(model, (struct tarn_pool_id){0, 0});
@@ -251,7 +251,7 @@ enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream s
     if (size >= REF_ABSURD_SIZE) {
         return TARN_ERR_OUT_OF_MEMORY;
     }
-    if (model->capture_count == 0) {
+    if (!ref_is_capture_context(model)) {
         ref_process_events(model);
     } else if (model->config.graph_capture_record_stream_reuse) {
         ref_free_safe_blocks(model, stream);
@@ -314,7 +314,7 @@ enum tarn_status ref_record_stream(struct ref_model *model, tarn_ptr ptr, tarn_s
         return TARN_OK;
     }
     ref_streams_add(&block->stream_uses, stream);
-    if (model->capture_count > 0) {
+    if (ref_is_capture_context(model)) {
         ref_streams_add(&block->graph_stream_uses, stream);
     }
     return TARN_OK;

@@ -29,7 +29,7 @@ static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn
 {
     struct tn_stream_waits *waits = &engine->waits;
 
-    if (engine->heap.private_pools.route_count > 0) { /* a capture may be under way */
+    if (tn_heap_is_capturing(&engine->heap)) {
         return tn_stream_waits_reclaim(waits, request->stream, request->stack, error);
     }
     return waits->pending > 0 || waits->deferred_count > 0
@@ -161,7 +161,7 @@ static enum tarn_status free_block(struct tn_engine *engine, struct tn_block *bl
     const bool waits = block->uses != 0;
 
     if (waits) {
-        const bool capturing = engine->heap.private_pools.route_count > 0;
+        const bool capturing = tn_heap_is_capturing(&engine->heap);
         const enum tarn_status st = tn_stream_use_release(&engine->waits, block, capturing, error);
 
         if (st) {
@@ -240,7 +240,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
     if (!block) {
         st = tn_pointer_unknown(ptr, error);
     } else {
-        const bool capturing = engine->heap.private_pools.route_count > 0;
+        const bool capturing = tn_heap_is_capturing(&engine->heap);
 
         st = tn_stream_use_record(&engine->waits, block, stream, capturing);
         if (st) {

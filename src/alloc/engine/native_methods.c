@@ -549,6 +549,19 @@ static enum tarn_status native_end_pool(struct tarn_allocator *allocator, struct
     return st;
 }
 
+static enum tarn_status native_mark_capture(struct tarn_allocator *allocator, bool begins,
+                                            struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st =
+        tn_private_pools_mark_capture(&engine->heap.private_pools, begins, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
 static enum tarn_status native_acquire_pool(struct tarn_allocator *allocator,
                                             struct tarn_pool_id id, struct tarn_error *error)
 {
@@ -679,6 +692,7 @@ const struct tn_engine_methods tn_native_methods = {
     .add_memory_callback = native_add_memory_callback,
     .begin_pool = native_begin_pool,
     .end_pool = native_end_pool,
+    .mark_capture = native_mark_capture,
     .acquire_pool = native_acquire_pool,
     .create_pool_from = native_create_pool_from,
     .release_pool = native_release_pool,
