@@ -56,7 +56,8 @@ enum {
     X(END_CAPTURE, 12)                                                                             \
     X(JOIN, 150)                                                                                   \
     X(ANNOUNCE_CAPTURE, 40)                                                                        \
-    X(ANNOUNCE_END, 25)
+    X(ANNOUNCE_END, 20)                                                                            \
+    X(ALLOC_AT, 80)
 
 enum op_kind {
 #define OPS_ENUM(name, weight) OP_##name,
@@ -96,6 +97,9 @@ uint64_t ops_capacity(uint32_t index);
 tarn_stream ops_stream(uint32_t index);
 struct tarn_pool_id ops_pool(uint32_t index);
 struct tarn_config ops_config(uint32_t index);
+/* ALLOC_AT: how far from the last address of its slot. */
+uint64_t ops_offset(const struct op *op);
+
 const char *ops_name(enum op_kind kind);
 
 /* Free with program_fini. */

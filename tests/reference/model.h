@@ -50,6 +50,8 @@ void ref_poll_first(struct ref_model *model, const tarn_stream *streams, size_t 
 /* As their namesakes in tarn/allocator.h and tarn/graph_pool.h. */
 enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream stream,
                            tarn_ptr *ptr_out);
+enum tarn_status ref_alloc_at(struct ref_model *model, uint64_t size, tarn_stream stream,
+                              tarn_ptr ptr);
 enum tarn_status ref_free(struct ref_model *model, tarn_ptr ptr);
 enum tarn_status ref_record_stream(struct ref_model *model, tarn_ptr ptr, tarn_stream stream);
 enum tarn_status ref_empty_cache(struct ref_model *model, struct tarn_pool_id id);

@@ -41,6 +41,9 @@ struct tn_engine_methods {
                               tarn_ptr *ptr_out, struct tarn_error *error);
     enum tarn_status (*free)(struct tarn_allocator *allocator, tarn_ptr ptr,
                              struct tarn_error *error);
+    /* NULL: the engine does not choose addresses. */
+    enum tarn_status (*alloc_at)(struct tarn_allocator *allocator, uint64_t size,
+                                 tarn_stream stream, tarn_ptr address, struct tarn_error *error);
     enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       tarn_stream stream, struct tarn_error *error);
 

@@ -8,6 +8,8 @@
 /* These take the engine's lock themselves. */
 enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
                                  tarn_ptr *ptr_out, struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_native_alloc_at(struct tn_engine *engine, uint64_t size, tarn_stream stream,
+                                    tarn_ptr address, struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr,
                                 struct tarn_error *error) TN_MUST_CHECK;
 enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr, tarn_stream stream,
