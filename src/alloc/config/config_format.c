@@ -146,6 +146,10 @@ static bool value_add(struct text *text, const struct tarn_config *config,
                  *(const enum tarn_backend *)field == TARN_BACKEND_ASYNC ? "cudaMallocAsync"
                                                                          : "native");
         break;
+    case TARN_CONFIG_POLICY:
+        text_add(text, "%s",
+                 *(const enum tarn_policy *)field == TARN_POLICY_COMPACT ? "compact" : "exact");
+        break;
     case TARN_CONFIG_RULES:
         text_add(text, "%s",
                  *(const enum tarn_rules_version *)field == TARN_RULES_2_14 ? "2.14" : "2.11");

@@ -229,6 +229,18 @@ static enum tarn_status backend_set(struct reader *reader, const struct tn_confi
     return st;
 }
 
+static enum tarn_status policy_set(struct reader *reader, const struct tn_config_row *row,
+                                   void *field_out)
+{
+    bool is_compact = false;
+    const enum tarn_status st = word_read(reader, row, "exact", "compact", &is_compact);
+
+    if (st == TARN_OK) {
+        *(enum tarn_policy *)field_out = is_compact ? TARN_POLICY_COMPACT : TARN_POLICY_EXACT;
+    }
+    return st;
+}
+
 static enum tarn_status rules_set(const struct reader *reader, const struct tn_config_row *row,
                                   void *field_out)
 {
@@ -372,6 +384,8 @@ static enum tarn_status value_set(struct reader *reader, const struct tn_config_
         return divisions_set(reader, row, field);
     case TARN_CONFIG_BACKEND:
         return backend_set(reader, row, field);
+    case TARN_CONFIG_POLICY:
+        return policy_set(reader, row, field);
     case TARN_CONFIG_RULES:
         return rules_set(reader, row, field);
     }

@@ -186,7 +186,7 @@ static void the_walk_shows_every_option_once(void **state)
             assert_string_not_equal(tarn_config_option(i)->name, option->name);
         }
     }
-    assert_int_equal(count, 17);
+    assert_int_equal(count, 18);
     assert_null(tarn_config_option(SIZE_MAX));
 }
 
