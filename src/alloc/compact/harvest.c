@@ -11,15 +11,28 @@ struct run {
     uint64_t end;
 };
 
+/* Index of the first page that may be taken: behind the place that the pages are wanted for, which a
+ * block overlaps only with its front or as a whole. */
+static uint64_t first_page(const struct tn_harvest *harvest, const struct tn_segment *segment,
+                           const struct tn_block *block)
+{
+    const bool is_kept =
+        block->address < harvest->keep_end && harvest->keep_begin < block->address + block->size;
+    const uint64_t from = is_kept ? harvest->keep_end : block->address;
+
+    return tn_pages_up(from - segment->address, segment->expandable->page_size);
+}
+
 /* The last of the block's whole pages, no more than wanted. Shared pages stay, and those below
  * them. */
 static struct run block_run(const struct tn_harvest *harvest, const struct tn_block *block)
 {
     struct tn_segment *segment = tn_segment_find(harvest->heap, block->address);
     const struct tn_expandable *expandable = segment->expandable;
-    const uint64_t at = block->address - segment->address;
-    const uint64_t first = tn_pages_up(at, expandable->page_size);
-    struct run run = {.segment = segment, .end = (at + block->size) / expandable->page_size};
+    const uint64_t first = first_page(harvest, segment, block);
+    struct run run = {.segment = segment,
+                      .end = (block->address + block->size - segment->address) /
+                             expandable->page_size};
 
     run.begin = run.end;
     while (run.begin > first && run.end - run.begin < harvest->wanted &&
@@ -27,11 +40,6 @@ static struct run block_run(const struct tn_harvest *harvest, const struct tn_bl
         run.begin--;
     }
     return run;
-}
-
-static bool is_kept(const struct tn_harvest *harvest, const struct tn_block *block)
-{
-    return block->address < harvest->keep_end && harvest->keep_begin < block->address + block->size;
 }
 
 /* Moves pages of the block to the store. Their old addresses retire until the event is done. */
@@ -73,7 +81,7 @@ static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set 
     for (struct tn_block *b = tn_free_set_last(set);
          st == TARN_OK && b && b->size >= TN_SMALL_BUFFER && harvest->wanted > 0; b = before) {
         before = tn_free_set_prev(set, b);
-        if (b->expandable && b->u.gc_base <= newest && !is_kept(harvest, b)) {
+        if (b->expandable && b->u.gc_base <= newest) {
             st = block_take(harvest, b, event, error);
         }
     }
