@@ -204,7 +204,7 @@ static void options_that_reset_are_marked(void **state)
                           "roundup_power2_divisions:4,expandable_segments:True,"
                           "release_lock_on_cudamalloc:True,per_process_memory_fraction:0.5,"
                           "throw_on_cudamalloc_oom:True,graph_capture_record_stream_reuse:True,"
-                          "backend:cudaMallocAsync,rules:2.14,"
+                          "backend:cudaMallocAsync,policy:compact,rules:2.14,"
                           "pinned_use_cuda_host_register:True,"
                           "pinned_num_register_threads:8,pinned_use_background_threads:True,"
                           "pinned_reserve_segment_size_mb:8,pinned_free_catch_all:True",
