@@ -35,9 +35,9 @@ typedef bool (*tarn_pool_filter)(void *context, tarn_stream stream);
  * exist. If several filters accept, the most recent one wins. While a capture may be in progress,
  * frees of blocks with recorded streams are deferred and the cache is not flushed: under rules:2.11
  * while any routing is active, under rules:2.14 between tarn_allocator_begin_capture and
- * tarn_allocator_end_capture. With graph_capture_record_stream_reuse a deferred block can be reused on its stream
- * once the captured graph orders the stream's next work after all uses of the block. Fails with
- * TARN_ERR_STATE when requests are already routed to this pool. */
+ * tarn_allocator_end_capture. With graph_capture_record_stream_reuse a deferred block can be reused
+ * on its stream once the captured graph orders the stream's next work after all uses of the block.
+ * Fails with TARN_ERR_STATE when requests are already routed to this pool. */
 TARN_API enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator,
                                                     struct tarn_pool_id id, tarn_pool_filter filter,
                                                     void *context,

@@ -184,8 +184,8 @@ void ref_free_block(struct ref_model *model, struct ref_block *block);
 void ref_alloc_found_block(struct ref_model *model, struct ref_request *request, bool split);
 void ref_free_allocated(struct ref_model *model, struct ref_block *block);
 
-/* 2.11: captures_underway is not empty. 2.13 splits that list into the scopes that route requests to
- * pools and a number of captures, and asks for the latter (is_capture_context). */
+/* 2.11: captures_underway is not empty. 2.13 splits that list into the scopes that route requests
+ * to pools and a number of captures, and asks for the latter (is_capture_context). */
 bool ref_is_capture_context(const struct ref_model *model);
 
 /* ---- model_device.c: what comes from the device and goes back ---- */

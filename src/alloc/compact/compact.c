@@ -222,10 +222,17 @@ void tn_compact_mark(struct tn_compact *compact)
     tn_harvest_prepare(compact->heap, &compact->order);
 }
 
+bool tn_compact_must_stay(const struct tn_compact *compact)
+{
+    return !may_look_at_events(compact) && compact->retired.runs.count > 0;
+}
+
 enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error *error)
 {
     const enum tarn_status st = tn_retired_unmap(&compact->retired, true, error);
 
-    tn_page_store_release(&compact->store);
+    if (st == TARN_OK) { /* else some pages are still mapped */
+        tn_page_store_release(&compact->store);
+    }
     return st;
 }

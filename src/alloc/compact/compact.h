@@ -57,8 +57,12 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
  * stream is done with them, too. Not while requests are routed to private pools. */
 void tn_compact_mark(struct tn_compact *compact);
 
+/* Whether no page can be given back to the device now: some may still be mapped at an old address,
+ * and requests are routed to private pools, so that no event may be looked at. */
+bool tn_compact_must_stay(const struct tn_compact *compact);
+
 /* Waits until no old address is in use, unmaps all of them and gives the store back to the device:
- * before the cache is emptied. Not while requests are routed to private pools. */
+ * before the cache is emptied. Not if pages must stay. */
 enum tarn_status tn_compact_settle(struct tn_compact *compact,
                                    struct tarn_error *error) TN_MUST_CHECK;
 

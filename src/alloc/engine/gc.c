@@ -214,7 +214,10 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
     enum tarn_status st = TARN_OK;
     struct tn_private_pool *next;
 
-    if (tn_compact_is_on(&engine->heap) && !tn_heap_is_capturing(&engine->heap)) {
+    if (tn_compact_is_on(&engine->heap)) {
+        if (tn_compact_must_stay(&engine->compact)) {
+            return TARN_OK;
+        }
         st = tn_compact_settle(&engine->compact, error);
     }
     if (st == TARN_OK && everything && !tn_heap_is_capturing(&engine->heap)) {

@@ -2,8 +2,8 @@
 /*
  * Private pools: memory kept apart for captured graphs or by a user's choice. While there is a
  * route to a pool (begin ... end), requests that the route's filter accepts are served from the
- * pool; the latest route is asked first. A route is not a capture: those are announced apart. A pool lives while its use count is above 0 or it has
- * segments.
+ * pool; the latest route is asked first. A route is not a capture: those are announced apart. A
+ * pool lives while its use count is above 0 or it has segments.
  *
  * Owns: pools and the list of routes. Guarded by the heap's lock; filters are called under it and
  * must not call the allocator.

@@ -66,7 +66,7 @@ static void tensors_come_back_anywhere_in_a_free_block(void **state)
     tensors_come_back("policy:compact");
 }
 
-/* The memory before the address is in the counters as PyTorch's is: allocated, and freed at once. */
+/* The memory before the address is counted as PyTorch counts it: allocated, and freed at once. */
 static void the_part_in_front_is_counted(void **state)
 {
     struct rig rig;

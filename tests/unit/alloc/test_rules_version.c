@@ -41,7 +41,7 @@ static void end_capture(struct rig *rig)
     assert_int_equal(tarn_allocator_end_capture(rig->allocator, &rig->error), TARN_OK);
 }
 
-/* Whether a block of the pool that stream 7 used too, whose work is done, serves the next request. */
+/* Whether a block of the pool that stream 7 used too serves the next request. Its work is done. */
 static bool block_comes_back(struct rig *rig)
 {
     const tarn_ptr first = rig_alloc(rig, MIB, 0);
@@ -153,7 +153,7 @@ static void captures_are_counted(void **state)
     rig_close(&rig);
 }
 
-/* What was deferred under the old rules is waited for under the new ones, and the other way round. */
+/* What was deferred under the old rules is waited for under the new ones, and vice versa. */
 static void rules_can_change(void **state)
 {
     struct rig rig;
