@@ -55,7 +55,8 @@ TARN_API const char *tarn_replay_get_note(const struct tarn_replay *replay, size
  * the recorded addresses allow). */
 struct tarn_replay_options {
     uint32_t struct_size;  /* sizeof(struct tarn_replay_options) */
-    const char *conf;      /* settings; NULL = those of the recorded run */
+    const char *conf;      /* settings; NULL = those of the recorded run. `rules` not named in them
+                              are those of the recorded run, too */
     uint64_t device_total; /* bytes of the simulated device; 0 = large enough */
     bool check;            /* check every invariant after every operation: slow */
     uint64_t memory_limit; /* bytes that the allocator may reserve; 0 = that of the recorded run if

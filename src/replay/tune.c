@@ -267,6 +267,11 @@ static void add_removals(struct tune *tune)
         const size_t length = option_length(at);
         const size_t name = strcspn(at, ":");
         const char *rest = at + length + (at[length] == ',');
+
+        if (strncmp(at, "rules:", strlen("rules:")) == 0) { /* as recorded in all tries */
+            at = rest;
+            continue;
+        }
         struct tried *tried = &tune->tried[tune->count];
         struct tarn_config config;
 
