@@ -21,7 +21,7 @@ const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULT
         CLI_SELECT_BY_OPT(struct cli_trace_values), CLI_SELECT_RULES_OPT(struct cli_trace_values)
 
 /* In the order of enum tarn_top_order. */
-static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
+static const char *const orders[] = {"peak", "end", "requested", "count", NULL};
 
 const struct cli_opt cli_trace_opts[] = {
     CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, FORM_OPTS, OUTPUT_OPT, {0}};

@@ -43,7 +43,7 @@ static const struct cli_opt diff_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct diff_values, fail_above),
      .value = "GROWTH",
-     .help = "exit with 1 if allocated memory on a device grew by more, such as 2% or 100MiB"},
+     .help = "exit with 1 if requested memory on a device grew by more, such as 2% or 100MiB"},
     {.name = "folded",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct diff_values, folded),
@@ -112,7 +112,7 @@ static int gate(const struct cli_call *call, const struct request *request,
         return code;
     }
     return (int)cli_fail(call->command, CLI_EXIT_GATE,
-                         "allocated memory grew by more than %s: %.0f bytes, %.2f%%",
+                         "requested memory grew by more than %s: %.0f bytes, %.2f%%",
                          values->fail_above, counts->growth_bytes, counts->growth_percent);
 }
 

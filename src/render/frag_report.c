@@ -67,7 +67,7 @@ static void state_put(struct tn_text_out *out, const struct tarn_frag_state *sta
                        tn_percent(state->scattered, state->stuck));
     }
     if (outside > 0) {
-        tn_text_printf(out, "  %s more is allocated outside the recorded segments\n",
+        tn_text_printf(out, "  %s more is requested outside the recorded segments\n",
                        tn_text_size(out, (double)outside).text);
     }
 }
