@@ -61,6 +61,7 @@ struct tarn_replay_options {
     uint64_t base_address; /* where the simulated device begins, a multiple of 2 MiB below 2^57; 0 =
                               segments get the recorded addresses */
     uint64_t entries;      /* replay only this many events from the start of the trace; 0 = all */
+    bool stops_at_oom;     /* ends after the first request that fails */
 };
 
 struct tarn_replay_result {
@@ -178,6 +179,8 @@ struct tarn_tune_options {
     struct tarn_progress progress; /* settings started, of the maximum number to try */
     bool each;                     /* no search: try every option on its own, in a fixed order */
     bool recommends;               /* the second row is what to use, see tarn_replay_tune */
+    bool stops_at_oom;             /* settings under which a request fails are not replayed further:
+                                      their figures are those until then */
 };
 
 enum {

@@ -2,10 +2,10 @@
 /*
  * Searches texts for POSIX extended regular expressions in bounded time and memory. It simulates
  * the NFA (Thompson's construction), following all alternatives in parallel byte by byte, so a
- * search takes O(operations * bytes) for any expression; where no match is under way, bytes that none
- * begins with are skipped. The C library can take minutes and
- * gigabytes for a text of 4 KiB, for example with "(a|b)*a(a|b){300}c"; PCRE2 backtracks and can
- * only give up, and RE2 would bring a C++ runtime into a C library.
+ * search takes O(operations * bytes) for any expression; bytes that no match begins with are
+ * skipped. The C library can take minutes and gigabytes for a text of 4 KiB,
+ * for example with "(a|b)*a(a|b){300}c"; PCRE2 backtracks and can only give up, and RE2 would bring
+ * a C++ runtime into a C library.
  *
  * An expression is a list of operations. A subexpression is contiguous and uses only relative
  * jumps, within itself or to just after it, so it can be copied and moved unchanged.
