@@ -3,6 +3,7 @@
 #include "escape.h"
 #include "output.h"
 #include "pair.h"
+#include "report_run.h"
 #include "select_text.h"
 #include "size_text.h"
 #include "trace_run.h"
@@ -96,6 +97,7 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
 
     cli_select_apply(&request->selected, &values->select, &request->options);
+    cli_report_style(call, values->output, &request->options);
     return code;
 }
 
@@ -171,6 +173,7 @@ const struct cli_command cli_command_diff = {
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = diff_opts,
     .values_size = sizeof(struct diff_values),
     .defaults = &diff_defaults,

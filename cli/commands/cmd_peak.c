@@ -26,6 +26,7 @@ const struct cli_command cli_command_peak = {
                 "tarn peak --tree --min-share 5 dump.pickle\n"
                 "tarn peak -n 20 --json -o peak.json dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_tree_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -114,6 +114,7 @@ const struct cli_command cli_command_ranks = {
                "nearest to the median. Files are read one at a time.\n",
     .examples = "tarn ranks rank*.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = ranks_opts,
     .values_size = sizeof(struct ranks_values),
     .defaults = &ranks_defaults,

@@ -24,6 +24,7 @@ const struct cli_command cli_command_steps = {
     .examples = "tarn steps dump.pickle\n"
                 "tarn steps --rows 5 --csv dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_steps_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

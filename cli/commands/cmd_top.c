@@ -25,6 +25,7 @@ const struct cli_command cli_command_top = {
     .examples = "tarn top --sort count -n 5 dump.pickle\n"
                 "tarn top --tree --sort requested dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_top_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

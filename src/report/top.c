@@ -6,6 +6,7 @@
  */
 #include "base/order.h"
 #include "report/composition.h"
+#include "report/label_apart.h"
 #include "report/reports.h"
 
 #include <stddef.h>
