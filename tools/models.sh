@@ -106,6 +106,27 @@ wrong stream_cache WAIT "invalid end state" "$parts" "$exact" "-m300000 -w22"
 wrong stream_cache MISS_KEEPS_LIMITS "assertion violated" "$parts -DSLOTS=3" "$exact" \
     "-m300000 -w24"
 
+moves="-DNO_STORE -DNO_SHARING -DNO_PRIVATE"
+right page_mover "pages move between two streams" actions "-DCALLS=4 $moves" "$collapsed" \
+    "-m300000 -w24"
+right page_mover "pages are kept" actions "-DMARKS=2 -DNO_SHARING -DNO_PRIVATE" "$collapsed" \
+    "-m300000 -w24"
+right page_mover "blocks used on both streams" actions "-DNO_STORE -DNO_PRIVATE" "$collapsed" \
+    "-m300000 -w24"
+right page_mover "a graph is replayed" actions "-DNO_STORE -DNO_SHARING" "$collapsed" \
+    "-m300000 -w24"
+wrong page_mover UNMAP_AT_ONCE "assertion violated (at_place" "$moves" "$exact" "-m300000 -w22"
+for variant in TAKE_BUSY NO_WAIT SAME_EPOCH; do
+    wrong page_mover $variant "assertion violated (touched" "-DMARKS=2 $moves" "$exact" \
+        "-m300000 -w22"
+done
+wrong page_mover KEEP_FOR_ALL "assertion violated (touched" "-DCALLS=4 -DNO_SHARING -DNO_PRIVATE" \
+    "$exact" "-m300000 -w22"
+wrong page_mover TAKE_PRIVATE "assertion violated (touched" "-DNO_STORE -DNO_SHARING" "$exact" \
+    "-m300000 -w22"
+wrong page_mover FREE_IN_USE "assertion violated (touched" "-DNO_STORE -DNO_PRIVATE" "$exact" \
+    "-m300000 -w22"
+
 mkdir -p build/models
 echo "$passed passed, $failed failed, 0 skipped" | tee build/models/test_counts
 [ "$failed" -eq 0 ]

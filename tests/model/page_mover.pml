@@ -16,10 +16,10 @@
  * -DTAKE_PRIVATE, -DFREE_IN_USE.
  */
 #ifndef CALLS
-#define CALLS 5 /* allocations */
+#define CALLS 3 /* allocations */
 #endif
 #ifndef MARKS
-#define MARKS 2
+#define MARKS 1
 #endif
 #define PAGES   3
 #define PLACES  5
@@ -56,7 +56,7 @@ byte kept_by;
 byte kept_epoch;
 
 byte epoch;
-byte done[2];     /* epochs that ended before this one are done: 0 = none */
+byte over[2];     /* epochs before this one are known to be done */
 byte marks;
 byte mark_of[2] = NONE; /* event of the stream's mark that is not known to be done */
 byte mark_epoch[2];
@@ -114,7 +114,7 @@ inline move(f, q, with_event, number)
 #ifdef TAKE_BUSY
 #define IS_DONE(f) true
 #else
-#define IS_DONE(f) (epoch_of[f] < done[STREAM(f)])
+#define IS_DONE(f) (epoch_of[f] < over[STREAM(f)])
 #endif
 #define CAN_BE_FILLED(q) (page[q] == NONE && !retired[q] && !live[q])
 
@@ -157,7 +157,7 @@ proctype Allocator()
 #ifdef KEEP_FOR_ALL
                 :: kept != NONE ->
 #else
-                :: kept != NONE && (kept_by == STREAM(q) || kept_epoch < done[kept_by]) ->
+                :: kept != NONE && (kept_by == STREAM(q) || kept_epoch < over[kept_by]) ->
 #endif
                     printf("kept\n");
                     p = kept;
@@ -249,7 +249,7 @@ proctype Allocator()
         :: mark_of[q] != NONE && passed[q] >= mark_of[q] ->
             printf("mark done\n");
             mark_of[q] = NONE;
-            done[q] = mark_epoch[q] + 1
+            over[q] = mark_epoch[q] + 1
         :: else
         fi;
         q = 0 }
