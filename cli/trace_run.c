@@ -274,7 +274,8 @@ static size_t find_remedies(void *context, int device, uint64_t *memory,
 {
     const struct tarn_replay *replay = replay_get(context, device);
     struct tarn_replay_info info = {.struct_size = sizeof info};
-    struct tarn_tune_options options = {.each = true, .tries = SINGLES_MAX, .stops_at_oom = true};
+    struct tarn_tune_options options = {
+        .each = true, .tries = SINGLES_MAX, .stops_at_oom = true, .tries_policies = true};
     uint64_t needed;
 
     if (!replay || !is_tried(context)) {

@@ -192,6 +192,7 @@ struct tarn_tune_options {
     bool recommends;               /* the second row is what to use, see tarn_replay_tune */
     bool stops_at_oom;             /* settings under which a request fails are not replayed further:
                                       their figures are those until then */
+    bool tries_policies;           /* also policy:compact, which PyTorch's own allocator lacks */
 };
 
 enum {

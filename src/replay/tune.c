@@ -19,8 +19,9 @@
 #include <string.h>
 
 enum {
-    DIMENSIONS = 5,
+    DIMENSIONS = 6,
     COLLECTION = 3, /* the dimension of garbage_collection_threshold */
+    POLICY = 5,     /* that of policy, which PyTorch's own allocator does not know */
     TRIES_DEFAULT = 200,
     TRIES_MAX = 100000,
     THREADS_MAX = 64,
@@ -37,13 +38,14 @@ static const char *const split_values[] = {"20",  "32",  "48",  "64",  "96",   "
                                            "256", "384", "512", "768", "1024", NULL};
 static const char *const round_values[] = {"2", "4", "8", "16", NULL};
 static const char *const collect_values[] = {"0.6", "0.8", "0.9", NULL};
+static const char *const policy_values[] = {"compact", NULL};
 static const char *const segment_values[] = {"32", "64", "128", "256", NULL};
 
 /* In the order in which they are tried. */
 static const struct dimension dimensions[DIMENSIONS] = {
     {"expandable_segments", grow_values},       {"max_split_size_mb", split_values},
     {"roundup_power2_divisions", round_values}, {"garbage_collection_threshold", collect_values},
-    {"large_segment_size_mb", segment_values},
+    {"large_segment_size_mb", segment_values},  {"policy", policy_values},
 };
 
 struct pick {
@@ -247,7 +249,8 @@ static void add(struct tune *tune, const struct pick *pick)
 static void add_neighbours(struct tune *tune, struct pick from)
 {
     for (size_t d = 0; d < DIMENSIONS; d++) {
-        const bool has_effect = d != COLLECTION || tune->is_limited;
+        const bool has_effect =
+            (d != COLLECTION || tune->is_limited) && (d != POLICY || tune->options.tries_policies);
         struct pick pick = from;
 
         pick.value[d] = 0;
