@@ -249,6 +249,7 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
         return st;
     }
     runner.check = wanted.check;
+    runner.stop_at_oom = wanted.stops_at_oom;
     if (wanted.entries > 0) {
         runner.entries = wanted.entries;
     }

@@ -311,7 +311,8 @@ static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum 
     if (*status == TARN_OK && runner->check) {
         *status = runner_check(runner, op, error);
     }
-    return runner->stop_at_other && runner->result->first_other >= 0;
+    return (runner->stop_at_other && runner->result->first_other >= 0) ||
+           (runner->stop_at_oom && runner->result->first_oom >= 0);
 }
 
 /* Number of operations to run: those of the first entries of the trace. */
@@ -332,7 +333,7 @@ static size_t ops_to_run(const struct tn_runner *runner)
 static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
 {
     const struct tn_op *ops = runner->program->ops.items;
-    const bool looks = runner->check || runner->stop_at_other;
+    const bool looks = runner->check || runner->stop_at_other || runner->stop_at_oom;
     enum tarn_status st = TARN_OK;
     size_t count = ops_to_run(runner);
     size_t done;

@@ -102,7 +102,8 @@ static enum tarn_status try_trace(const struct tune *tune, const struct tarn_rep
     const struct tarn_replay_options options = {.struct_size = sizeof options,
                                                 .conf = conf,
                                                 .memory_limit = tune->options.memory_limit,
-                                                .device_total = tune->options.device_total};
+                                                .device_total = tune->options.device_total,
+                                                .stops_at_oom = tune->options.stops_at_oom};
     struct tarn_replay_result result = {.struct_size = sizeof result};
     enum tarn_status st = tarn_replay_run(replay, &options, &result, NULL);
     uint64_t capacity = 0;

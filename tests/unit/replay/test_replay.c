@@ -357,7 +357,14 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     assert_int_equal(result.first_oom, 4458);
     figures_equal("oom", info.conf, &result);
 
-    result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True"});
+    const uint64_t whole = result.operations;
+
+    result = run(replay, (struct tarn_replay_options){.stops_at_oom = true});
+    assert_int_equal(result.first_oom, 4458);
+    assert_true(result.operations < whole);
+    result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True",
+                                                      .stops_at_oom = true});
+    assert_int_equal(result.operations, whole);
     assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(7168 * MIB));
     result = run(replay, (struct tarn_replay_options){.memory_limit = UINT64_MAX});
     assert_int_equal(result.first_oom, -1);
