@@ -30,6 +30,7 @@ import { drawToolbar } from './toolbar.js';
 import { CANVAS_VIEWS, DOCUMENT_VIEWS, drawTabs, listenToTabs } from './views.js';
 
 const FRAMES_KEPT = 600;
+const RANK_REST = 180; // milliseconds in which the window stands still
 
 class App {
   /** @param {any} head @param {Names} names */
@@ -82,6 +83,8 @@ class App {
     this.made = new Map();
     this.sizes = new Float64Array(0);
     this.groupOfSelection = -1;
+    /** @type {number | undefined} */
+    this.rankTimer = undefined;
     this.capacity = 0;
     // Of the source that is shown; set before anything is drawn.
     /** @type {Source} */
@@ -114,6 +117,7 @@ class App {
       await breathe();
       this.loaded.set(number, loaded);
     }
+    if (this.state.to < 0) this.state.to = loaded.source.count;
     this.source = loaded.source;
     this.curve = loaded.curve;
     this.extents = loaded.extents;
@@ -139,6 +143,8 @@ class App {
       this.state.by,
       this.curve,
       this.state.filter ? this.matching : null,
+      this.state,
+      this.state.group,
     );
     this.groupingNumber++;
     this.findGroupOfSelection();
@@ -149,6 +155,22 @@ class App {
     const key = grouping.keys.findIndex((k) => k.key === state.group);
     this.groupOfSelection = key >= 0 ? grouping.groupOfKey[key] : -1;
     if (key < 0) state.group = '';
+  }
+
+  /** Gives colours to the groups that hold most of what is seen. */
+  rank() {
+    if (this.grouping.rankIn(this.state, this.state.group)) this.groupingNumber++;
+    this.findGroupOfSelection();
+  }
+
+  /** The same, when the window stands still. */
+  rankSoon() {
+    clearTimeout(this.rankTimer);
+    this.rankTimer = setTimeout(() => {
+      this.rankTimer = undefined;
+      this.rank();
+      this.refresh();
+    }, RANK_REST);
   }
 
   // ---- state ----
@@ -175,7 +197,8 @@ class App {
       (state.filter && state.query !== before.query)
     )
       this.group();
-    if (state.group !== before.group) this.findGroupOfSelection();
+    else if (state.group !== before.group) this.rank();
+    if (state.from !== before.from || state.to !== before.to) this.rankSoon();
     if (state.view !== before.view) {
       this.player.stop();
       this.blocksWorkshop = null;
@@ -293,6 +316,8 @@ class App {
       state.mark,
       state.lifetime,
       state.group,
+      state.picked,
+      state.others,
     ];
   }
 

@@ -266,7 +266,7 @@ function* paintPicture(app, width, height) {
   const isPile = mode === 'pile';
   raster.begin(
     Array.from({ length: grouping.count }, (_, group) =>
-      colourBytes(groupColour(theme, group, grouping.count)),
+      colourBytes(groupColour(theme, grouping, group)),
     ),
   );
   ground.fill(0);

@@ -2,83 +2,14 @@
 // The panel at the side: the legend with its figures at the cursor, a range, and the card of the
 // chosen block.
 import { unitRounded } from './block_size.js';
-import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
+import { countOf, countText, shownText, sizeText, timeText } from './format.js';
 import { lifetimesAt } from './layout.js';
-import { chooseGroup, chooseLifetime, chooseLikeThis, moveCursor } from './navigation.js';
-import { element, groupColour, replaceContent, swatch } from './paint.js';
-import { KIND_NAMES, NEVER } from './trace.js';
-import { cursorText, entryDetail } from './describe.js';
+import { chooseLifetime, chooseLikeThis, moveCursor } from './navigation.js';
+import { legendPart } from './legend.js';
+import { element, replaceContent } from './paint.js';
+import { NEVER } from './trace.js';
 
 const FRAMES_SHOWN = 80;
-const EVENTS_AROUND = 7;
-
-/** @param {any} app */
-function legendPart(app) {
-  const { grouping, theme, state } = app;
-  const entry = app.entryAtCursor();
-  const sums = grouping.sumsAt(entry);
-  const total = app.curve.requested(entry);
-  const unclassified = sums[grouping.unclassified()] || 0;
-  const rows = [...grouping.order]
-    .reverse()
-    .filter((group) => group > 0 || grouping.others > 0)
-    .filter((group) => group < grouping.count - 1 || grouping.rest >= 0);
-  const list = rows.map((group) => {
-    const key =
-      group > 0 && group < grouping.count - 1 ? grouping.keys[grouping.shown[group - 1]].key : '';
-    const isChosen = key !== '' && state.group === key;
-    return element(
-      'li',
-      {},
-      element(
-        'button',
-        {
-          class: `link row${isChosen ? ' chosen' : ''}${sums[group] > 0 ? '' : ' nil'}`,
-          'aria-pressed': isChosen,
-          'data-key': `group ${key}`,
-          title: `${grouping.text(group)}\n${countText(sums[group])} bytes`,
-          onclick: () => chooseGroup(app, key),
-          disabled: key === '',
-        },
-        swatch(groupColour(theme, group, grouping.count)),
-        element('span', { class: 'label' }, grouping.text(group)),
-        element('span', { class: 'number' }, sizeText(sums[group])),
-      ),
-    );
-  });
-  const line = (
-    /** @type {string} */ name,
-    /** @type {number} */ bytes,
-    /** @type {string} */ colour,
-    kind = '',
-  ) =>
-    element(
-      'div',
-      { class: `row ${kind}`, title: `${countText(bytes)} bytes` },
-      colour ? swatch(colour) : null,
-      element('span', { class: 'label' }, name),
-      element('span', { class: 'number' }, sizeText(bytes)),
-    );
-  const reserved = app.curve.reserved(entry);
-  return element(
-    'section',
-    {},
-    element('h2', {}, 'Allocated ', cursorText(app)),
-    element('ul', { class: 'legend' }, ...list),
-    line('allocated', total, '', 'total'),
-    grouping.by === 'category'
-      ? line(
-          `of it unclassified${total > 0 ? `, ${shareText(unclassified, total)}` : ''}`,
-          unclassified,
-          '',
-        )
-      : null,
-    reserved > 0
-      ? line('reserved, not allocated', Math.max(0, reserved - total), theme.strong)
-      : null,
-    reserved > 0 ? line('reserved', reserved, '', 'total') : null,
-  );
-}
 
 /** What changed between the mark and the cursor. @param {any} app */
 function rangePart(app) {
@@ -112,7 +43,7 @@ function rangePart(app) {
       { class: 'facts' },
       ...facts([
         ['events', `${countText(to - from)}${took ? ', ' + took : ''}`],
-        ['allocated', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
+        ['requested', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
         ['most in between', sizeText(most.value)],
         ['allocated', `${sizeText(bytes)} in ${countOf(allocs, 'block')}`],
         ['of these still there', `${sizeText(keptBytes)} in ${countOf(kept, 'block')}`],
@@ -329,43 +260,6 @@ function jumpButton(app, entry) {
   );
 }
 
-/** The entries around the cursor. @param {any} app */
-function eventsPart(app) {
-  const { source } = app;
-  if (source.count === 0) return null;
-  const at = Math.max(0, app.entryAtCursor());
-  const from = Math.max(0, Math.min(at - EVENTS_AROUND, source.count - 2 * EVENTS_AROUND - 1));
-  const items = [];
-  for (let entry = from; entry < Math.min(source.count, from + 2 * EVENTS_AROUND + 1); entry++) {
-    items.push(
-      element(
-        'li',
-        {},
-        element(
-          'button',
-          {
-            class: `link row${entry === at ? ' chosen' : ''}`,
-            'aria-current': entry === at,
-            onclick: () => moveCursor(app, entry, true),
-          },
-          element('span', { class: 'number' }, countText(entry + source.info.skipped)),
-          element(
-            'span',
-            { class: 'label' },
-            `${KIND_NAMES[source.kind[entry]]} ${entryDetail(source, entry)}`,
-          ),
-        ),
-      ),
-    );
-  }
-  return element(
-    'section',
-    {},
-    element('h2', {}, 'Events'),
-    element('ol', { class: 'legend events' }, ...items),
-  );
-}
-
 /** The chosen group, when it is of one stack. @param {any} app */
 function groupPart(app) {
   const { state, grouping } = app;
@@ -388,7 +282,6 @@ export function fillPanel(app, into) {
     rangePart(app),
     legendPart(app),
     groupPart(app),
-    app.state.view === 'map' ? eventsPart(app) : null,
   ];
   replaceContent(into, .../** @type {Node[]} */ (parts.filter(Boolean)));
 }

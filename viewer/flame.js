@@ -2,7 +2,7 @@
 // Stacks as an icicle: the width of a box is what its frame and those it called hold. From the
 // outermost frame on, or inverted, from the line that allocates.
 import { countOf, shareText, sizeText } from './format.js';
-import { Grouping, groupingsOf } from './group.js';
+import { GroupKeys, groupingsOf } from './group_keys.js';
 import { fitText, inkOn, openCanvas } from './paint.js';
 import { NEVER } from './trace.js';
 
@@ -56,7 +56,7 @@ function timesOf(app) {
 
 /** Bytes and blocks of each stack; `outer` is a key of a grouping by the outermost boxes, 0 without
  * one.
- * @param {any} app @param {Grouping | null} grouping @returns {Iterable<FlameCell>} */
+ * @param {any} app @param {GroupKeys | null} grouping @returns {Iterable<FlameCell>} */
 function flameCells(app, grouping) {
   const { source } = app;
   const times = timesOf(app);
@@ -156,9 +156,8 @@ function addToFlame(root, steps, cell, isLibrary) {
 /** The tree of what grew, and what it grew by. Stacks that shrank are kept apart.
  * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
 export function flameTree(app) {
-  const { source, state, curve } = app;
-  const grouping =
-    state.boxes === 'stack' ? null : new Grouping(source, state.boxes, curve, null);
+  const { source, state } = app;
+  const grouping = state.boxes === 'stack' ? null : new GroupKeys(source, state.boxes, null);
   const isLibrary = (/** @type {number} */ frame) => source.names.isLibrary(frame);
   const root = flameNode(null, 0, 'all', true);
   let shrunk = 0;
@@ -231,7 +230,7 @@ export function drawFlame(app, canvas, width, height) {
     context.fillText(
       app.state.flame === 'growth' && app.state.mark < -1
         ? 'Press m to set a mark, then move the cursor: this shows what grew in between.'
-        : 'Nothing is allocated here.',
+        : 'Nothing is requested here.',
       width / 2,
       height / 2,
     );

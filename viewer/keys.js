@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The keyboard, and the list of its keys.
-import { groupingsOf } from './group.js';
+import { groupingsOf } from './group_keys.js';
 import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
 import { byId, element } from './paint.js';
 import { VIEWS } from './state.js';
@@ -24,7 +24,7 @@ const KEYS = [
   ['n N', 'next, previous match'],
   ['f', 'only what matches'],
   ['x', 'events or time on the axis'],
-  ['h', 'height of all that is reserved, or of what is allocated'],
+  ['h', 'height of all that is reserved, or of what is requested'],
   ['g', 'next grouping'],
   ['b', 'blocks by address or piled'],
   ['i', 'invert the flame'],

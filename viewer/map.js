@@ -154,7 +154,7 @@ function drawSegment(app, context, place) {
       context.fillStyle = theme.slack;
       context.fillRect(from, y, wide, BAND);
     } else if (piece.kind === 'block') {
-      const colour = groupColour(theme, grouping.group(piece.lifetime), grouping.count);
+      const colour = groupColour(theme, grouping, grouping.group(piece.lifetime));
       context.globalAlpha =
         state.group !== '' && app.groupOfSelection !== grouping.group(piece.lifetime) ? 0.25 : 1;
       context.fillStyle = colour;

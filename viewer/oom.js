@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Why requests failed: what was requested, what was free where, and who held the memory.
 import { countOf, countText, shareText, sizeText } from './format.js';
-import { Grouping, groupRows } from './group.js';
+import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom } from './layout.js';
 import { jumpTo } from './navigation.js';
 import { element, replaceContent } from './paint.js';
@@ -25,7 +25,7 @@ export function oomFacts(app, entry) {
 
 /** Who held the memory, by stack, most first. @param {any} app @param {number} entry */
 export function oomHolders(app, entry) {
-  const grouping = new Grouping(app.source, 'stack', app.curve, null);
+  const grouping = new GroupKeys(app.source, 'stack', null);
   const rows = groupRows(grouping, entry, app.curve.peak.entry).filter((row) => row.blocks > 0);
   return rows.sort((a, b) => b.live - a.live || a.key - b.key);
 }
@@ -141,7 +141,7 @@ function oomPart(app, entry, number) {
       `${countText(oom.size)} bytes (rounded), ` +
         `${oom.large ? 'large' : 'small'} pool, ${source.poolStreamText(oom.poolStream)}; `,
       `${sizeText(oom.reserved)} reserved, ` +
-        `${sizeText(oom.requested)} of it allocated. ${device} ${emptying}`,
+        `${sizeText(oom.requested)} of it requested. ${device} ${emptying}`,
     ),
     element(
       'p',

@@ -289,8 +289,7 @@ export class Pointer {
    * @param {any} hit */
   groupAt(hit) {
     const { state, grouping } = this.app;
-    if (!(hit.group > 0 && hit.group < grouping.count - 1)) return '';
-    const { key } = grouping.keys[grouping.shown[hit.group - 1]];
+    const key = grouping.keyOf(hit.group);
     return state.group === key && state.cursor === hit.entry ? '' : key;
   }
 }

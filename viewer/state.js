@@ -2,14 +2,15 @@
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
 import { BOXES, FLAMES } from './flame.js';
-import { GROUPINGS } from './group.js';
+import { GROUPINGS } from './group_keys.js';
 
 /**
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
  *   by: string, axis: string, mode: string, flame: string, boxes: string,
  *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
- *   sort: string, up: boolean, fit: boolean}} State
+ *   sort: string, up: boolean, fit: boolean,
+ *   others: boolean, events: boolean, picked: string, actions: string}} State
  */
 
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
@@ -38,6 +39,10 @@ const SHORT = /** @type {const} */ ({
   sort: 't',
   up: 'u',
   fit: 'h',
+  others: 'n',
+  events: 'z',
+  picked: 'j',
+  actions: 'ea',
 });
 
 /** @returns {State} */
@@ -66,6 +71,10 @@ export function initialState() {
     sort: 'live',
     up: false,
     fit: false,
+    others: false,
+    events: false,
+    picked: '',
+    actions: '',
   };
 }
 

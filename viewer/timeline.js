@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Bytes in use over time, stacked by group. A column of pixels shows the composition at the moment
 // of the column at which most is in use, so that no peak is lost however far one zooms out.
+import { areaLabels, drawAreaLabels } from './area_label.js';
 import { Axis } from './axis.js';
 import {
   countText,
@@ -29,6 +30,7 @@ const LANE = 18;
 const LANES_MAX = 3;
 const MARK_SHAPES = 4;
 const FOOT = 24;
+const EDGE_LEAST = 4; // times its edge that an area with one is high, at least
 const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
 
 /**
@@ -110,12 +112,14 @@ export function drawTimeline(app, canvas, width, height) {
   context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
   context.clip();
   drawReserved(app, context, box, data, columns, y);
+  const labels = state.segments ? [] : areaLabels(app, context, box, data, y);
+  drawAreaLabels(app, context, labels);
   drawPeak(app, context, box, data, y);
   context.restore();
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);
   drawCursors(app, context, box, height);
-  app.picture = { box, data, columns, y, scale, high };
+  app.picture = { box, data, columns, y, scale, high, labels };
 }
 
 /** What is behind the areas, by row of pixels: paper, and the lines of the axis.
@@ -132,22 +136,30 @@ function groundRows(app, box, rows, ratio, lines) {
 }
 
 /** Colours of the groups as they are, then where a group is only for a part of the column's time,
- * and last of what is reserved and not in use. @param {any} app */
+ * then of the upper edges of their areas, and last of what is reserved and not in use.
+ * @param {any} app */
 function areaColours(app) {
   const { theme, grouping, state } = app;
   const free = colourBytes(theme.free);
   const [paler, share] = shareOfColour(theme.least);
+  const [gap, gapShare] = shareOfColour(theme.edge);
   const plain = Array.from({ length: grouping.count }, (_, group) => {
-    const colour = colourBytes(groupColour(theme, group, grouping.count));
+    const colour = colourBytes(groupColour(theme, grouping, group));
     const isOther = state.group !== '' && app.groupOfSelection !== group;
     return isOther ? mixed(free, colour, OTHERS_SHARE) : colour;
   });
-  return [...plain, ...plain.map((colour) => mixed(colour, paler, share)), free];
+  return [
+    ...plain,
+    ...plain.map((colour) => mixed(colour, paler, share)),
+    ...plain.map((colour) => mixed(colour, gap, gapShare)),
+    free,
+  ];
 }
 
-/** The areas, a column of pixels at a time, from the ground up. @param {any} app @param {any} data
- * @param {Stacker} stacker @param {(bytes: number) => number} high in pixels */
-function stackAreas(app, data, stacker, high) {
+/** The areas, a column of pixels at a time, from the ground up, each with an edge above it where
+ * there is room. @param {any} app @param {any} data @param {Stacker} stacker
+ * @param {(bytes: number) => number} high in pixels @param {number} edge its height in pixels */
+function stackAreas(app, data, stacker, high, edge) {
   const { grouping, state } = app;
   const { most, least, sums, groups, reserved } = data;
   for (let i = 0; i < most.length; i++) {
@@ -157,11 +169,14 @@ function stackAreas(app, data, stacker, high) {
       const group = grouping.order[k];
       const size = sums[i * groups + group];
       if (!(size > 0)) continue;
-      if (sum < least[i]) stacker.fill(high(Math.min(sum + size, least[i])), group);
+      const top = high(sum + size);
+      const end = top - high(sum) > EDGE_LEAST * edge ? top - edge : top;
+      if (sum < least[i]) stacker.fill(Math.min(end, high(least[i])), group);
       sum += size;
-      if (sum > least[i]) stacker.fill(high(sum), groups + group);
+      if (sum > least[i]) stacker.fill(end, groups + group);
+      if (end < top) stacker.fill(top, 2 * groups + group);
     }
-    stacker.fill(high(reserved[i]), 2 * groups);
+    stacker.fill(high(reserved[i]), 3 * groups);
     stacker.end();
   }
 }
@@ -179,6 +194,7 @@ function drawAreas(app, context, box, data, scale, ratio, lines) {
     data,
     new Stacker(pixels, areaColours(app), groundRows(app, box, rows, ratio, lines)),
     (bytes) => (bytes - scale.low) * times,
+    ratio,
   );
   context.putImageData(pixels.image, Math.round(box.left * ratio), top);
 }
@@ -422,7 +438,7 @@ export function hitTimeline(app, px, py) {
   const entry = data.moment[i];
   const lines = [
     [placeName(source, entry), ''],
-    ['allocated', sizeText(data.most[i])],
+    ['requested', sizeText(data.most[i])],
     ['reserved', sizeText(data.reserved[i])],
   ];
   if (data.least[i] < data.most[i])
@@ -442,7 +458,7 @@ export function hitTimeline(app, px, py) {
   }
   if (found < 0 && bytes < curve.reserved(entry)) {
     lines.push([
-      'reserved, not allocated',
+      'reserved, not requested',
       sizeText(Math.max(0, data.reserved[i] - data.most[i])),
     ]);
   }
@@ -454,7 +470,7 @@ export function hitTimeline(app, px, py) {
  * @param {any} app @param {number} group */
 function stackOfGroup({ grouping, source, state }, group) {
   const key = grouping.keys[grouping.shown[group - 1]];
-  if (group <= 0 || !key || key.stack < 0) return null;
+  if (!(group > 0) || !key || key.stack < 0) return null;
   return { names: source.names, stack: key.stack, isExample: state.by !== 'stack' };
 }
 

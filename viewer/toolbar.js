@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
 import { FLAMES, boxesOf } from './flame.js';
-import { groupingsOf } from './group.js';
+import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
@@ -114,7 +114,7 @@ function fitButton(app) {
       onclick: () => app.set({ fit: !state.fit, low: 0, high: 1 }),
       'aria-pressed': state.fit,
       class: 'tool',
-      title: 'As high as what is allocated, without what is reserved (h)',
+      title: 'As high as what is requested, without what is reserved (h)',
     },
     'Fit',
   );

@@ -234,7 +234,7 @@ async function cutPagesSaySo(browser) {
   expectTrue(
     'its status counts all events, and claims the peak of the rest only',
     status.startsWith(`the last ${kept} events of ${kept + skipped}`) &&
-      status.includes('of these peak allocated'),
+      status.includes('of these peak requested'),
     status,
   );
   await close();
