@@ -4,6 +4,7 @@
 import { BadPage, breathe, readSection } from './payload.js';
 import { Names, Source, readAnnotations, readSizes } from './trace.js';
 import { Curve } from './curve.js';
+import { EventList } from './event_list.js';
 import { Grouping } from './group.js';
 import { byId, element, themeOf } from './paint.js';
 import { keepTheme, keptTheme } from './theme.js';
@@ -46,6 +47,7 @@ class App {
     this.announcer = new Announcer(this);
     this.player = new Player(this);
     this.printer = new Printer(this);
+    this.eventList = new EventList(this);
     this.groupingNumber = 0;
     this.isDark = document.documentElement.classList.contains('dark');
     this.theme = themeOf(this.isDark);
@@ -189,6 +191,8 @@ class App {
       this.changeSource();
       return;
     }
+    if (state.lifetime !== before.lifetime && state.lifetime >= 0) state.picked = '';
+    else if (state.picked !== before.picked && state.picked !== '') state.lifetime = -1;
     clampState(state, this.source);
     if (state.query !== before.query) searchFor(this, state.query);
     if (
@@ -224,6 +228,7 @@ class App {
       this.state.cursor = this.curve.peak.entry;
       this.state.mark = -2;
       this.state.lifetime = -1;
+      this.state.picked = '';
       searchFor(this, this.state.query);
       this.group();
       clampState(this.state, this.source);
@@ -328,8 +333,9 @@ class App {
     drawTabs(this);
     drawToolbar(this);
     this.drawView();
-    if (CANVAS_VIEWS[view] && this.isStale('panel', ...this.cursorKey()))
+    if (this.hasSide() && this.isStale('panel', ...this.cursorKey(), this.state.query))
       fillPanel(this, byId('panel'));
+    this.eventList.draw();
     drawOverview(this, this.overview);
     drawStatus(this);
     if (view === 'blocks' && this.blocksJob) this.paintOn();
@@ -344,7 +350,7 @@ class App {
     this.canvas.hidden = !canvasView || isEmpty;
     byId('document').hidden = Boolean(canvasView);
     byId('empty').hidden = !isEmpty;
-    document.body.classList.toggle('wide', !canvasView);
+    document.body.classList.toggle('wide', !this.hasSide());
     document.body.classList.toggle('document', !canvasView);
     if (isEmpty) {
       byId('empty').textContent = limits(this)[0] || 'There is nothing to draw.';
@@ -358,6 +364,13 @@ class App {
       const isNew = this.isStale('document', ...this.cursorKey(), sort, up);
       if (isNew || view !== 'table') DOCUMENT_VIEWS[view](this, byId('document'));
     }
+  }
+
+  /** Whether there is something beside the view: always beside a picture, beside a document what
+   * was asked for. */
+  hasSide() {
+    const { view, events, picked, lifetime } = this.state;
+    return Boolean(CANVAS_VIEWS[view]) || events || picked !== '' || lifetime >= 0;
   }
 
   isEmptyView() {
@@ -386,11 +399,13 @@ class App {
   listen() {
     new Pointer(this).listen();
     new Brush(this).listen();
+    this.eventList.listen();
     listenToKeys(this);
     listenToSearch(this);
     listenToTabs(this);
     this.address.listen();
     new ResizeObserver(() => this.refresh()).observe(byId('stage'));
+    byId('list').addEventListener('click', () => this.set({ events: !this.state.events }));
     byId('theme').addEventListener('click', () => this.chooseTheme());
     byId('help').addEventListener('click', () => showKeys());
     this.printer.listen();

@@ -23,6 +23,7 @@ const KEYS = [
   ['/', 'search'],
   ['n N', 'next, previous match'],
   ['f', 'only what matches'],
+  ['e', 'the list of all events'],
   ['x', 'events or time on the axis'],
   ['h', 'height of all that is reserved, or of what is requested'],
   ['g', 'next grouping'],
@@ -101,7 +102,7 @@ function nextGrouping(app) {
 function letGo(app) {
   app.flameFocus = null;
   showTip(null, 0, 0);
-  if (app.state.lifetime >= 0) app.set({ lifetime: -1 });
+  if (app.state.lifetime >= 0 || app.state.picked !== '') app.set({ lifetime: -1, picked: '' });
   else if (app.state.group !== '') app.set({ group: '' });
   else app.set({ mark: -2 });
 }
@@ -136,6 +137,7 @@ const ACTIONS = {
   f: (app) => {
     if (app.state.query !== '') app.set({ filter: !app.state.filter });
   },
+  e: (app) => app.set({ events: !app.state.events }),
   x: (app) => app.set({ axis: app.state.axis === 'time' ? 'event' : 'time' }),
   h: (app) => app.set({ fit: !app.state.fit, low: 0, high: 1 }),
   g: nextGrouping,

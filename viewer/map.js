@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Segments and blocks at the cursor, by pool and stream. Each group has its own scale, so that
 // segments of 2 MiB can be seen beside those of gigabytes.
+import { segmentAt } from './card_facts.js';
 import { countOf, sizeText } from './format.js';
 import { layoutAt, layoutRows } from './layout.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
@@ -175,8 +176,10 @@ function drawSegment(app, context, place) {
       }
     }
   }
-  context.strokeStyle = theme.strong;
-  context.lineWidth = 1;
+  const picked = state.picked[0] === 's' ? source.spans[Number(state.picked.slice(1))] : null;
+  const isPicked = picked && picked.address >= segment.address && picked.address < segment.end;
+  context.strokeStyle = isPicked ? theme.text : theme.strong;
+  context.lineWidth = isPicked ? 2 : 1;
   context.strokeRect(Math.round(x) + 0.5, y + 0.5, Math.max(1, Math.round(width) - 1), BAND - 1);
 }
 
@@ -213,5 +216,6 @@ export function hitMap(app, px, py) {
     group: -1,
     lifetime: piece && piece.kind === 'block' ? piece.lifetime : -1,
     lines,
+    picked: piece && piece.kind === 'block' ? '' : `s${segmentAt(source, at, app.entryAtCursor())}`,
   };
 }

@@ -3,7 +3,7 @@
 import { countOf, countText, shareText, sizeText } from './format.js';
 import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom } from './layout.js';
-import { jumpTo } from './navigation.js';
+import { jumpTo, pick } from './navigation.js';
 import { element, replaceContent } from './paint.js';
 import { sumRows } from './table.js';
 
@@ -75,13 +75,22 @@ function poolsTable(app, oom) {
   );
 }
 
+/** Opens the card of the stack that holds memory. @param {any} app @param {any} row */
+function holderButton(app, row) {
+  return element(
+    'button',
+    { class: 'link name', onclick: () => pick(app, `t${row.stack}`) },
+    row.text,
+  );
+}
+
 /** @param {any} app @param {number} entry */
 function holdersTable(app, entry) {
   const rows = oomHolders(app, entry);
   const sum = sumRows(rows);
   const shown = rows.slice(0, HOLDERS);
   const rest = sumRows(rows.slice(HOLDERS));
-  const line = (/** @type {any} */ row, /** @type {string} */ text) =>
+  const line = (/** @type {any} */ row, /** @type {string | Node} */ text) =>
     element(
       'tr',
       {},
@@ -90,7 +99,7 @@ function holdersTable(app, entry) {
       element('td', {}, shareText(row.live, sum.live)),
       element('td', {}, countText(row.blocks)),
     );
-  const body = element('tbody', {}, ...shown.map((row) => line(row, row.text)));
+  const body = element('tbody', {}, ...shown.map((row) => line(row, holderButton(app, row))));
   if (rows.length > HOLDERS)
     body.append(line(rest, `others (${countOf(rows.length - HOLDERS, 'stack')})`));
   return element(
@@ -147,7 +156,11 @@ function oomPart(app, entry, number) {
       'p',
       {},
       'Asked for by ',
-      element('code', {}, source.names.stackText(source.stack[entry])),
+      element(
+        'button',
+        { class: 'link', onclick: () => pick(app, `e${entry}`) },
+        element('code', {}, source.names.stackText(source.stack[entry])),
+      ),
       stack.length > 0 ? null : '.',
     ),
     element(

@@ -164,7 +164,7 @@ export class Pointer {
     if (!hit) return;
     this.choose(hit, false);
     showTip(hit, point.x, point.y);
-    start.hasCard = hit.lifetime >= 0;
+    start.hasCard = hit.lifetime >= 0 || Boolean(hit.picked);
   }
 
   /** @param {Point} point */
@@ -265,7 +265,7 @@ export class Pointer {
     const hit = app.picture ? this.view()?.hit(app, point.x, point.y) : null;
     showTip(null, 0, 0);
     if (hit) this.choose(hit, isShift);
-    else app.set({ lifetime: -1 });
+    else app.set({ lifetime: -1, picked: '' });
   }
 
   /** @param {any} hit @param {boolean} isShift */
@@ -280,8 +280,9 @@ export class Pointer {
     /** @type {Partial<import('./state.js').State>} */
     const changes = {};
     if (hit.entry >= -1) changes[isShift ? 'mark' : 'cursor'] = hit.entry;
-    if (state.view === 'timeline') changes.group = this.groupAt(hit);
-    else changes.lifetime = hit.lifetime;
+    changes.picked = hit.picked ?? '';
+    if (state.view === 'timeline' && !hit.picked) changes.group = this.groupAt(hit);
+    changes.lifetime = hit.lifetime;
     app.set(changes);
   }
 

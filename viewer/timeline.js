@@ -504,6 +504,13 @@ export function hitLanes(app, box, px, py) {
     }
   }
   return near
-    ? { entry: near.entry, group: -1, lifetime: -1, lines: eventLines(source, near) }
+    ? {
+        entry: near.entry,
+        group: -1,
+        lifetime: -1,
+        lines: eventLines(source, near),
+        picked: `e${near.entry}`,
+        of: { names: source.names, stack: source.stack[near.entry] },
+      }
     : null;
 }

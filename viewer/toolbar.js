@@ -208,9 +208,11 @@ function toolbarKey(app) {
     app.state.inverted,
     app.state.own,
     state.fit,
+    state.events,
     app.player.isPlaying,
     state.query !== '',
     state.filter,
+    app.source.count,
   ];
 }
 
@@ -238,6 +240,8 @@ export function drawToolbar(app) {
     ...flameControls(app),
     element('span', { class: 'figure' }, ...figure),
   ].filter((part) => part !== null);
+  byId('list').setAttribute('aria-pressed', String(state.events));
+  byId('list').hidden = app.source.count === 0;
   byId('filter').setAttribute('aria-pressed', String(state.filter));
   byId('filter').hidden = state.query === '';
   replaceContent(byId('controls'), .../** @type {Node[]} */ (parts));

@@ -19,6 +19,7 @@ import {
   writePage,
 } from './check.mjs';
 import { doing } from './doing.mjs';
+import { events } from './events.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
 import { marking } from './marks.mjs';
 import { moving } from './moving.mjs';
@@ -481,7 +482,7 @@ async function searching(page) {
         bytes += source.size(lifetime);
       }
     }
-    return `${blocks} blocks, ${(bytes / 2 ** 20).toFixed(2)} MiB`;
+    return `${blocks} blocks, ${(bytes / 2 ** 20).toFixed(2)} MiB in total`;
   });
   expect('search counts blocks and bytes', await page.textContent('#found'), wanted);
   await page.keyboard.press('Enter');
@@ -771,7 +772,7 @@ async function accessibility(browser) {
   for (const dark of [false, true]) {
     const { page, close } = await openPage(browser, join(work, 'oom.html'), {
       dark,
-      hash: '#c=4000&l=20',
+      hash: '#c=4000&l=20&z=1&n=1',
     });
     for (const view of VIEWS) {
       await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
@@ -874,6 +875,7 @@ async function main() {
     await reaching(browser);
     await doing(browser);
     await seeing(browser);
+    await events(browser);
     await deepLinks(browser);
     await hostile(browser);
     await moving(browser);
