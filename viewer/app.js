@@ -19,9 +19,11 @@ import { Address } from './address.js';
 import { Announcer, describePicture } from './announce.js';
 import { Brush } from './brush.js';
 import { showBroken } from './broken.js';
+import { drawDevices } from './devices.js';
 import { figuresOf } from './figures.js';
 import { listenToKeys, showKeys } from './keys.js';
 import { panWindow, zoomWindow } from './navigation.js';
+import { drawNotices } from './notices.js';
 import { Player } from './player.js';
 import { Printer } from './print.js';
 import { Pointer } from './pointer.js';
@@ -331,7 +333,9 @@ class App {
     const begun = performance.now();
     const { view } = this.state;
     drawTabs(this);
+    drawNotices(this);
     drawToolbar(this);
+    drawDevices(this);
     this.drawView();
     if (this.hasSide() && this.isStale('panel', ...this.cursorKey(), this.state.query))
       fillPanel(this, byId('panel'));

@@ -10,7 +10,7 @@ import { sumRows } from './table.js';
 const HOLDERS = 10;
 const OOMS_SHOWN = 20;
 
-const VERDICTS = /** @type {Record<string, string>} */ ({
+export const VERDICTS = /** @type {Record<string, string>} */ ({
   fragmented: 'Enough was free, but not in one piece.',
   'wrong pool or stream': 'Enough was free, but in another pool or of another stream.',
   'rounded by settings':

@@ -4,6 +4,7 @@ import { FLAMES, boxesOf } from './flame.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
+import { sourceName } from './source_name.js';
 import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './describe.js';
 
@@ -43,7 +44,7 @@ function sourceChoice(app) {
     '',
     head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
       id: String(i),
-      text: info.host ? `pinned memory ${info.device}` : `device ${info.device}`,
+      text: sourceName(info),
     })),
     String(state.source),
     (id) => app.set({ source: Number(id) }),

@@ -135,7 +135,7 @@ async function labels(browser) {
     hash: '#q=Net.embed&g=module',
   });
   await draw(page);
-  expect('a label is found', await page.textContent('#found'), '1 block, 3.91 KiB');
+  expect('a label is found', await page.textContent('#found'), '1 block, 3.91 KiB in total');
   await page.keyboard.press('f');
   await draw(page);
   const sums = await page.evaluate(() => {

@@ -23,6 +23,7 @@ import { events } from './events.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
 import { marking } from './marks.mjs';
 import { moving } from './moving.mjs';
+import { noticing } from './notices.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
 import { seeing } from './seen.mjs';
@@ -876,6 +877,7 @@ async function main() {
     await doing(browser);
     await seeing(browser);
     await events(browser);
+    await noticing(browser);
     await deepLinks(browser);
     await hostile(browser);
     await moving(browser);
