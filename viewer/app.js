@@ -79,8 +79,12 @@ class App {
     /** @type {any} */
     this.blocksFrame = null;
     this.blocksMoved = -Infinity; // when the window was another one last
+    /** Where the mouse is on the picture. @type {{x: number, y: number} | null} */
+    this.hover = null;
     /** @type {any} */
-    this.flameFocus = null;
+    this.fileNumbers = null;
+    /** @type {any} */
+    this.flameFocus = null; // the box that is as wide as the picture
     this.mapScroll = 0;
     this.flameScroll = 0;
     /** What parts of the page depended on when they were made last. @type {Map<string, string>} */
@@ -328,6 +332,15 @@ class App {
     ];
   }
 
+  /** What the panel depends on beside the cursor: a search marks frames, and the flame has a legend
+   * of its own. */
+  panelKey() {
+    const { query, view, flame, boxes, inverted, own, filter, from, to } = this.state;
+    const window = view === 'flame' && flame === 'range' ? [from, to] : [];
+    return [...this.cursorKey(), query, view === 'flame' ? [flame, boxes, inverted, own, filter] : 0]
+      .concat(window);
+  }
+
   draw() {
     if (!this.source) return;
     const begun = performance.now();
@@ -337,7 +350,7 @@ class App {
     drawToolbar(this);
     drawDevices(this);
     this.drawView();
-    if (this.hasSide() && this.isStale('panel', ...this.cursorKey(), this.state.query))
+    if (this.hasSide() && this.isStale('panel', ...this.panelKey()))
       fillPanel(this, byId('panel'));
     this.eventList.draw();
     drawOverview(this, this.overview);
@@ -411,7 +424,7 @@ class App {
     new ResizeObserver(() => this.refresh()).observe(byId('stage'));
     byId('list').addEventListener('click', () => this.set({ events: !this.state.events }));
     byId('theme').addEventListener('click', () => this.chooseTheme());
-    byId('help').addEventListener('click', () => showKeys());
+    byId('help').addEventListener('click', () => showKeys(this.state.view));
     this.printer.listen();
   }
 }

@@ -10,9 +10,11 @@ import { Axis } from './axis.js';
 import { countText, sizeText, sizeTicks, timeText } from './format.js';
 import { lifetimesAt } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
-import { Pixels, Raster, addShares } from './pixels.js';
+import { Pixels, Raster, addShares, mixed } from './pixels.js';
 import {
   LEFT,
+  OTHERS_SHARE,
+  drawChosenSpan,
   drawCursors,
   drawLanes,
   drawPlaceAxis,
@@ -200,6 +202,7 @@ function lookKey(app, width, height) {
     theme.paper,
     app.groupingNumber,
     grouping.by,
+    state.group,
   ]);
 }
 
@@ -265,9 +268,11 @@ function* paintPicture(app, width, height) {
   const { raster, ground, pixels } = workshopOf(app, wide, high);
   const isPile = mode === 'pile';
   raster.begin(
-    Array.from({ length: grouping.count }, (_, group) =>
-      colourBytes(groupColour(theme, grouping, group)),
-    ),
+    Array.from({ length: grouping.count }, (_, group) => {
+      const colour = colourBytes(groupColour(theme, grouping, group));
+      const isOther = state.group !== '' && app.groupOfSelection !== group;
+      return isOther ? mixed(colourBytes(theme.free), colour, OTHERS_SHARE) : colour;
+    }),
   );
   ground.fill(0);
   yield wide * high;
@@ -415,6 +420,7 @@ export function drawBlocks(app, canvas, width, height) {
   drawHeightAxis(app, context, box, scale, y);
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);
+  if (app.state.mode === 'pile') drawChosenSpan(app, context, box);
   drawCursors(app, context, box, height);
   app.picture = { box, scale, y };
 }

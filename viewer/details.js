@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The panel at the side: the card of what is chosen, a range, and the legend.
 import { cardPart } from './card.js';
+import { flamePlan } from './flame.js';
+import { fileLegend } from './flame_file.js';
 import { countOf, countText, sizeText, timeText } from './format.js';
 import { legendPart } from './legend.js';
 import { element, replaceContent } from './paint.js';
@@ -78,13 +80,18 @@ function groupPart(app) {
   );
 }
 
+/** What the colours stand for: those of the flame are files. @param {any} app */
+function legendParts(app) {
+  if (app.state.view === 'flame') return [fileLegend(app, flamePlan(app).root)];
+  return [legendPart(app), groupPart(app)];
+}
+
 /** @param {any} app @param {HTMLElement} into */
 export function fillPanel(app, into) {
   const parts = [
     cardPart(app),
     rangePart(app),
-    legendPart(app),
-    groupPart(app),
+    ...legendParts(app),
   ];
   replaceContent(into, .../** @type {Node[]} */ (parts.filter(Boolean)));
 }

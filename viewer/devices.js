@@ -26,10 +26,12 @@ function drawStrip(app, canvas, info, top) {
   const step = width / info.overview.length;
   info.overview.forEach(
     (/** @type {number[]} */ [requested, reserved], /** @type {number} */ i) => {
+      const x = Math.floor(i * step);
+      const wide = Math.ceil((i + 1) * step) - x;
       context.fillStyle = theme.free;
-      context.fillRect(i * step, STRIP_HIGH * (1 - reserved / top), step + 0.5, STRIP_HIGH);
+      context.fillRect(x, STRIP_HIGH * (1 - reserved / top), wide, STRIP_HIGH);
       context.fillStyle = theme.groups[0];
-      context.fillRect(i * step, STRIP_HIGH * (1 - requested / top), step + 0.5, STRIP_HIGH);
+      context.fillRect(x, STRIP_HIGH * (1 - requested / top), wide, STRIP_HIGH);
     },
   );
 }

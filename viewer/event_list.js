@@ -2,7 +2,7 @@
 // All events in a list beside the picture. Only rows in sight are elements. Browsers end an element
 // at some millions of pixels, so a long list scrolls in a shorter one, at another scale.
 import { countOf, countText } from './format.js';
-import { ACTIONS, eventRows, eventWords } from './event_rows.js';
+import { EVENT_ACTIONS, eventRows, eventWords } from './event_rows.js';
 import { chooseEvent } from './navigation.js';
 import { byId, element } from './paint.js';
 
@@ -31,7 +31,7 @@ export class EventList {
           'aria-label': 'Which events',
           onchange: () => app.set({ actions: this.choice.value }),
         },
-        ...ACTIONS.map(({ id, text }) => element('option', { value: id }, text)),
+        ...EVENT_ACTIONS.map(({ id, text }) => element('option', { value: id }, text)),
       )
     );
     this.note = element('span', { class: 'number' });

@@ -5,7 +5,7 @@ import { isOfBlock } from './search.js';
 import { KIND, KIND_NAMES } from './trace.js';
 
 /** What the list can be narrowed to. */
-export const ACTIONS = [
+export const EVENT_ACTIONS = [
   { id: '', text: 'all events' },
   { id: 'alloc', text: 'allocations' },
   { id: 'free', text: 'frees' },
@@ -14,7 +14,7 @@ export const ACTIONS = [
   { id: 'other', text: 'notes, snapshots' },
 ];
 
-/** By kind, the number in ACTIONS of what it belongs to. */
+/** By kind, the number in EVENT_ACTIONS of what it belongs to. */
 const ACTION_OF = Uint8Array.from(KIND_NAMES, (_, kind) => {
   if (kind === KIND.ALLOC || kind === KIND.ALLOC_AGAIN) return 1;
   if (kind <= KIND.LOST_FREE_COMPLETED) return 2;
@@ -26,7 +26,7 @@ const ACTION_OF = Uint8Array.from(KIND_NAMES, (_, kind) => {
  * @returns {Uint32Array | null} */
 export function eventRows(app) {
   const { source, state, matches } = app;
-  const wanted = ACTIONS.findIndex(({ id }) => id === state.actions);
+  const wanted = EVENT_ACTIONS.findIndex(({ id }) => id === state.actions);
   if (wanted <= 0 && !matches) return null;
   const rows = new Uint32Array(source.count);
   let count = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Stacks as an icicle: the width of a box is what its frame and those it called hold. From the
 // outermost frame on, or inverted, from the line that allocates.
+import { LIBRARY_SHARE, fileColour, fileOfBox } from './flame_file.js';
 import { countOf, shareText, sizeText } from './format.js';
 import { GroupKeys, groupingsOf } from './group_keys.js';
 import { fitText, inkOn, openCanvas } from './paint.js';
@@ -81,15 +82,17 @@ function flameCells(app, grouping) {
 /**
  * @typedef {{frame: number, text: string, bytes: number, blocks: number, own: number,
  *   depth: number, x: number, children: Map<string, FlameNode>, parent: FlameNode | null,
- *   library: boolean}} FlameNode
+ *   library: boolean, key: string, name: string}} FlameNode
  */
 
 /**
  * @param {FlameNode | null} parent @param {number} frame @param {string} text
- * @param {boolean} library @returns {FlameNode}
+ * @param {boolean} library @param {string} [key] @returns {FlameNode}
  */
-function flameNode(parent, frame, text, library) {
+function flameNode(parent, frame, text, library, key = '') {
   return {
+    key,
+    name: '', // of boxName, once it is known
     frame,
     text,
     bytes: 0,
@@ -143,7 +146,7 @@ function addToFlame(root, steps, cell, isLibrary) {
   for (const { frame, text, key } of steps) {
     let child = node.children.get(key);
     if (!child) {
-      child = flameNode(node, frame, text, frame > 0 && isLibrary(frame));
+      child = flameNode(node, frame, text, frame > 0 && isLibrary(frame), key);
       node.children.set(key, child);
     }
     child.bytes += cell.bytes;
@@ -172,19 +175,34 @@ export function flameTree(app) {
   return { root, shrunk, stacks };
 }
 
-/**
- * Colour by file: the same file has the same everywhere.
- * @param {any} app
- * @param {FlameNode} node
- */
+/** @param {any} app @param {FlameNode} node */
 function flameColour(app, node) {
   if (!node.parent) return app.theme.strong;
   if (node.frame === 0 && app.state.boxes === 'stack') return app.theme.others;
-  const { names } = app.source;
-  const file = node.frame === 0 ? node.text : names.text(names.frameFile[node.frame]);
-  let hash = 17;
-  for (let i = 0; i < file.length; i++) hash = (hash * 31 + file.charCodeAt(i)) >>> 0;
-  return app.theme.groups[hash % app.theme.groups.length];
+  return fileColour(app, fileOfBox(app, node));
+}
+
+/** A box as states and links have it: a hash of all keys from the root to it; '' is the root.
+ * @param {FlameNode} node */
+export function boxName(node) {
+  if (!node.parent) return '';
+  if (node.name !== '') return node.name;
+  const text = `${boxName(node.parent)}\n${node.key}`;
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  node.name = (hash >>> 0).toString(16);
+  return node.name;
+}
+
+/** The box of a name; null when nothing is there now, as when its stacks hold nothing.
+ * @param {FlameNode} root @param {string} name @returns {FlameNode | null} */
+function findBox(root, name) {
+  const list = name === '' ? [] : [...root.children.values()];
+  for (let node = list.pop(); node; node = list.pop()) {
+    if (boxName(node) === name) return node;
+    list.push(...node.children.values());
+  }
+  return null;
 }
 
 /** @param {any} app */
@@ -204,7 +222,9 @@ export function flamePlan(app) {
   if (app.flameKey !== key) {
     app.flameKey = key;
     app.flame = flameTree(app);
-    app.flameFocus = null;
+    app.flameFocus = findBox(app.flame.root, state.focus);
+  } else if ((app.flameFocus ? boxName(app.flameFocus) : '') !== state.focus) {
+    app.flameFocus = findBox(app.flame.root, state.focus);
   }
   return app.flame;
 }
@@ -279,7 +299,7 @@ function drawFlameBox(app, context, box, height, focus) {
   const colour = flameColour(app, box.node);
   const isAbove = box.node.depth < focus.depth;
   const isMatch = app.frameMatches && app.frameMatches[box.node.frame];
-  context.globalAlpha = isAbove ? 0.45 : box.node.library && box.node.parent ? 0.55 : 1;
+  context.globalAlpha = isAbove ? 0.45 : box.node.library && box.node.parent ? LIBRARY_SHARE : 1;
   if (app.frameMatches && !isMatch) context.globalAlpha *= 0.4;
   context.fillStyle = colour;
   context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);

@@ -36,6 +36,7 @@ export class Grouping extends GroupKeys {
     /** @type {Window & {most: Float64Array} | null} */
     this.windowMost = null;
     this.whole = wholeRank(this, curve.peak.entry);
+    this.claims = this.claimsOf(matching);
     this.rankIn(window, chosen);
   }
 
@@ -95,16 +96,30 @@ export class Grouping extends GroupKeys {
     return keys.filter((key) => this.whole.place[key] >= 0);
   }
 
-  /** Each key has the colour of its place in the whole recording; where two want one, the later
-   * takes the next that is free. @param {number[]} shown */
+  /** By key, its place in the whole recording, which does not depend on a filter.
+   * @param {Uint8Array | null} matching */
+  claimsOf(matching) {
+    if (!matching) return this.whole.place;
+    const plain = new GroupKeys(this.source, this.by, null);
+    const { place } = wholeRank(plain, this.curve.peak.entry);
+    const places = new Map(plain.keys.map(({ key }, i) => [key, place[i]]));
+    return Int32Array.from(this.keys, ({ key }) => places.get(key) ?? 0);
+  }
+
+  /** Each key has the colour of its place; where two want one, the later takes the next that is
+   * free. @param {number[]} shown */
   coloursOf(shown) {
+    const { claims } = this;
+    const colours = new Array(shown.length).fill(0);
     const taken = new Set();
-    return shown.map((key) => {
-      let colour = this.whole.place[key] % GROUPS_MAX;
+    const order = [...shown.keys()].sort((a, b) => claims[shown[a]] - claims[shown[b]]);
+    for (const i of order) {
+      let colour = claims[shown[i]] % GROUPS_MAX;
       while (taken.has(colour)) colour = (colour + 1) % GROUPS_MAX;
       taken.add(colour);
-      return colour;
-    });
+      colours[i] = colour;
+    }
+    return colours;
   }
 
   /** Number of the colour of a group, of those in a theme; -1: others, -2: what does not match.

@@ -20,6 +20,7 @@ export function mapPlan(app, width) {
   const { rows, total } = layoutRows(source, segments);
   const room = Math.max(50, width - 2 * EDGE);
   const places = [];
+  rows.sort((a, b) => b.reserved - a.reserved); // what holds most is seen first
   const heads = [];
   const breaks = []; // where a page may end
   let y = 12;

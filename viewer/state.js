@@ -2,7 +2,7 @@
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
 import { BOXES, FLAMES } from './flame.js';
-import { ACTIONS } from './event_rows.js';
+import { EVENT_ACTIONS } from './event_rows.js';
 import { GROUPINGS } from './group_keys.js';
 import { isOfBlock } from './search.js';
 
@@ -12,7 +12,8 @@ import { isOfBlock } from './search.js';
  *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean, fit: boolean,
- *   others: boolean, events: boolean, picked: string, actions: string}} State
+ *   others: boolean, events: boolean, picked: string, actions: string,
+ *   focus: string}} State
  */
 
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
@@ -45,6 +46,7 @@ const SHORT = /** @type {const} */ ({
   events: 'z',
   picked: 'j',
   actions: 'ea',
+  focus: 'fb',
 });
 
 /** @returns {State} */
@@ -77,6 +79,7 @@ export function initialState() {
     events: false,
     picked: '',
     actions: '',
+    focus: '',
   };
 }
 
@@ -122,7 +125,7 @@ export function readFragment(fragment, state) {
   if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
   if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
   if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
-  if (!ACTIONS.some(({ id }) => id === state.actions)) state.actions = '';
+  if (!EVENT_ACTIONS.some(({ id }) => id === state.actions)) state.actions = '';
   if (state.axis !== 'time') state.axis = 'event';
   if (state.mode !== 'pile') state.mode = 'address';
 }

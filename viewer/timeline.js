@@ -22,7 +22,7 @@ import {
   openCanvas,
 } from './paint.js';
 import { Pixels, Stacker, mixed, pixelOf, shareOfColour } from './pixels.js';
-import { KIND } from './trace.js';
+import { KIND, NEVER } from './trace.js';
 import { eventLines, placeName } from './describe.js';
 
 export const LEFT = 76; // room for the labels of bytes
@@ -31,7 +31,7 @@ const LANES_MAX = 3;
 const MARK_SHAPES = 4;
 const FOOT = 24;
 const EDGE_LEAST = 4; // times its edge that an area with one is high, at least
-const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
+export const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
 
 /**
  * Where things are in the picture.
@@ -118,6 +118,7 @@ export function drawTimeline(app, canvas, width, height) {
   context.restore();
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);
+  drawChosenSpan(app, context, box);
   drawCursors(app, context, box, height);
   app.picture = { box, data, columns, y, scale, high, labels };
 }
@@ -423,6 +424,26 @@ export function drawCursors(app, context, box, height) {
     }
   }
   context.restore();
+}
+
+/** When the chosen block is there: a bar above the picture, where the block itself has no place.
+ * @param {any} app @param {CanvasRenderingContext2D} context @param {any} box */
+export function drawChosenSpan(app, context, box) {
+  const { source, state, theme } = app;
+  if (state.lifetime < 0 || source.count === 0) return;
+  const start = source.lifetimeStart[state.lifetime];
+  const end = source.lifetimeEnd[state.lifetime];
+  const pixel = (/** @type {number} */ place) =>
+    Math.max(0, Math.min(box.axis.width, box.axis.pixel(place)));
+  const from = box.left + pixel(start === NEVER ? 0 : start);
+  const to = box.left + pixel(end === NEVER ? source.count : end);
+  const isSeen = (start === NEVER || start < state.to) && end > state.from;
+  if (!isSeen) return;
+  const wide = Math.max(3, to - from);
+  context.fillStyle = theme.text;
+  context.fillRect(from, box.top + 1, wide, 3);
+  context.fillRect(from, box.top + 1, 1, 9);
+  context.fillRect(from + wide - 1, box.top + 1, 1, 9);
 }
 
 /** What is at a point of the picture. @param {any} app @param {number} px @param {number} py */

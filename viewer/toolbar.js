@@ -8,6 +8,8 @@ import { sourceName } from './source_name.js';
 import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './describe.js';
 
+const ZOOM_BUTTON = 0.5; // of the window
+
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
  * @param {string} value @param {(id: string) => void} choose @param {string} [kind] "terse": where
  * there is little room its label is not seen: the choices say it themselves */
@@ -118,6 +120,23 @@ function fitButton(app) {
       title: 'As high as what is requested, without what is reserved (h)',
     },
     'Fit',
+  );
+}
+
+/** Zoom for those who have no wheel. @param {any} app */
+function zoomButtons(app) {
+  if (!CANVAS_VIEWS[app.state.view]?.isOverTime || app.source.count === 0) return null;
+  const all = () => app.set({ from: 0, to: app.source.count, low: 0, high: 1 });
+  return element(
+    'span',
+    { class: 'switch zoom', role: 'group', 'aria-label': 'Zoom' },
+    ...[
+      ['\u2212', 'Zoom out (s)', () => app.zoom(1 / ZOOM_BUTTON)],
+      ['+', 'Zoom in (w)', () => app.zoom(ZOOM_BUTTON)],
+      ['All', 'Show all (0)', all],
+    ].map(([text, title, onclick]) =>
+      element('button', { title, 'aria-label': title, onclick }, /** @type {string} */ (text)),
+    ),
   );
 }
 
@@ -236,6 +255,7 @@ export function drawToolbar(app) {
     modeSwitch(app),
     axisSwitch(app),
     fitButton(app),
+    zoomButtons(app),
     playButton(app),
     cursorSlider(app),
     ...flameControls(app),

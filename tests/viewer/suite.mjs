@@ -27,6 +27,7 @@ import { noticing } from './notices.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
 import { seeing } from './seen.mjs';
+import { sharing } from './shared.mjs';
 import { touching } from './touch.mjs';
 
 const RECORDED = [
@@ -878,6 +879,7 @@ async function main() {
     await seeing(browser);
     await events(browser);
     await noticing(browser);
+    await sharing(browser);
     await deepLinks(browser);
     await hostile(browser);
     await moving(browser);
