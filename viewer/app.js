@@ -27,6 +27,7 @@ import { drawNotices } from './notices.js';
 import { Player } from './player.js';
 import { Printer } from './print.js';
 import { Pointer } from './pointer.js';
+import { listenToSaving } from './saving.js';
 import { listenToSearch, searchFor } from './searchbar.js';
 import { drawStatus } from './statusbar.js';
 import { drawToolbar } from './toolbar.js';
@@ -337,7 +338,7 @@ class App {
   panelKey() {
     const { query, view, flame, boxes, inverted, own, filter, from, to } = this.state;
     const window = view === 'flame' && flame === 'range' ? [from, to] : [];
-    return [...this.cursorKey(), query, view === 'flame' ? [flame, boxes, inverted, own, filter] : 0]
+    return [...this.cursorKey(), query, this.state.segments, view === 'flame' ? [flame, boxes, inverted, own, filter] : 0]
       .concat(window);
   }
 
@@ -426,6 +427,7 @@ class App {
     byId('theme').addEventListener('click', () => this.chooseTheme());
     byId('help').addEventListener('click', () => showKeys(this.state.view));
     this.printer.listen();
+    listenToSaving(this);
   }
 }
 

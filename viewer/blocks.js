@@ -11,16 +11,8 @@ import { countText, sizeText, sizeTicks, timeText } from './format.js';
 import { lifetimesAt } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
 import { Pixels, Raster, addShares, mixed } from './pixels.js';
-import {
-  LEFT,
-  OTHERS_SHARE,
-  drawChosenSpan,
-  drawCursors,
-  drawLanes,
-  drawPlaceAxis,
-  hitLanes,
-  timelineBox,
-} from './timeline.js';
+import { drawChosenSpan, drawCursors, drawLanes, drawPlaceAxis, hitLanes } from './over_time.js';
+import { LEFT, OTHERS_SHARE, timelineBox } from './timeline.js';
 import { KIND, NEVER } from './trace.js';
 import { placeName } from './describe.js';
 

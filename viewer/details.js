@@ -6,6 +6,7 @@ import { fileLegend } from './flame_file.js';
 import { countOf, countText, sizeText, timeText } from './format.js';
 import { legendPart } from './legend.js';
 import { element, replaceContent } from './paint.js';
+import { segmentLegend } from './segment_stack.js';
 import { stackList } from './stack_list.js';
 import { NEVER } from './trace.js';
 
@@ -83,6 +84,7 @@ function groupPart(app) {
 /** What the colours stand for: those of the flame are files. @param {any} app */
 function legendParts(app) {
   if (app.state.view === 'flame') return [fileLegend(app, flamePlan(app).root)];
+  if (app.state.view === 'timeline' && app.state.segments) return [segmentLegend(app)];
   return [legendPart(app), groupPart(app)];
 }
 

@@ -6,8 +6,10 @@ import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { mapPlan, mapRows } from './map.js';
 import { oomFacts, oomHolders } from './oom.js';
+import { segmentsAt } from './segment_stack.js';
 import { tableRows } from './table.js';
 import { timelineColumns } from './timeline.js';
+import { svgText } from './picture_file.js';
 import { groupColour } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
 
@@ -44,6 +46,8 @@ export function figuresOf(app) {
     colour: (/** @type {number} */ group) => groupColour(app.theme, app.grouping, group),
     pile: pileAt,
     explain: explainOom,
+    segmentsAt: (/** @type {number} */ entry) => segmentsAt(app.source, entry),
+    svg: () => svgText(app),
     flame: () => flamePlan(app),
   };
 }

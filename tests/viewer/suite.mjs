@@ -26,6 +26,7 @@ import { moving } from './moving.mjs';
 import { noticing } from './notices.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
+import { saving } from './saving.mjs';
 import { seeing } from './seen.mjs';
 import { sharing } from './shared.mjs';
 import { touching } from './touch.mjs';
@@ -880,6 +881,7 @@ async function main() {
     await events(browser);
     await noticing(browser);
     await sharing(browser);
+    await saving(browser);
     await deepLinks(browser);
     await hostile(browser);
     await moving(browser);
