@@ -85,6 +85,8 @@ class App {
     /** @type {any} */
     this.fileNumbers = null;
     /** @type {any} */
+    this.hitMarks = null;
+    /** @type {any} */
     this.flameFocus = null; // the box that is as wide as the picture
     this.mapScroll = 0;
     this.flameScroll = 0;

@@ -80,7 +80,7 @@ export function eventWords(source, entry) {
     number: countText(entry + source.info.skipped),
     action,
     size: size > 0 ? sizeText(size) : '',
-    where: poolStream >= 0 ? source.poolStreamText(poolStream) : '',
+    where: poolStream >= 0 ? source.poolStreamText(poolStream).replace('private ', '') : '',
     address: address >= 0 ? source.hex(address) : '',
     frame: metadata ? shownText(metadata, 200) : topFrames(source.names, source.stack[entry]),
   };

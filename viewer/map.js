@@ -12,6 +12,7 @@ const GAP = 6;
 const HEAD = 40;
 const ROWS_MAX = 14; // of a group, roughly: the scale is chosen for it
 const EDGE = 16;
+const PALE = 0.25; // of the colour of what is not chosen, or not looked for
 
 /** Where every segment is drawn. @param {any} app @param {number} width */
 export function mapPlan(app, width) {
@@ -157,8 +158,10 @@ function drawSegment(app, context, place) {
       context.fillRect(from, y, wide, BAND);
     } else if (piece.kind === 'block') {
       const colour = groupColour(theme, grouping, grouping.group(piece.lifetime));
-      context.globalAlpha =
-        state.group !== '' && app.groupOfSelection !== grouping.group(piece.lifetime) ? 0.25 : 1;
+      const isOther =
+        state.group !== '' && app.groupOfSelection !== grouping.group(piece.lifetime);
+      const isMiss = app.matching !== null && !app.matching[piece.lifetime];
+      context.globalAlpha = isOther || isMiss ? PALE : 1;
       context.fillStyle = colour;
       context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, BAND);
       context.globalAlpha = 1;

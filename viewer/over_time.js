@@ -2,6 +2,7 @@
 // What every picture over time has around it: the axis below, annotations and events beside
 // allocations above, the cursor, the mark, and when the chosen block is there.
 import { countText, roundTicks, shownText, timeText } from './format.js';
+import { drawHits } from './hit_marks.js';
 import { FONT, FONT_BOLD, fitText, inkOn } from './paint.js';
 import { KIND, NEVER } from './trace.js';
 import { eventLines } from './describe.js';
@@ -48,6 +49,7 @@ export function drawPlaceAxis(app, context, box) {
   context.moveTo(box.left, box.bottom + 0.5);
   context.lineTo(box.right, box.bottom + 0.5);
   context.stroke();
+  drawHits(app, context, box);
   context.fillStyle = theme.muted;
   context.textAlign = 'center';
   for (const { at, text } of placeTicks(app, axis)) {

@@ -6,6 +6,7 @@ import { colourBytes, swatch, element } from './paint.js';
 import { mixed, shareOfColour } from './pixels.js';
 
 const PICKED_SHARE = 0.6; // of the colour of text, over the segment that is chosen
+const PALE_SHARE = 0.22; // of paper, over every second one
 
 /** @typedef {{address: number, size: number, start: number, end: number, poolStream: number,
  *   stack: number, large: boolean, expandable: boolean}} Span */
@@ -39,8 +40,8 @@ export function segmentsAt(source, entry) {
   return list;
 }
 
-/** A colour for each kind, of its upper edge, and of the segment that is chosen.
- * @param {any} app */
+/** A colour for each kind, of its upper edge, of the segment that is chosen, and of every second
+ * one: neighbours are told apart where there is no room for an edge. @param {any} app */
 export function segmentColours(app) {
   const { theme, source, state } = app;
   const kinds = [...segmentKinds(source).keys()];
@@ -49,13 +50,14 @@ export function segmentColours(app) {
   const chosen = colourBytes(theme.text);
   const edges = plain.map((colour) => mixed(colour, gap, share));
   const dark = plain.map((colour) => mixed(colour, chosen, PICKED_SHARE));
+  const pale = plain.map((colour) => mixed(colour, gap, PALE_SHARE));
   const number = new Map(kinds.map((kind, i) => [kind, i]));
   const ofSpan = Uint32Array.from(
     source.spans,
     (/** @type {Span} */ span) => /** @type {number} */ (number.get(kindOf(span))),
   );
   const picked = state.picked[0] === 's' ? Number(state.picked.slice(1)) : -1;
-  return { colours: [...plain, ...edges, ...dark], kinds: kinds.length, ofSpan, picked };
+  return { colours: [...plain, ...edges, ...dark, ...pale], kinds: kinds.length, ofSpan, picked };
 }
 
 /** Stacks the segments of each column. Columns go forward in time, so that segments come from the
@@ -80,7 +82,8 @@ export function stackSegments(app, data, stacker, look, high, edge) {
       const top = high(sum);
       const colour = look.ofSpan[number];
       const end = top - from > 4 * edge ? top - edge : top;
-      stacker.fill(end, number === look.picked ? 2 * look.kinds + colour : colour);
+      const tone = number === look.picked ? 2 : number % 2 > 0 ? 3 : 0;
+      stacker.fill(end, tone * look.kinds + colour);
       if (end < top) stacker.fill(top, look.kinds + colour);
     }
     stacker.end();

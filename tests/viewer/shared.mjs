@@ -191,6 +191,65 @@ const TESTS = {
   '_init_group /step$/': `text.some((t) => /_init_group/.test(t)) && text.some((t) => /step$/m.test(t))`,
 };
 
+/** Hits are marked in every picture: ticks over time, and what does not match is pale. */
+async function hitsAreMarked(browser) {
+  const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), {
+    hash: '#q=_init_group&v=timeline',
+  });
+  await draw(page);
+  const ticks = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    const { box } = app.picture;
+    const wanted = new Set();
+    for (const lifetime of app.matches.lifetimes) {
+      const start = app.source.lifetimeStart[lifetime];
+      if (start !== 0xffffffff) wanted.add(Math.floor(box.axis.pixel(start)));
+    }
+    const row = app.canvas
+      .getContext('2d')
+      .getImageData(0, Math.round(box.bottom + 3), app.canvas.width, 1).data;
+    const mark = [1, 3, 5].map((at) => parseInt(app.theme.mark.slice(at, at + 2), 16));
+    const missing = [...wanted].filter((x) => {
+      const at = 4 * Math.round(box.left + x);
+      return !mark.every((byte, k) => Math.abs(byte - row[at + k]) < 40);
+    });
+    return { wanted: wanted.size, missing };
+  });
+  // A tick of the axis may lie over one.
+  expectTrue(
+    'hits have ticks on the timeline',
+    ticks.wanted > 5 && ticks.missing.length < ticks.wanted / 10,
+    JSON.stringify(ticks),
+  );
+  for (const view of ['blocks', 'map']) {
+    await page.evaluate((v) => window.tarnView.app.set({ view: v, cursor: 4400, mode: 'address' }), view);
+    await draw(page);
+    await page.waitForFunction(() => !window.tarnView.app.blocksJob);
+    const counts = await page.evaluate(() => {
+      const { app } = window.tarnView;
+      const colour = (group) => {
+        const text = window.tarnView.colour(group);
+        return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+      };
+      const hit = new Set(app.matches.lifetimes.map((lifetime) => app.grouping.group(lifetime)));
+      const { width, height } = app.canvas;
+      const pixels = app.canvas.getContext('2d').getImageData(0, 0, width, height).data;
+      const count = (groups) => {
+        const colours = groups.map(colour);
+        let sum = 0;
+        for (let i = 0; i < pixels.length; i += 4)
+          if (colours.some((c) => c.every((byte, k) => pixels[i + k] === byte))) sum++;
+        return sum;
+      };
+      const all = app.grouping.shown.map((_, i) => i + 1);
+      return [count(all.filter((g) => hit.has(g))), count(all.filter((g) => !hit.has(g)))];
+    });
+    expectTrue(`${view}: hits have their colours, the rest is pale`, counts[0] > 500 && counts[1] < counts[0] / 20, counts);
+  }
+  expect('hits: troubles', troubles, []);
+  await close();
+}
+
 async function keysAlone(browser) {
   const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), { hash: '#c=4400' });
   await page.keyboard.press('j');
@@ -258,5 +317,6 @@ export async function sharing(browser) {
   await chosenEverywhere(browser);
   await filterKeepsColours(browser);
   await words(browser);
+  await hitsAreMarked(browser);
   await keysAlone(browser);
 }
