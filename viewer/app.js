@@ -340,8 +340,12 @@ class App {
   panelKey() {
     const { query, view, flame, boxes, inverted, own, filter, from, to } = this.state;
     const window = view === 'flame' && flame === 'range' ? [from, to] : [];
-    return [...this.cursorKey(), query, this.state.segments, view === 'flame' ? [flame, boxes, inverted, own, filter] : 0]
-      .concat(window);
+    return [
+      ...this.cursorKey(),
+      query,
+      this.state.segments,
+      view === 'flame' ? [flame, boxes, inverted, own, filter] : 0,
+    ].concat(window);
   }
 
   draw() {

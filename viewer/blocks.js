@@ -129,13 +129,7 @@ function* paintByAddress(app, axis, raster, ground, scale) {
       const address = source.lifetimeAddress[lifetime];
       const top = extents.height(address + source.blockSize(lifetime));
       const foot = extents.height(address);
-      raster.add(
-        axis.pixel(start),
-        y(top),
-        axis.pixel(end),
-        y(foot),
-        tint(lifetime),
-      );
+      raster.add(axis.pixel(start), y(top), axis.pixel(end), y(foot), tint(lifetime));
     }
     yield raster.cost - before + LIFE_COST * (last - index.first(chunk));
   }

@@ -33,7 +33,8 @@ function stackSentence(app, stack) {
   const { blocks, bytes, live, liveBytes } = stackSums(app, stack);
   if (blocks === 0) return '';
   const whole = `${countOf(blocks, 'block')}, ${sizeText(bytes)} in total, came from this stack; `;
-  return `${whole}${live > 0 ? `${sizeText(liveBytes)} in ${countOf(live, 'block')}` : 'nothing'} at the cursor.`;
+  const now = live > 0 ? `${sizeText(liveBytes)} in ${countOf(live, 'block')}` : 'nothing';
+  return `${whole}${now} at the cursor.`;
 }
 
 /** @param {any} app @param {import('./card_facts.js').Fact} fact */
@@ -46,8 +47,7 @@ function factNode(app, { text, entry, picked, isCode }) {
       { class: 'link', onclick: () => chooseLifetime(app, Number(picked.slice(1))) },
       text,
     );
-  if (picked)
-    return element('button', { class: 'link', onclick: () => pick(app, picked) }, text);
+  if (picked) return element('button', { class: 'link', onclick: () => pick(app, picked) }, text);
   return isCode ? element('code', {}, text) : text;
 }
 

@@ -90,10 +90,6 @@ function legendParts(app) {
 
 /** @param {any} app @param {HTMLElement} into */
 export function fillPanel(app, into) {
-  const parts = [
-    cardPart(app),
-    rangePart(app),
-    ...legendParts(app),
-  ];
+  const parts = [cardPart(app), rangePart(app), ...legendParts(app)];
   replaceContent(into, .../** @type {Node[]} */ (parts.filter(Boolean)));
 }

@@ -8,7 +8,11 @@ export const GROUPINGS = [
   { id: 'line', text: 'allocating line', hint: 'the innermost frame' },
   { id: 'own', text: 'your code', hint: 'the innermost line that is not of a library' },
   { id: 'stack', text: 'stack', hint: 'the whole stack of the allocation' },
-  { id: 'file', text: 'your file', hint: 'the file of the innermost line that is not of a library' },
+  {
+    id: 'file',
+    text: 'your file',
+    hint: 'the file of the innermost line that is not of a library',
+  },
   { id: 'module', text: 'module', hint: 'what the program said of the block: its metadata' },
   { id: 'category', text: 'category', hint: 'what the rules make of the stack' },
   { id: 'label', text: 'recorded category', hint: 'the category that the recording gives' },

@@ -8,7 +8,9 @@ export function hitPixels(app, box) {
   if (!matches) return [];
   const { from, to, width } = box.axis;
   const key = [matches, from, to, width, box.axis.isTime, source];
-  if (app.hitMarks?.key.every((/** @type {any} */ part, /** @type {number} */ i) => part === key[i]))
+  if (
+    app.hitMarks?.key.every((/** @type {any} */ part, /** @type {number} */ i) => part === key[i])
+  )
     return app.hitMarks.pixels;
   const has = new Uint8Array(Math.ceil(width) + 1);
   for (const lifetime of matches.lifetimes) {

@@ -116,7 +116,8 @@ function nextGrouping(app) {
 /** Lets go of one thing after another. @param {any} app */
 function letGo(app) {
   if (app.state.view === 'flame' && app.state.focus !== '') app.set({ focus: '' });
-  else if (app.state.lifetime >= 0 || app.state.picked !== '') app.set({ lifetime: -1, picked: '' });
+  else if (app.state.lifetime >= 0 || app.state.picked !== '')
+    app.set({ lifetime: -1, picked: '' });
   else if (app.state.group !== '') app.set({ group: '' });
   else app.set({ mark: -2 });
 }

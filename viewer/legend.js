@@ -119,7 +119,11 @@ export function legendPart(app) {
     'section',
     {},
     element('h2', {}, 'Requested ', cursorText(app)),
-    element('ul', { class: 'legend' }, ...rows.map((group) => legendItem(app, group, sums[group]))),
+    element(
+      'ul',
+      { class: 'legend' },
+      ...rows.map((group) => legendItem(app, group, sums[group])),
+    ),
     legendLine('requested', total, '', 'total'),
     grouping.by === 'category'
       ? legendLine(`of it unclassified${share}`, unclassified, '')

@@ -220,6 +220,7 @@ export function hitMap(app, px, py) {
     group: -1,
     lifetime: piece && piece.kind === 'block' ? piece.lifetime : -1,
     lines,
-    picked: piece && piece.kind === 'block' ? '' : `s${segmentAt(source, at, app.entryAtCursor())}`,
+    picked:
+      piece && piece.kind === 'block' ? '' : `s${segmentAt(source, at, app.entryAtCursor())}`,
   };
 }

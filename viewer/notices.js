@@ -14,7 +14,8 @@ function oomNotice(app) {
   if (ooms.length === 0 || app.state.view === 'oom') return null;
   const [entry] = ooms;
   const { verdict, size } = oomFacts(app, entry);
-  const more = ooms.length > 1 ? ` ${countOf(ooms.length - 1, 'later request')} failed as well.` : '';
+  const more =
+    ooms.length > 1 ? ` ${countOf(ooms.length - 1, 'later request')} failed as well.` : '';
   const event = countText(entry + source.info.skipped);
   return element(
     'div',

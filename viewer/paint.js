@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Colours of the two themes, which people can tell apart who lack a kind of cone (tests/viewer/vision.mjs),
-// and canvases that are sharp on every screen.
+// Colours of the two themes, which people can tell apart who lack a kind of cone
+// (tests/viewer/vision.mjs), and canvases that are sharp on every screen.
 
 const LIGHT = {
   paper: '#ffffff',

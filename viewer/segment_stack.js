@@ -21,7 +21,8 @@ export function segmentKindText(source, span) {
   return `${span.large ? 'large' : 'small'} pool, ${source.poolStreamText(span.poolStream)}`;
 }
 
-/** The kinds of segments of a source in the order in which they come, each with one of its segments.
+/** The kinds of segments of a source in the order in which they come, each with one of its
+ * segments.
  * @param {import('./trace.js').Source} source @returns {Map<string, Span>} */
 function segmentKinds(source) {
   const kinds = new Map();
@@ -62,7 +63,8 @@ export function segmentColours(app) {
 
 /** Stacks the segments of each column. Columns go forward in time, so that segments come from the
  * list of all and go for good.
- * @param {any} app @param {{moment: Float64Array}} data @param {import('./pixels.js').Stacker} stacker
+ * @param {any} app @param {{moment: Float64Array}} data
+ * @param {import('./pixels.js').Stacker} stacker
  * @param {ReturnType<typeof segmentColours>} look @param {(bytes: number) => number} high in pixels
  * @param {number} edge in pixels */
 export function stackSegments(app, data, stacker, look, high, edge) {

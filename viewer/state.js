@@ -130,8 +130,8 @@ export function readFragment(fragment, state) {
   if (state.mode !== 'pile') state.mode = 'address';
 }
 
-/** Whether a card can be shown: "e7" is of an event beside allocations, "s7" of a segment, "t7" of a
- * stack. @param {string} picked @param {import('./trace.js').Source} source */
+/** Whether a card can be shown: "e7" is of an event beside allocations, "s7" of a segment, "t7" of
+ * a stack. @param {string} picked @param {import('./trace.js').Source} source */
 function isPicked(picked, source) {
   const number = Number(picked.slice(1));
   if (!/^[est]\d+$/.test(picked)) return false;

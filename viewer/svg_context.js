@@ -11,7 +11,11 @@ const ANCHORS = /** @type {Record<string, string>} */ ({
 
 /** @param {string} text */
 function escaped(text) {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
+  return text
+    .replace(/&/g, '&amp;')
+    .replace(/</g, '&lt;')
+    .replace(/>/g, '&gt;')
+    .replace(/"/g, '&quot;');
 }
 
 /** @param {number} number */
@@ -124,12 +128,14 @@ export class SvgContext {
 
   strokeOf() {
     const dash = this.dash ? ` stroke-dasharray="${this.dash}"` : '';
-    return `fill="none" ${this.paint(this.strokeStyle, 'stroke')} stroke-width="${this.lineWidth}"${dash}`;
+    const colour = this.paint(this.strokeStyle, 'stroke');
+    return `fill="none" ${colour} stroke-width="${this.lineWidth}"${dash}`;
   }
 
   /** @param {number} x @param {number} y @param {number} width @param {number} height */
   box(x, y, width, height) {
-    return `<rect x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"`;
+    const size = `width="${short(width)}" height="${short(height)}"`;
+    return `<rect x="${short(x)}" y="${short(y)}" ${size}`;
   }
 
   /** @param {number} x @param {number} y @param {number} width @param {number} height */
@@ -212,7 +218,13 @@ export class SvgContext {
     canvas.height = height;
     /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d')).putImageData(pixels, 0, 0);
     const { ratio } = this;
-    this.image(dataOf(canvas, width, height), x / ratio, y / ratio, width / ratio, height / ratio);
+    this.image(
+      dataOf(canvas, width, height),
+      x / ratio,
+      y / ratio,
+      width / ratio,
+      height / ratio,
+    );
   }
 
   /** @param {HTMLCanvasElement} canvas @param {number} x @param {number} y @param {number} width

@@ -70,8 +70,7 @@ export function timelineColumns(app, axis, columns) {
 export function timelineTop(columns, isFit = false) {
   let top = 0;
   for (const value of columns.most) top = Math.max(top, value);
-  if (!isFit || top === 0)
-    for (const value of columns.reserved) top = Math.max(top, value);
+  if (!isFit || top === 0) for (const value of columns.reserved) top = Math.max(top, value);
   return Math.max(1, top) * 1.06;
 }
 

@@ -263,8 +263,7 @@ async function labelsDiffer(browser) {
   for (const axis of ['event', 'time']) {
     for (const span of [4, 8, 40, 700]) {
       await page.evaluate(
-        ([kind, wide]) =>
-          window.tarnView.app.set({ axis: kind, from: 24406, to: 24406 + wide }),
+        ([kind, wide]) => window.tarnView.app.set({ axis: kind, from: 24406, to: 24406 + wide }),
         [axis, span],
       );
       const texts = await axisTexts(page);

@@ -79,7 +79,10 @@ async function wheeling(browser) {
     hash: '#z=1',
   });
   await settled(page);
-  expectTrue('a long list is scaled', await page.evaluate(() => window.tarnView.app.eventList.isScaled()));
+  expectTrue(
+    'a long list is scaled',
+    await page.evaluate(() => window.tarnView.app.eventList.isScaled()),
+  );
   await page.evaluate(() => window.tarnView.app.eventList.place(30000));
   const box = await (await page.$('#events .scroller')).boundingBox();
   await page.mouse.move(box.x + 50, box.y + 50);
@@ -118,14 +121,24 @@ async function listing(browser) {
   await page.focus('#events .scroller');
   await page.keyboard.press('ArrowDown');
   await settled(page);
-  expect('an arrow goes to the next event', [await chosen(), (await state(page)).cursor], ['4,442', 4442]);
-  expectTrue('and opens the card of its block', /Block of 14.06 MiB/.test(await page.innerText('.card h2')));
+  expect(
+    'an arrow goes to the next event',
+    [await chosen(), (await state(page)).cursor],
+    ['4,442', 4442],
+  );
+  expectTrue(
+    'and opens the card of its block',
+    /Block of 14.06 MiB/.test(await page.innerText('.card h2')),
+  );
   await page.selectOption('#events select', 'oom');
   await settled(page);
   expect('only failed requests', (await rowsOf(page)).length, 1);
   await page.click('#events .event');
   await settled(page);
-  expectTrue('a failed request has a card', /Out of memory: 585.94 MiB/.test(await page.innerText('.card h2')));
+  expectTrue(
+    'a failed request has a card',
+    /Out of memory: 585.94 MiB/.test(await page.innerText('.card h2')),
+  );
   await page.selectOption('#events select', '');
   await page.fill('#search', 'segment free');
   await page.waitForTimeout(250);
@@ -162,21 +175,32 @@ async function cards(browser) {
     await page.mouse.click(x, y);
   };
   const tick = await cardAfter(browser, '#a=0&b=40', mark(9));
-  expectTrue('a tick opens the card of its segment alloc', /^Segment alloc: /.test(tick.text), tick.text);
+  expectTrue(
+    'a tick opens the card of its segment alloc',
+    /^Segment alloc: /.test(tick.text),
+    tick.text,
+  );
   expectTrue('with its stack', /Copy stack/.test(tick.text) && tick.picked[0] === 'e');
   const triangle = await cardAfter(browser, '', mark(14));
   expectTrue('a triangle opens the card of the OOM', /^Out of memory/.test(triangle.text));
-  expectTrue('with full paths', /\/site-packages\/torch\/.*linear\.py:134/.test(triangle.text.replace(/\n/g, '')));
+  expectTrue(
+    'with full paths',
+    /\/site-packages\/torch\/.*linear\.py:134/.test(triangle.text.replace(/\n/g, '')),
+  );
   const map = await cardAfter(browser, '#v=map&c=4400', async (page) => {
     const [x, y] = await page.evaluate(() => {
       const { app } = window.tarnView;
       const at = app.canvas.getBoundingClientRect();
       for (const { segment, x: left, y: top, width } of app.picture.plan.places) {
-        const free = segment.pieces.find((piece) => piece.kind === 'free' && piece.to - piece.from > 1e6);
+        const free = segment.pieces.find(
+          (piece) => piece.kind === 'free' && piece.to - piece.from > 1e6,
+        );
         const middle = free && (free.from + free.to) / 2;
         if (free)
           return [
-            at.left + left + ((middle - segment.address) / (segment.end - segment.address)) * width,
+            at.left +
+              left +
+              ((middle - segment.address) / (segment.end - segment.address)) * width,
             at.top + top + 10,
           ];
       }
@@ -184,16 +208,28 @@ async function cards(browser) {
     });
     await page.mouse.click(x, y);
   });
-  expectTrue('free memory on the map opens the card of its segment', /^Segment of /.test(map.text), map.text);
-  const holder = await cardAfter(browser, '#v=oom', (page) => page.click('.oom table:last-of-type button'));
+  expectTrue(
+    'free memory on the map opens the card of its segment',
+    /^Segment of /.test(map.text),
+    map.text,
+  );
+  const holder = await cardAfter(browser, '#v=oom', (page) =>
+    page.click('.oom table:last-of-type button'),
+  );
   expectTrue('a holder opens the card of its stack', /^Stack/.test(holder.text), holder.text);
   expectTrue('with what it holds', /48 blocks/.test(holder.text), holder.text);
   const request = await cardAfter(browser, '#v=oom', (page) => page.click('.oom p button.link'));
-  expectTrue('a failed request opens its card', /^Out of memory/.test(request.text), request.text);
+  expectTrue(
+    'a failed request opens its card',
+    /^Out of memory/.test(request.text),
+    request.text,
+  );
 }
 
 async function copied(browser) {
-  const { page, close } = await openPage(browser, join(work, 'oom.html'), { hash: '#c=4442&l=900' });
+  const { page, close } = await openPage(browser, join(work, 'oom.html'), {
+    hash: '#c=4442&l=900',
+  });
   await draw(page);
   await page.evaluate(() => {
     const keep = { writeText: async (text) => (window.copiedText = text) };
@@ -204,13 +240,19 @@ async function copied(browser) {
     const { names } = source;
     return names
       .frames(source.lifetimeStack[900])
-      .map((f) => [names.text(names.frameFile[f]), names.frameLine[f], names.text(names.frameName[f])]);
+      .map((f) => [
+        names.text(names.frameFile[f]),
+        names.frameLine[f],
+        names.text(names.frameName[f]),
+      ]);
   });
   await page.click('text=Copy stack');
   const stack = await page.evaluate(() => window.copiedText);
   const wanted =
     frames.length > 0
-      ? frames.map(([file, line, name]) => (file ? `${file}${line ? `:${line}` : ''} ${name}` : name))
+      ? frames.map(([file, line, name]) =>
+          file ? `${file}${line ? `:${line}` : ''} ${name}` : name,
+        )
       : ['(no frames)'];
   expect('Copy stack has all frames with their paths', stack.trimEnd().split('\n'), wanted);
   await page.click('text=Copy as text');

@@ -31,7 +31,11 @@ async function verdictOnTop(browser) {
   );
   await page.click('#notices >> text=Why');
   await draw(page);
-  expect('Why shows the view of it', await page.evaluate(() => window.tarnView.app.state.view), 'oom');
+  expect(
+    'Why shows the view of it',
+    await page.evaluate(() => window.tarnView.app.state.view),
+    'oom',
+  );
   expect('which says it itself', await page.innerText('#notices'), '');
   expect('verdict: troubles', troubles, []);
   await close();
@@ -57,9 +61,17 @@ async function contradicting(browser) {
   const { page, troubles, close } = await openPage(browser, file);
   await draw(page);
   const text = await page.innerText('#notices');
-  expectTrue('a file that contradicts itself opens with a warning', /contradicts itself/.test(text), text);
+  expectTrue(
+    'a file that contradicts itself opens with a warning',
+    /contradicts itself/.test(text),
+    text,
+  );
   expectTrue('which says by how much', /125\.0 % of what is reserved/.test(text), text);
-  expectTrue('and what was allocated twice', /1 allocation of what is allocated/.test(text), text);
+  expectTrue(
+    'and what was allocated twice',
+    /1 allocation of what is allocated/.test(text),
+    text,
+  );
   expect('contradicting: troubles', troubles, []);
   await close();
   for (const name of ['tiny', 'gpt2_varlen', 'multistream', 'cudagraph', 'llama_generate']) {
@@ -77,30 +89,50 @@ async function devices(browser) {
     ['free_requested', MIB, size],
     ['free_completed', MIB, size],
   ];
-  const file = writeRun('devices', [traceOf(rows(MIB)), traceOf(rows(3 * MIB)), traceOf(rows(5 * MIB))]);
+  const file = writeRun('devices', [
+    traceOf(rows(MIB)),
+    traceOf(rows(3 * MIB)),
+    traceOf(rows(5 * MIB)),
+  ]);
   const { page, troubles, close } = await openPage(browser, file);
   await draw(page);
   const strips = await page.$$eval('#devices .strip', (list) => list.map((one) => one.innerText));
   expect(
     'all devices one above another',
     strips.map((text) => text.replace(/\s+/g, ' ').trim()),
-    ['device 0 peak 1.00 MiB of 8.00 MiB', 'device 1 peak 3.00 MiB of 8.00 MiB', 'device 2 peak 5.00 MiB of 8.00 MiB'],
+    [
+      'device 0 peak 1.00 MiB of 8.00 MiB',
+      'device 1 peak 3.00 MiB of 8.00 MiB',
+      'device 2 peak 5.00 MiB of 8.00 MiB',
+    ],
   );
   const ink = await page.$$eval('#devices canvas', (list) =>
     list.map((canvas) => {
-      const { data: pixels } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const { data: pixels } = canvas
+        .getContext('2d')
+        .getImageData(0, 0, canvas.width, canvas.height);
       let count = 0;
-      const colour = pixels.slice((canvas.width * canvas.height - Math.floor(canvas.width / 2)) * 4);
+      const colour = pixels.slice(
+        (canvas.width * canvas.height - Math.floor(canvas.width / 2)) * 4,
+      );
       for (let i = 0; i < pixels.length; i += 4)
         if ([0, 1, 2].every((k) => Math.abs(pixels[i + k] - colour[k]) < 4)) count++;
       return count;
     }),
   );
-  expectTrue('a device that held more has a higher strip', ink[0] < ink[1] && ink[1] < ink[2], ink);
+  expectTrue(
+    'a device that held more has a higher strip',
+    ink[0] < ink[1] && ink[1] < ink[2],
+    ink,
+  );
   await page.click('#devices .strip:nth-child(3)');
   await page.waitForFunction(() => window.tarnView.app.source.number === 2);
   await draw(page);
-  expect('a click shows one in full', await page.evaluate(() => window.tarnView.peak().requested.value), 5 * MIB);
+  expect(
+    'a click shows one in full',
+    await page.evaluate(() => window.tarnView.peak().requested.value),
+    5 * MIB,
+  );
   expect('devices: troubles', troubles, []);
   await close();
 }

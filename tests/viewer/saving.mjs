@@ -79,7 +79,11 @@ async function downloads(browser) {
   });
   await page.selectOption('#save', 'link');
   const link = await page.evaluate(() => window.copiedText);
-  expectTrue('a link has all of the state', /#.*v=map/.test(link) && /c=4000/.test(link) && /g=stack/.test(link), link);
+  expectTrue(
+    'a link has all of the state',
+    /#.*v=map/.test(link) && /c=4000/.test(link) && /g=stack/.test(link),
+    link,
+  );
   expect('saving: troubles', troubles, []);
   await close();
 }
@@ -113,14 +117,21 @@ async function segments(browser) {
     });
     await page.mouse.move(spot.x, spot.y);
     const tip = await page.innerText('#tip');
-    expectTrue(`${name}: hovering shows the segment`, /pool, stream/.test(tip) && /address/.test(tip), tip);
+    expectTrue(
+      `${name}: hovering shows the segment`,
+      /pool, stream/.test(tip) && /address/.test(tip),
+      tip,
+    );
     await page.mouse.click(spot.x, spot.y);
     await page.waitForTimeout(60);
     await draw(page);
     const picked = await page.evaluate(() => window.tarnView.app.state.picked);
     expect(`${name}: a click opens its card`, picked, `s${spot.first}`);
     expectTrue(`${name}: with its stack`, /Reserved by/.test(await page.innerText('.card')));
-    expectTrue(`${name}: the legend is of pools and streams`, /Reserved, by pool/.test(await page.innerText('#panel')));
+    expectTrue(
+      `${name}: the legend is of pools and streams`,
+      /Reserved, by pool/.test(await page.innerText('#panel')),
+    );
     expect(`${name}: segments, troubles`, troubles, []);
     await close();
   }

@@ -306,7 +306,8 @@ async function heightsAreTrue(page, what, ratio) {
           [0, 1, 2].reduce((sum, k) => sum + Math.abs(c[k] - pixels[at + k]), 0);
         if (areas.some((c) => away(c) < 12)) high++;
       }
-      const isBeside = (label) => x / scale < label.x - 2 || x / scale > label.x + label.width + 2;
+      const isBeside = (label) =>
+        x / scale < label.x - 2 || x / scale > label.x + label.width + 2;
       if (!labels.every(isBeside)) continue;
       // A step of the line of reserved bytes lies over the columns beside it.
       if ([-4, 4].some((k) => data.reserved[i + k] !== data.reserved[i])) continue;

@@ -59,11 +59,7 @@ export function distance([l1, a, b1], [l2, c, b2]) {
   else if (Math.abs(h1 - h2) > 180) h = sum < 360 ? (sum + 360) / 2 : (sum - 360) / 2;
   const cos = (degrees) => Math.cos(degrees * rad);
   const t =
-    1 -
-    0.17 * cos(h - 30) +
-    0.24 * cos(2 * h) +
-    0.32 * cos(3 * h + 6) -
-    0.2 * cos(4 * h - 63);
+    1 - 0.17 * cos(h - 30) + 0.24 * cos(2 * h) + 0.32 * cos(3 * h + 6) - 0.2 * cos(4 * h - 63);
   const sl = 1 + (0.015 * (l - 50) ** 2) / Math.sqrt(20 + (l - 50) ** 2);
   const sc = 1 + 0.045 * chroma;
   const sh = 1 + 0.015 * chroma * t;
