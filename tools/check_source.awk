@@ -24,7 +24,8 @@ BEGIN {
     allow_inside("alloc/config", "")
     allow_inside("alloc/pool", "config")
     allow_inside("alloc/fast", "config pool")
-    allow_inside("alloc/engine", "config pool fast")
+    allow_inside("alloc/compact", "config pool")
+    allow_inside("alloc/engine", "config pool fast compact")
     allow_inside("alloc/share", "config pool engine")
 
     # Functions that nobody calls, and what to use instead.

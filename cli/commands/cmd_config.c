@@ -83,6 +83,8 @@ static const char *kind_name(enum tarn_config_kind kind)
         return "divisions";
     case TARN_CONFIG_BACKEND:
         return "backend";
+    case TARN_CONFIG_POLICY:
+        return "policy";
     }
     return "unknown";
 }

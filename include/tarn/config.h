@@ -35,6 +35,12 @@ enum tarn_backend {
     TARN_BACKEND_ASYNC = 1   /* cudaMallocAsync */
 };
 
+/* How the caching allocator uses its pages. */
+enum tarn_policy {
+    TARN_POLICY_EXACT = 0,  /* PyTorch's decisions */
+    TARN_POLICY_COMPACT = 1 /* free pages move to where they are needed */
+};
+
 enum {
     TARN_CONFIG_TEXT_MAX =
         1024, /* bytes of a settings string with its NUL; longer ones are rejected */
@@ -65,6 +71,7 @@ struct tarn_config {
     uint32_t pinned_num_register_threads;
     uint64_t pinned_reserve_segment_size; /* 0 = none */
     char text[TARN_CONFIG_TEXT_MAX];      /* the last settings string, "" before the first */
+    enum tarn_policy policy; /* decided when the allocator is made, as `backend` */
 };
 
 /* The defaults: those of PyTorch. */
@@ -103,7 +110,8 @@ enum tarn_config_kind {
     TARN_CONFIG_COUNT,     /* power of two */
     TARN_CONFIG_FRACTION,  /* a number from 0 to 1 */
     TARN_CONFIG_DIVISIONS, /* a power of two, or a list by size */
-    TARN_CONFIG_BACKEND    /* native or cudaMallocAsync */
+    TARN_CONFIG_BACKEND,   /* native or cudaMallocAsync */
+    TARN_CONFIG_POLICY     /* exact or compact */
 };
 
 /* One option. Static storage. */

@@ -39,6 +39,8 @@ struct tarn_replay_info {
      * reproduce the recorded run exactly. */
     uint64_t memory_limit;
     bool limit_is_device; /* it is the memory left on the device, not the allocator's limit */
+    uint32_t lag_ms;      /* that the device was seen to be behind the program, by frees that waited
+                             for other streams; 0 = was not seen */
 };
 
 /* Fills *info_out; fields that do not fit in its struct_size are left out. */
@@ -61,6 +63,8 @@ struct tarn_replay_options {
     uint64_t base_address; /* where the simulated device begins, a multiple of 2 MiB below 2^57; 0 =
                               segments get the recorded addresses */
     uint64_t entries;      /* replay only this many events from the start of the trace; 0 = all */
+    uint32_t lag_ms;       /* policy:compact: milliseconds that the device is behind the program on
+                              every stream; 0 = what was freed can be used elsewhere at once */
 };
 
 struct tarn_replay_result {
@@ -75,6 +79,12 @@ struct tarn_replay_result {
     uint64_t wall_ns;      /* of the run alone */
     bool start_failed;     /* the blocks from before the trace do not fit: nothing was replayed,
                               counted as one failed request at event 0 */
+
+    /* policy:compact; else 0. Times are those that an H200 needs. */
+    uint64_t pages_moved;   /* pages of 2 MiB taken from where they were free */
+    uint64_t pages_created; /* taken from the device */
+    uint64_t moving_ns;     /* for all pages moved */
+    uint64_t longest_ns;    /* for the pages of the request that needed the longest */
 };
 
 /* Runs the replay once. Fails with TARN_ERR_CONFIG for invalid settings; running out of simulated

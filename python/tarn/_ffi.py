@@ -163,6 +163,7 @@ class Config(Structure):
         ("pinned_num_register_threads", c_uint32),
         ("pinned_reserve_segment_size", c_uint64),
         ("text", c_char * CONFIG_TEXT_MAX),
+        ("policy", c_int),
     ]
 
 

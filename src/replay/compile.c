@@ -37,8 +37,23 @@ struct compile {
     uint64_t implied_frees;                  /* added because their address was allocated again */
     struct tn_spans spans;                   /* live blocks, if no frees were recorded */
     struct tn_op nowhere;                    /* written to if memory runs out */
+    uint32_t last_alloc_ms;                  /* time of the latest request */
     bool no_memory;
 };
+
+/* Milliseconds since the first entry; times that go back count as 0. */
+static uint32_t compile_time(const struct compile *c, uint64_t entry)
+{
+    const int64_t first = tn_trace_at(c->model, c->trace, 0)->time_us;
+    const int64_t time = tn_trace_at(c->model, c->trace, entry)->time_us;
+
+    if (first == TN_TIME_NONE || time == TN_TIME_NONE || time < first) {
+        return 0;
+    }
+    const int64_t ms = (time - first) / 1000;
+
+    return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
 
 static struct tn_op *compile_add(struct compile *c, enum tn_op_kind kind, uint64_t entry)
 {
@@ -51,6 +66,7 @@ static struct tn_op *compile_add(struct compile *c, enum tn_op_kind kind, uint64
     op->kind = (uint16_t)kind;
     op->entry = entry;
     op->slot = TN_NO_SLOT;
+    op->time_ms = compile_time(c, entry);
     return op;
 }
 
@@ -343,6 +359,7 @@ static void compile_alloc(struct compile *c, const struct tn_trace_entry *entry,
     op->address = entry->address;
     op->pool = alloc_pool(c, entry, index);
     op->slot = compile_new_slot(c);
+    c->last_alloc_ms = op->time_ms;
     c->program->alloc_count++;
     compile_set(c, &c->live, entry->address, op->slot);
     if (has_no_frees(c)) {
@@ -395,6 +412,15 @@ static uint32_t compile_queue(struct compile *c, uint64_t free_index)
     return (uint32_t)(c->queues.count - 1);
 }
 
+/* A request after the free did not find it complete: the device was at least that far behind. */
+static void compile_lag(struct compile *c, const struct tn_op *free_op)
+{
+    const uint32_t lag_ms =
+        c->last_alloc_ms > free_op->time_ms ? c->last_alloc_ms - free_op->time_ms : 0;
+
+    c->program->lag_ms = lag_ms > c->program->lag_ms ? lag_ms : c->program->lag_ms;
+}
+
 static void compile_completion(struct compile *c, const struct tn_trace_entry *entry,
                                uint64_t index)
 {
@@ -406,6 +432,7 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
 
         op->queue = compile_queue(c, op->entry);
         slot = op->slot;
+        compile_lag(c, op);
     }
     if (slot != TN_NO_SLOT) {
         compile_add(c, TN_OP_COMPLETE, index)->slot = slot;

@@ -51,10 +51,11 @@ struct tn_op {
     tarn_stream stream;
     uint64_t address; /* recorded; for ALLOC */
     uint32_t slot;
-    uint32_t queue; /* FREE_WAITS: frees of one queue complete in order */
-    uint64_t entry; /* in the trace */
-    uint16_t kind;  /* enum tn_op_kind */
-    uint16_t pool;  /* ALLOC, TRY, RELEASE: index in `pools`; 0 = the default pool */
+    uint32_t queue;   /* FREE_WAITS: frees of one queue complete in order */
+    uint64_t entry;   /* in the trace */
+    uint16_t kind;    /* enum tn_op_kind */
+    uint16_t pool;    /* ALLOC, TRY, RELEASE: index in `pools`; 0 = the default pool */
+    uint32_t time_ms; /* since the first entry; 0 where the trace has no times */
 };
 
 /* A segment from before the trace. */
@@ -103,10 +104,11 @@ struct tn_program {
     uint64_t device_bound;           /* known upper bound of the device's memory */
     uint32_t slot_count;
     uint32_t queue_count;
-    uint64_t entry_count;                       /* of the trace */
-    uint64_t alloc_count;                       /* requests that succeeded */
-    uint64_t oom_count;                         /* requests that failed */
-    bool complete;                              /* the trace begins with an empty allocator */
+    uint32_t lag_ms;      /* that the device was seen to be behind the program; 0 = was not seen */
+    uint64_t entry_count; /* of the trace */
+    uint64_t alloc_count; /* requests that succeeded */
+    uint64_t oom_count;   /* requests that failed */
+    bool complete;        /* the trace begins with an empty allocator */
     char notes[TN_NOTES_MAX][TN_NOTE_TEXT_MAX]; /* what is unknown */
     uint32_t note_count;
 };

@@ -159,6 +159,7 @@ void tarn_replay_get_info(const struct tarn_replay *replay, struct tarn_replay_i
         .conf = replay->conf,
         .memory_limit = replay->program.limit.bytes,
         .limit_is_device = replay->program.limit.by_device,
+        .lag_ms = replay->program.lag_ms,
     };
 
     memcpy(info_out, &info, asked < sizeof info ? asked : sizeof info);
@@ -176,7 +177,8 @@ static struct tn_runner_room room_of(const struct tarn_replay *replay,
     const struct tn_limit *limit = &replay->program.limit;
     struct tn_runner_room room = {.device = options->device_total,
                                   .limit = options->memory_limit,
-                                  .base_address = options->base_address};
+                                  .base_address = options->base_address,
+                                  .lag_ms = options->lag_ms};
 
     if (options->memory_limit == UINT64_MAX) {
         room.limit = 0;

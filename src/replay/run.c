@@ -62,6 +62,19 @@ static tarn_stream queue_stream(uint32_t queue)
     return UINT64_MAX - queue;
 }
 
+/* Whether the program made the stream up, for a free that waits. */
+static bool is_queue_stream(tarn_stream stream)
+{
+    return stream >= UINT64_MAX - UINT32_MAX;
+}
+
+static bool answer_event(void *context, uint64_t event, tarn_stream stream)
+{
+    struct tn_runner *runner = context;
+
+    return !is_queue_stream(stream) && tn_device_lag_passed(&runner->lag, event);
+}
+
 static bool every_stream(void *context, tarn_stream stream)
 {
     (void)context;
@@ -319,6 +332,7 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
 
     for (done = 0; st == TARN_OK && done < count; done++) {
         runner->entry = ops[done].entry;
+        runner->lag.now_ms = ops[done].time_ms;
         st = run_op(runner, &ops[done], error);
         if (tn_unlikely(looks) && runner_looks(runner, &ops[done], &st, error)) {
             count = done + 1;
@@ -346,6 +360,7 @@ static enum tarn_status begin(struct tn_runner *runner, struct tarn_error *error
     if (runner->keeps_addresses && runner->engine) {
         tarn_sim_set_address_oracle(runner->device, answer_address, runner);
     }
+    tarn_sim_set_event_oracle(runner->device, answer_event, runner);
     st = tn_restore_start(runner, error);
     if (st == TARN_OK && start_is_over_limit(runner)) {
         st = TARN_ERR_OUT_OF_MEMORY;
@@ -371,6 +386,14 @@ enum tarn_status tn_run_begin(struct tn_runner *runner, struct tarn_replay_resul
     return TARN_OK;
 }
 
+static void result_pages(struct tarn_replay_result *result, const struct tn_compact *compact)
+{
+    result->pages_moved = compact->pages_moved;
+    result->pages_created = compact->pages_created;
+    result->moving_ns = compact->pages_moved * TN_PAGE_MOVE_NS;
+    result->longest_ns = compact->longest_ns;
+}
+
 enum tarn_status tn_run_finish(struct tn_runner *runner, struct tarn_error *error)
 {
     struct tarn_replay_result *result = runner->result;
@@ -382,6 +405,9 @@ enum tarn_status tn_run_finish(struct tn_runner *runner, struct tarn_error *erro
     tarn_allocator_get_stats(runner->allocator, &result->stats);
     if (result->start_failed) {
         result->stats.num_ooms = 1;
+    }
+    if (runner->engine) {
+        result_pages(result, &runner->engine->compact);
     }
     return st;
 }

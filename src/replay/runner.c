@@ -47,6 +47,7 @@ enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_progra
                                  .entries = UINT64_MAX,
                                  .is_limited = room->device || room->limit,
                                  .keeps_addresses = !room->base_address};
+    tn_device_lag_init(&runner->lag, room->lag_ms);
     runner->ptrs = tn_host_alloc_zero(slots * sizeof *runner->ptrs);
     runner->events = tn_host_alloc_zero(slots * sizeof *runner->events);
     st = slots > 0 && (!runner->ptrs || !runner->events)
@@ -71,6 +72,7 @@ void tn_runner_close(struct tn_runner *runner)
 
     tarn_allocator_destroy(runner->allocator);
     tarn_device_close(runner->device);
+    tn_device_lag_fini(&runner->lag);
     tn_host_free(runner->ptrs, slots * sizeof *runner->ptrs);
     tn_host_free(runner->events, slots * sizeof *runner->events);
 }

@@ -6,6 +6,7 @@
 #define TN_REPLAY_RUNNER_H
 
 #include "alloc/engine/allocator.h"
+#include "replay/device_lag.h"
 #include "replay/program.h"
 #include "tarn/replay.h"
 
@@ -15,6 +16,7 @@ struct tn_runner_room {
     uint64_t device;       /* bytes of the device */
     uint64_t limit;        /* bytes that the allocator may reserve */
     uint64_t base_address; /* the device chooses addresses from here upwards */
+    uint32_t lag_ms;       /* of the device behind the program */
 };
 
 struct tn_runner {
@@ -32,7 +34,8 @@ struct tn_runner {
     uint64_t start_address; /* of the range being restored; 0 = none */
     uint64_t maps_seen;     /* ranges so far: the next expandable segment begins at the next one */
     tarn_ptr other;         /* address of the first request that differs; 0 = none */
-    uint64_t entry;         /* of the trace: the current operation's */
+    struct tn_device_lag lag; /* of the streams' work under the compact policy */
+    uint64_t entry;           /* of the trace: the current operation's */
     struct tarn_replay_result *result;
 };
 

@@ -146,6 +146,10 @@ static bool value_add(struct text *text, const struct tarn_config *config,
                  *(const enum tarn_backend *)field == TARN_BACKEND_ASYNC ? "cudaMallocAsync"
                                                                          : "native");
         break;
+    case TARN_CONFIG_POLICY:
+        text_add(text, "%s",
+                 *(const enum tarn_policy *)field == TARN_POLICY_COMPACT ? "compact" : "exact");
+        break;
     case TARN_CONFIG_MIB:
         bytes = *(const uint64_t *)field;
         if (bytes == TARN_SIZE_UNLIMITED) {

@@ -229,6 +229,18 @@ static enum tarn_status backend_set(struct reader *reader, const struct tn_confi
     return st;
 }
 
+static enum tarn_status policy_set(struct reader *reader, const struct tn_config_row *row,
+                                   void *field_out)
+{
+    bool is_compact = false;
+    const enum tarn_status st = word_read(reader, row, "exact", "compact", &is_compact);
+
+    if (st == TARN_OK) {
+        *(enum tarn_policy *)field_out = is_compact ? TARN_POLICY_COMPACT : TARN_POLICY_EXACT;
+    }
+    return st;
+}
+
 /* A number of divisions; 0 only in a list. */
 static enum tarn_status divisions_read(const struct reader *reader, const struct tn_config_row *row,
                                        bool is_in_list, uint32_t *divisions_out)
@@ -360,6 +372,8 @@ static enum tarn_status value_set(struct reader *reader, const struct tn_config_
         return divisions_set(reader, row, field);
     case TARN_CONFIG_BACKEND:
         return backend_set(reader, row, field);
+    case TARN_CONFIG_POLICY:
+        return policy_set(reader, row, field);
     }
     return tn_fail(reader->error, TARN_ERR_INTERNAL, "option %s has no kind", row->option.name);
 }

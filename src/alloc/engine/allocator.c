@@ -139,7 +139,8 @@ enum tarn_status tn_config_check(const struct tarn_config *config, const struct 
     const uint64_t unit = device->granularity;
 
     if (config->backend != TARN_BACKEND_NATIVE || config->no_caching ||
-        !config->expandable_segments || config->large_segment_size % unit == 0) {
+        config->policy == TARN_POLICY_COMPACT || !config->expandable_segments ||
+        config->large_segment_size % unit == 0) {
         return TARN_OK;
     }
     return tn_fail(error, TARN_ERR_CONFIG,
@@ -179,6 +180,11 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
                        "Allocator backend parsed at runtime != allocator backend parsed at load "
                        "time, %s != %s",
                        backend_name(config->backend), backend_name(present.backend));
+    }
+    if (config->policy != present.policy) {
+        return tn_fail(error, TARN_ERR_CONFIG,
+                       "the policy is decided when the allocator is made: it cannot become %s",
+                       config->policy == TARN_POLICY_COMPACT ? "compact" : "exact");
     }
     if (config->no_caching != present.no_caching) {
         return tn_fail(error, TARN_ERR_CONFIG,

@@ -267,7 +267,8 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
                      engine->heap.nodes_in_flight,
                  tally->nodes, findings);
     check_number("segments", engine->heap.segments.count, tally->segments, findings);
-    check_number("reserved bytes", engine->heap.reserved, tally->mapped, findings);
+    check_number("reserved bytes", engine->heap.reserved,
+                 tally->mapped + tn_page_store_bytes(&engine->compact.store), findings);
 }
 
 /* Deferred blocks wait, for no event yet, and are the only ones with marks. */
@@ -328,6 +329,8 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     for (uint32_t i = 0; i < tn_fast_log_count(&engine->fast); i++) {
         check_log(tn_fast_log(&engine->fast, i), &tally, findings);
     }
+    tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.large,
+              tn_page_store_bytes(&engine->compact.store));
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);

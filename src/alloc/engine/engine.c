@@ -7,6 +7,14 @@
 
 #include <stddef.h>
 
+void tn_engine_apply_config(struct tn_engine *engine, const struct tarn_config *config)
+{
+    engine->heap.config = *config; /* its fraction applies only at creation */
+    if (config->policy == TARN_POLICY_COMPACT) {
+        engine->heap.config.expandable_segments = true;
+    }
+}
+
 void tn_engine_apply_fraction(struct tn_engine *engine, double fraction)
 {
     /* Truncated as PyTorch truncates it; a fraction of 1 removes the limit. */
@@ -34,6 +42,8 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
     tn_heap_init(&engine->heap, device, config);
     tn_segments_init(&engine->heap.segments);
     engine->waits.heap = &engine->heap;
+    tn_engine_apply_config(engine, config);
+    tn_compact_init(&engine->compact, &engine->heap);
     tn_fast_init(&engine->fast, &engine->heap, engine_concerns);
     if (config->memory_fraction_given) {
         tn_engine_apply_fraction(engine, config->memory_fraction);
@@ -75,6 +85,7 @@ void tn_engine_fini(struct tn_engine *engine)
     tn_engine_unlock(engine);
     tn_fast_fini(&engine->fast);
     tn_stream_waits_fini(&engine->waits);
+    tn_compact_fini(&engine->compact);
     while ((segment = tn_segment_first(&engine->heap)) != NULL) {
         segment_abandon(&engine->heap, segment);
     }

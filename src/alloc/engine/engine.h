@@ -10,6 +10,7 @@
 #ifndef TN_ALLOC_ENGINE_ENGINE_H
 #define TN_ALLOC_ENGINE_ENGINE_H
 
+#include "alloc/compact/compact.h"
 #include "alloc/engine/stream_use.h"
 #include "alloc/fast/fast.h"
 #include "alloc/pool/heap.h"
@@ -29,6 +30,7 @@ struct tn_engine {
     struct tn_heap heap;
     struct tn_fast fast;
     struct tn_stream_waits waits;
+    struct tn_compact compact;    /* under that policy */
     struct tarn_allocator *owner; /* constant: what callbacks are given */
 
     struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
@@ -85,6 +87,7 @@ static inline void tn_engine_unlock(struct tn_engine *engine)
 }
 
 /* Under the lock, or before the engine is shared. */
+void tn_engine_apply_config(struct tn_engine *engine, const struct tarn_config *config);
 void tn_engine_apply_fraction(struct tn_engine *engine, double fraction);
 
 #endif

@@ -2,7 +2,7 @@
 #include "alloc/engine/gc.h"
 
 #include "alloc/engine/engine.h"
-#include "alloc/pool/expandable.h"
+#include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
 /* Whether the free block is a whole segment, which can be released at once. A part cannot, even if
@@ -214,7 +214,13 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
     enum tarn_status st = TARN_OK;
     struct tn_private_pool *next;
 
-    if (everything && engine->heap.private_pools.route_count == 0) {
+    if (tn_compact_is_on(&engine->heap)) {
+        if (tn_compact_must_stay(&engine->compact)) {
+            return TARN_OK;
+        }
+        st = tn_compact_settle(&engine->compact, error);
+    }
+    if (st == TARN_OK && everything && engine->heap.private_pools.route_count == 0) {
         st = release_default_pools(engine, stack, error);
     }
     for (struct tn_private_pool *p = engine->heap.private_pools.first; p && st == TARN_OK;

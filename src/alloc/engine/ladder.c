@@ -3,7 +3,7 @@
 
 #include "alloc/engine/call_back.h"
 #include "alloc/engine/gc.h"
-#include "alloc/pool/expandable.h"
+#include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
 #include <inttypes.h>
@@ -176,7 +176,7 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
         }
         struct tn_request borrowed = *request;
 
-        borrowed.expandable = false; /* PyTorch lends plain segments only */
+        borrowed.expandable = tn_compact_is_on(&engine->heap); /* PyTorch lends plain ones only */
         borrowed.pool = small ? &p->small : &p->large;
         borrowed.set = tn_pool_get_set(borrowed.pool, request->stream);
         if (!borrowed.set) {
@@ -226,7 +226,53 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
         return st;
     }
     engine->heap.shard.counters.totals.num_alloc_retries++;
-    return step_ask_device(engine, request, error);
+    return tn_compact_is_on(&engine->heap) && request->expandable
+               ? tn_compact_alloc(&engine->compact, request, TN_COMPACT_ORDERED, error)
+               : step_ask_device(engine, request, error);
+}
+
+/* ---- the steps of the compact policy ---- */
+
+static enum tarn_status step_compact(struct tn_engine *engine, struct tn_request *request,
+                                     struct tarn_error *error)
+{
+    return tn_compact_alloc(&engine->compact, request, TN_COMPACT_FREE, error);
+}
+
+static enum tarn_status step_compact_ordered(struct tn_engine *engine, struct tn_request *request,
+                                             struct tarn_error *error)
+{
+    return tn_compact_alloc(&engine->compact, request, TN_COMPACT_ORDERED, error);
+}
+
+/* Gives the memory of private pools back that nobody uses any more: graphs that ran on other
+ * streams may have used it, so the device is waited for. */
+static enum tarn_status step_release_pools(struct tn_engine *engine, struct tn_request *request,
+                                           struct tarn_error *error)
+{
+    bool any = false;
+
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        any = any || (p->freeable && p->segment_count > 0);
+    }
+    return any ? step_release_cached(engine, request, error) : TARN_ERR_NOT_FOUND;
+}
+
+/* Waits for the blocks that other streams use, one after the other, until that helps. */
+static enum tarn_status step_wait(struct tn_engine *engine, struct tn_request *request,
+                                  struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+    bool waited = engine->heap.private_pools.route_count == 0; /* else perhaps a capture */
+
+    while (st == TARN_ERR_NOT_FOUND && waited) {
+        st = tn_stream_waits_wait_one(&engine->waits, request->stack, &waited, error);
+        if (st == TARN_OK) {
+            st = tn_best_fit(&engine->heap, request) ? TARN_OK
+                                                     : step_compact_ordered(engine, request, error);
+        }
+    }
+    return st;
 }
 
 /* What is tried for a request that no free block fits, in order, until a step gives a block.
@@ -242,20 +288,31 @@ static const ladder_step ladder[] = {
     step_borrow,           /* from pools that allow it */
     step_release_oversize, /* and ask the device again */
     step_release_cached,   /* and ask the device again */
+    NULL,
 };
 
-enum {
-    LADDER_STEPS = sizeof ladder / sizeof ladder[0]
+/* Under the compact policy, for requests that expandable segments may serve. */
+static const ladder_step compact_ladder[] = {
+    step_compact,         /* free pages, or new ones */
+    step_compact_ordered, /* pages of other streams, which the stream waits for */
+    step_wait,            /* for blocks in use on other streams */
+    step_callbacks,       /* that may free something */
+    step_compact_ordered, /* with that */
+    step_borrow,          /* from pools that allow it */
+    step_release_pools,   /* that nobody uses any more, and once more */
+    NULL,
 };
 
 enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
                                  struct tarn_error *error)
 {
+    const bool compact = tn_compact_is_on(&engine->heap) && request->expandable;
+    const ladder_step *step = compact ? compact_ladder : ladder;
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
-    for (unsigned i = 0; st == TARN_ERR_NOT_FOUND && i < LADDER_STEPS; i++) {
-        st = ladder[i](engine, request, error);
+    for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
+        st = (*step)(engine, request, error);
     }
     return st;
 }

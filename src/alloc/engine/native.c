@@ -32,9 +32,16 @@ static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn
     if (engine->heap.private_pools.route_count > 0) { /* a capture may be under way */
         return tn_stream_waits_reclaim(waits, request->stream, request->stack, error);
     }
-    return waits->pending > 0 || waits->deferred_count > 0
-               ? tn_stream_waits_process(waits, request->stack, error)
-               : TARN_OK;
+    if (waits->pending == 0 && waits->deferred_count == 0) {
+        return TARN_OK;
+    }
+    const uint64_t pending = waits->pending;
+    const enum tarn_status st = tn_stream_waits_process(waits, request->stack, error);
+
+    if (waits->pending < pending && tn_compact_is_on(&engine->heap)) {
+        tn_compact_mark(&engine->compact);
+    }
+    return st;
 }
 
 /* No free block fits. Prepares the request again, because the ladder may have used up what was

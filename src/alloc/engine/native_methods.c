@@ -314,7 +314,7 @@ static void native_set_config(struct tarn_allocator *allocator, const struct tar
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    engine->heap.config = *config; /* its fraction applies only at creation */
+    tn_engine_apply_config(engine, config);
     tn_engine_unlock(engine);
 }
 

@@ -4,7 +4,7 @@
 #include "alloc/engine/core_check.h"
 #include "alloc/engine/ladder.h"
 #include "alloc/engine/native.h"
-#include "alloc/pool/expandable.h"
+#include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
 static void allocate_all(struct tn_engine *engine, struct tn_block *block,

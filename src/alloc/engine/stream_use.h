@@ -111,6 +111,11 @@ enum tarn_status tn_stream_waits_process(struct tn_stream_waits *waits, uint64_t
  * is done, or querying it failed. No block is deferred, no capture is under way. */
 bool tn_stream_waits_is_any_done(struct tn_stream_waits *waits);
 
+/* Waits for the oldest event of one queue and completes the frees of all blocks whose events are
+ * done. False in `waited_out`: no block waits for an event. No capture is under way. */
+enum tarn_status tn_stream_waits_wait_one(struct tn_stream_waits *waits, uint64_t stack,
+                                          bool *waited_out, struct tarn_error *error) TN_MUST_CHECK;
+
 /* Waits for every pending event and completes those frees: PyTorch's synchronize_and_free_events.
  * With `owner`, only events of that private pool's blocks. */
 enum tarn_status tn_stream_waits_drain(struct tn_stream_waits *waits,

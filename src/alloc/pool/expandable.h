@@ -8,8 +8,8 @@
  * Parts of the range that are not mapped are blocks too (mapped = false), kept in their free set's
  * unmapped ranges, ordered by address.
  *
- * An allocation first creates every page that it will need and only then maps them piece by piece,
- * as PyTorch does: when the device has no room, nothing has changed.
+ * Here are ranges and single pages; mapping.h has blocks whose pages come and go, growth.h where
+ * PyTorch lets a range grow.
  *
  * Owns: ranges and pages. Guarded by the heap's lock.
  */
@@ -21,7 +21,6 @@
 #include "device/device_ops.h"
 
 struct tn_heap;
-struct tn_private_pool;
 
 /* Pages of one expandable segment. */
 struct tn_expandable {
@@ -31,25 +30,45 @@ struct tn_expandable {
     int *descriptors;      /* of pages shared with other processes, by index, -1 = none; kept until
                               the page is unmapped, because processes may fetch them late */
     uint64_t descriptor_count;
+    uint64_t retiring; /* pages that are gone from `pages` and still mapped (compact/retired.h) */
 };
 
-/* Finds room for `size` bytes (rounded request) among the free and unmapped parts of the set's
- * expandable segments, maps what is missing and gives one block of at least `size` bytes that is
- * in no set. TARN_ERR_OUT_OF_MEMORY when the device has no room. On failure nothing changed, except
- * that a new empty range may have been reserved. */
-enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *set, uint64_t size,
-                                     uint64_t stack, struct tn_block **block_out,
-                                     struct tarn_error *error) TN_MUST_CHECK;
+/* Pages that so many bytes need. */
+static inline uint64_t tn_pages_up(uint64_t bytes, uint64_t page_size)
+{
+    return (bytes + page_size - 1) / page_size;
+}
 
-/* Gives back the whole pages inside a free block, and the range once nothing in it is mapped. The
- * block is in its free set. */
-enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
-                                     struct tarn_error *error) TN_MUST_CHECK;
+/* Bytes of a new range of that set: 9/8 of the device's memory, so that some of it can be mapped
+ * further up while unmapped holes lie below. */
+uint64_t tn_expandable_range_size(const struct tn_heap *heap, const struct tn_free_set *set);
 
-/* Gives back the private pool's ranges in which nothing is mapped: failed allocations leave them
- * behind. */
-enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_private_pool *owner,
-                                          struct tarn_error *error) TN_MUST_CHECK;
+/* A new range: one unmapped block, in the set's unmapped ranges. */
+enum tarn_status tn_expandable_create(struct tn_heap *heap, struct tn_free_set *set,
+                                      struct tn_block **block_out,
+                                      struct tarn_error *error) TN_MUST_CHECK;
+
+/* Gives back a range in which nothing is mapped; `block` is all of it, in the unmapped ranges. */
+enum tarn_status tn_expandable_drop(struct tn_heap *heap, struct tn_segment *segment,
+                                    struct tn_block *block, struct tarn_error *error) TN_MUST_CHECK;
+
+/* Makes room for pages with indices below `end`; false without host memory. */
+bool tn_expandable_reserve(struct tn_expandable *expandable, uint64_t end) TN_MUST_CHECK;
+
+/* Maps a page at an index below the room made and gives the peers access. On failure nothing
+ * changed. */
+enum tarn_status tn_page_map(struct tn_heap *heap, const struct tn_segment *segment, uint64_t index,
+                             tn_page_handle page) TN_MUST_CHECK;
+
+/* Unmaps the page with that index; its handle goes to `page_out`. */
+enum tarn_status tn_page_unmap(struct tn_heap *heap, const struct tn_segment *segment,
+                               uint64_t index, tn_page_handle *page_out) TN_MUST_CHECK;
+
+/* Whether other processes were given the page. */
+static inline bool tn_page_is_shared(const struct tn_expandable *expandable, uint64_t index)
+{
+    return index < expandable->descriptor_count && expandable->descriptors[index] >= 0;
+}
 
 /* Gives a peer device access to everything that is mapped. */
 enum tarn_status tn_expandable_grant(struct tn_heap *heap, const struct tn_segment *segment,

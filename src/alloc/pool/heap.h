@@ -99,7 +99,8 @@ static inline bool tn_heap_limit_is_set(const struct tn_heap *heap)
 /* Whether searches age free blocks: PyTorch counts only with a limit and a threshold. */
 static inline bool tn_heap_collects_garbage(const struct tn_heap *heap)
 {
-    return tn_heap_limit_is_set(heap) && heap->config.garbage_collection_threshold > 0.0;
+    return tn_heap_limit_is_set(heap) && heap->config.garbage_collection_threshold > 0.0 &&
+           heap->config.policy == TARN_POLICY_EXACT;
 }
 
 bool tn_heap_add_spares(struct tn_heap *heap, struct tn_shard *shard, uint32_t count) TN_MUST_CHECK;

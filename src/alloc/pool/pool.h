@@ -19,7 +19,8 @@ struct tn_pool {
     uint32_t count;
     uint32_t capacity;
     struct tn_free_set *last_found; /* last one found, or NULL */
-    int64_t find_count;             /* searches, counted while garbage collection is on */
+    int64_t find_count; /* searches, counted while garbage collection is on; under the compact
+                           policy its epoch (compact/stream_order.h) */
 };
 
 void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner);

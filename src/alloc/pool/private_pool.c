@@ -40,6 +40,8 @@ static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struc
     pool->id = id;
     tn_pool_init(&pool->small, true, pool);
     tn_pool_init(&pool->large, false, pool);
+    pool->small.find_count = pools->find_count;
+    pool->large.find_count = pools->find_count;
     while (*link) {
         link = &(*link)->next;
     }

@@ -38,6 +38,7 @@ struct tn_pool_route {
 /* All zero is empty. */
 struct tn_private_pools {
     struct tn_private_pool *first;
+    int64_t find_count;           /* that new pools begin with */
     struct tn_pool_route *routes; /* oldest first */
     uint32_t route_count;
     uint32_t route_capacity;

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/compact/compact.h"
+
+#include "alloc/compact/harvest.h"
+#include "alloc/compact/placement.h"
+#include "alloc/pool/segment.h"
+
+void tn_compact_init(struct tn_compact *compact, struct tn_heap *heap)
+{
+    *compact = (struct tn_compact){.heap = heap};
+    tn_stream_order_init(&compact->order, heap);
+    tn_retired_init(&compact->retired, &compact->order);
+    tn_page_store_init(&compact->store, heap);
+}
+
+void tn_compact_fini(struct tn_compact *compact)
+{
+    (void)!tn_retired_unmap(&compact->retired, true, NULL);
+    tn_page_store_release(&compact->store);
+    tn_retired_fini(&compact->retired);
+    tn_stream_order_fini(&compact->order);
+}
+
+static bool may_look_at_events(const struct tn_compact *compact)
+{
+    return compact->heap->private_pools.route_count == 0;
+}
+
+/* The best place, in a new range if there is none. */
+static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_set *set,
+                                   uint64_t size, struct tn_placement *place_out,
+                                   struct tarn_error *error)
+{
+    struct tn_block *block;
+
+    if (tn_placement_find(compact->heap, &compact->retired, set, size, place_out)) {
+        return TARN_OK;
+    }
+    if (size > tn_expandable_range_size(compact->heap, set)) {
+        return tn_fail(error, TARN_ERR_OUT_OF_MEMORY, "more than the device's memory");
+    }
+    const enum tarn_status st = tn_expandable_create(compact->heap, set, &block, error);
+
+    if (st) {
+        return st;
+    }
+    return tn_placement_find(compact->heap, &compact->retired, set, size, place_out)
+               ? TARN_OK
+               : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
+}
+
+static void count_pages(struct tn_compact *compact, uint64_t moved, uint64_t created)
+{
+    const uint64_t ns = moved * TN_PAGE_MOVE_NS + created * TN_PAGE_CREATE_NS;
+
+    compact->pages_moved += moved;
+    compact->pages_created += created;
+    compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
+}
+
+/* The number left is that of the pages not created. */
+static enum tarn_status create_pages(struct tn_compact *compact, uint64_t *left,
+                                     struct tarn_error *error)
+{
+    enum tarn_status st =
+        tn_page_store_reserve(&compact->store, *left) ? TARN_OK : tn_fail_memory(error);
+
+    while (st == TARN_OK && *left > 0) {
+        st = tn_page_store_create(&compact->store, error);
+        *left -= st == TARN_OK;
+    }
+    return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
+}
+
+/* Takes what the stream has to wait for. */
+static enum tarn_status take_ordered(struct tn_compact *compact, struct tn_harvest *harvest,
+                                     struct tarn_error *error)
+{
+    enum tarn_status st = tn_page_store_take_ordered(&compact->store, &compact->order,
+                                                     harvest->stream, &harvest->wanted, error);
+
+    if (st == TARN_OK) {
+        st = tn_harvest_take(harvest, TN_HARVEST_ORDERED, error);
+    }
+    return st == TARN_OK && harvest->wanted > 0 ? TARN_ERR_NOT_FOUND : st;
+}
+
+/* Takes the pages that the place lacks in hand. */
+static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
+                                      const struct tn_placement *place,
+                                      enum tn_compact_effort effort, struct tarn_error *error)
+{
+    struct tn_harvest harvest = {
+        .heap = compact->heap,
+        .order = &compact->order,
+        .retired = &compact->retired,
+        .store = &compact->store,
+        .stream = request->stream,
+        .keep_begin = place->address,
+        .keep_end = place->address + request->size,
+        .wanted = place->missing,
+        .stack = request->stack,
+    };
+
+    harvest.wanted -=
+        tn_page_store_take(&compact->store, &compact->order, request->stream, harvest.wanted);
+    enum tarn_status st = tn_harvest_take(&harvest, TN_HARVEST_SAME_STREAM, error);
+
+    if (st == TARN_OK) {
+        st = tn_harvest_take(&harvest, TN_HARVEST_DONE, error);
+    }
+    const uint64_t to_create = harvest.wanted;
+
+    if (st == TARN_OK) {
+        st = create_pages(compact, &harvest.wanted, error);
+    }
+    const uint64_t created = to_create - harvest.wanted;
+
+    if (st == TARN_ERR_NOT_FOUND && effort == TN_COMPACT_ORDERED && may_look_at_events(compact)) {
+        st = take_ordered(compact, &harvest, error);
+    }
+    count_pages(compact, harvest.taken, created);
+    return st;
+}
+
+/* Cuts the unmapped block so that one begins at the place. */
+static void cut_at(struct tn_heap *heap, struct tn_placement *place)
+{
+    if (place->address > place->block->address) {
+        struct tn_block *block = place->block;
+        struct tn_block *behind = tn_shard_take_spare(&heap->shard);
+
+        tn_assert(!block->mapped);
+        tn_free_set_remove_unmapped(block->set, block);
+        tn_block_split(block, place->address - block->address, behind);
+        behind->requested_size = 0;
+        tn_free_set_insert_unmapped(block->set, block);
+        tn_free_set_insert_unmapped(block->set, behind);
+        place->block = behind;
+    }
+}
+
+/* Undoes it. */
+static void join_at(struct tn_heap *heap, const struct tn_placement *place)
+{
+    struct tn_block *below = place->block->prev;
+    uint32_t merged;
+    uint64_t merged_bytes;
+
+    if (below && tn_block_is_idle(below) && !below->mapped && !place->block->mapped) {
+        tn_free_set_remove_unmapped(below->set, place->block);
+        struct tn_block *whole =
+            tn_heap_coalesce(&heap->shard, place->block, &merged, &merged_bytes);
+
+        tn_free_set_insert_unmapped(whole->set, whole);
+    }
+}
+
+/* Maps what the place lacks, from the store. */
+static enum tarn_status fill_place(struct tn_compact *compact, struct tn_request *request,
+                                   struct tn_placement *place, struct tarn_error *error)
+{
+    struct tn_heap *heap = compact->heap;
+    struct tn_block *block = NULL;
+    uint64_t end;
+
+    if (!tn_heap_reserve_spares(heap, &heap->shard, 3) ||
+        !tn_free_set_reserve_unmapped(request->set, 3)) {
+        return tn_fail_memory(error);
+    }
+    cut_at(heap, place);
+    const uint64_t missing = tn_mapping_missing(place->segment, place->block, request->size, &end);
+
+    tn_assert(missing == place->missing && missing <= compact->store.hand.count);
+    if (!tn_expandable_reserve(place->segment->expandable, end)) {
+        join_at(heap, place);
+        return tn_fail_memory(error);
+    }
+    tn_page_store_lend(&compact->store, missing);
+    const enum tarn_status st = tn_mapping_add(heap, place->segment, place->block, request->size,
+                                               request->stack, &compact->store.hand, &block, error);
+
+    if (st) {
+        tn_page_store_return(&compact->store, missing);
+        join_at(heap, place);
+        return st;
+    }
+    tn_pool_remove(block);
+    request->block = block;
+    return TARN_OK;
+}
+
+enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
+                                  enum tn_compact_effort effort, struct tarn_error *error)
+{
+    struct tn_placement place;
+    enum tarn_status st = TARN_OK;
+
+    if (may_look_at_events(compact)) {
+        tn_harvest_prepare(compact->heap, &compact->order);
+        st = tn_retired_unmap(&compact->retired, false, error);
+    }
+    if (st == TARN_OK) {
+        st = find_place(compact, request->set, request->size, &place, error);
+    }
+    if (st == TARN_OK) {
+        st = collect_pages(compact, request, &place, effort, error);
+    }
+    /* Once more: what was taken changed the holes around it, not the place. */
+    if (st == TARN_OK) {
+        st = find_place(compact, request->set, request->size, &place, error);
+    }
+    if (st == TARN_OK) {
+        st = fill_place(compact, request, &place, error);
+    }
+    tn_page_store_keep(&compact->store, &compact->order, request->stream); /* after a failure */
+    return st;
+}
+
+void tn_compact_mark(struct tn_compact *compact)
+{
+    tn_harvest_prepare(compact->heap, &compact->order);
+}
+
+bool tn_compact_must_stay(const struct tn_compact *compact)
+{
+    return !may_look_at_events(compact) && compact->retired.runs.count > 0;
+}
+
+enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error *error)
+{
+    const enum tarn_status st = tn_retired_unmap(&compact->retired, true, error);
+
+    if (st == TARN_OK) { /* else some pages are still mapped */
+        tn_page_store_release(&compact->store);
+    }
+    return st;
+}

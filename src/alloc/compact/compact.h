@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The compact policy: a request that no free block fits goes where the fewest pages are missing
+ * (placement.h), and these come from wherever whole pages are free (harvest.h) before the device is
+ * asked for new ones. README.md explains it.
+ *
+ * Segments are expandable ones with pages of 2 MiB in both pools. Guarded by the heap's lock.
+ */
+#ifndef TN_ALLOC_COMPACT_COMPACT_H
+#define TN_ALLOC_COMPACT_COMPACT_H
+
+#include "alloc/compact/page_store.h"
+#include "alloc/compact/retired.h"
+#include "alloc/pool/best_fit.h"
+
+struct tn_compact {
+    struct tn_heap *heap;
+    struct tn_stream_order order;
+    struct tn_retired retired;
+    struct tn_page_store store;
+    uint64_t pages_moved;   /* from one place to another, since the beginning */
+    uint64_t pages_created; /* likewise */
+    uint64_t longest_ns;    /* what the most expensive request cost, by the times below */
+};
+
+/* Measured on an H200, driver 580, for one page: unmapping and mapping it elsewhere; creating and
+ * mapping it. Both hardly depend on its size. */
+enum {
+    TN_PAGE_MOVE_NS = 31000,
+    TN_PAGE_CREATE_NS = 26000
+};
+
+/* How far an allocation may go for its pages. */
+enum tn_compact_effort {
+    TN_COMPACT_FREE,   /* free pages that nothing waits for, then new ones */
+    TN_COMPACT_ORDERED /* also those that the stream can use after waiting for other streams */
+};
+
+void tn_compact_init(struct tn_compact *compact, struct tn_heap *heap);
+
+/* Unmaps retired addresses and gives the store back, whatever runs on the device. */
+void tn_compact_fini(struct tn_compact *compact);
+
+static inline bool tn_compact_is_on(const struct tn_heap *heap)
+{
+    return heap->config.policy == TARN_POLICY_COMPACT;
+}
+
+/* Gives request->block: in no set, at least request->size bytes. TARN_ERR_NOT_FOUND when there are
+ * not enough pages; those found are in the store then. May use up what tn_request_prepare
+ * reserved. */
+enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
+                                  enum tn_compact_effort effort,
+                                  struct tarn_error *error) TN_MUST_CHECK;
+
+/* Notes that blocks which other streams used have become free: their pages can be had once their own
+ * stream is done with them, too. Not while requests are routed to private pools. */
+void tn_compact_mark(struct tn_compact *compact);
+
+/* Whether no page can be given back to the device now: some may still be mapped at an old address,
+ * and requests are routed to private pools, so that no event may be looked at. */
+bool tn_compact_must_stay(const struct tn_compact *compact);
+
+/* Waits until no old address is in use, unmaps all of them and gives the store back to the device:
+ * before the cache is emptied. Not if pages must stay. */
+enum tarn_status tn_compact_settle(struct tn_compact *compact,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+#endif

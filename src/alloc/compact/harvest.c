@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/compact/harvest.h"
+
+#include "alloc/config/size_class.h"
+#include "alloc/pool/segment.h"
+
+/* Whole pages of a block: indices in its segment. */
+struct run {
+    struct tn_segment *segment;
+    uint64_t begin;
+    uint64_t end;
+};
+
+/* Index of the first page that may be taken: behind the place that the pages are wanted for, which a
+ * block overlaps only with its front or as a whole. */
+static uint64_t first_page(const struct tn_harvest *harvest, const struct tn_segment *segment,
+                           const struct tn_block *block)
+{
+    const bool is_kept =
+        block->address < harvest->keep_end && harvest->keep_begin < block->address + block->size;
+    const uint64_t from = is_kept ? harvest->keep_end : block->address;
+
+    return tn_pages_up(from - segment->address, segment->expandable->page_size);
+}
+
+/* The last of the block's whole pages, no more than wanted. Shared pages stay, and those below
+ * them. */
+static struct run block_run(const struct tn_harvest *harvest, const struct tn_block *block)
+{
+    struct tn_segment *segment = tn_segment_find(harvest->heap, block->address);
+    const struct tn_expandable *expandable = segment->expandable;
+    const uint64_t first = first_page(harvest, segment, block);
+    struct run run = {.segment = segment,
+                      .end = (block->address + block->size - segment->address) /
+                             expandable->page_size};
+
+    run.begin = run.end;
+    while (run.begin > first && run.end - run.begin < harvest->wanted &&
+           !tn_page_is_shared(expandable, run.begin - 1)) {
+        run.begin--;
+    }
+    return run;
+}
+
+/* Moves pages of the block to the store. Their old addresses retire until the event is done. */
+static enum tarn_status block_take(struct tn_harvest *harvest, struct tn_block *block,
+                                   tn_event_handle event, struct tarn_error *error)
+{
+    const struct run run = block_run(harvest, block);
+    struct tn_heap *heap = harvest->heap;
+    const uint64_t count = run.end > run.begin ? run.end - run.begin : 0;
+
+    if (count == 0) {
+        return TARN_OK;
+    }
+    if (!tn_heap_reserve_spares(heap, &heap->shard, 2) ||
+        !tn_free_set_reserve_unmapped(block->set, 1) || !tn_retired_reserve(harvest->retired) ||
+        !tn_page_store_reserve(harvest->store, count)) {
+        return tn_fail_memory(error);
+    }
+    (void)tn_mapping_remove(heap, run.segment, block, run.begin, run.end, harvest->stack);
+    for (uint64_t i = run.begin; i < run.end; i++) {
+        tn_page_store_put(harvest->store, run.segment->expandable->pages[i]);
+        run.segment->expandable->pages[i] = 0;
+    }
+    tn_retired_add(harvest->retired,
+                   &(struct tn_retired_run){
+                       .segment = run.segment, .begin = run.begin, .end = run.end, .event = event});
+    harvest->wanted -= count;
+    harvest->taken += count;
+    return TARN_OK;
+}
+
+/* Takes from the blocks of the set that became free in epochs up to `newest`, largest first. */
+static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set *set,
+                                 int64_t newest, tn_event_handle event, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+    struct tn_block *before;
+
+    for (struct tn_block *b = tn_free_set_last(set);
+         st == TARN_OK && b && b->size >= TN_SMALL_BUFFER && harvest->wanted > 0; b = before) {
+        before = tn_free_set_prev(set, b);
+        if (b->expandable && b->u.gc_base <= newest) {
+            st = block_take(harvest, b, event, error);
+        }
+    }
+    return st;
+}
+
+/* The epoch of the newest block that may have whole pages; -1 if there is none. */
+static int64_t set_newest(const struct tn_free_set *set)
+{
+    int64_t newest = -1;
+
+    for (const struct tn_block *b = tn_free_set_last(set); b && b->size >= TN_SMALL_BUFFER;
+         b = tn_free_set_prev(set, b)) {
+        newest = b->u.gc_base > newest ? b->u.gc_base : newest;
+    }
+    return newest;
+}
+
+/* Takes from a set whose work an event follows, which is recorded now. */
+static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_free_set *set,
+                                        bool wait, struct tarn_error *error)
+{
+    struct tarn_device *device = harvest->heap->device;
+    const size_t runs_before = harvest->retired->runs.count;
+    tn_event_handle event = 0;
+    enum tarn_status st = tn_order_record(harvest->order, set->stream, &event, error);
+
+    if (st) {
+        return st;
+    }
+    if (wait) {
+        st = device->ops->stream_wait_event(device, harvest->stream, event);
+        st = st ? tn_heap_device_failed(harvest->heap, st, "ordering streams", error) : st;
+    }
+    if (st == TARN_OK) {
+        st = set_take(harvest, set, INT64_MAX, event, error);
+    }
+    if (harvest->retired->runs.count == runs_before) {
+        tn_order_give(harvest->order, event);
+    } else {
+        struct tn_retired_run *runs = harvest->retired->runs.items;
+
+        runs[harvest->retired->runs.count - 1].owns_event = true;
+    }
+    return st;
+}
+
+/* Takes what the set's stream is done with. */
+static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free_set *set,
+                                      bool may_look, struct tarn_error *error)
+{
+    const int64_t newest = set_newest(set);
+    int64_t done = tn_order_done(harvest->order, set->stream);
+
+    if (may_look && newest > done) {
+        done = tn_order_poll(harvest->order, set->stream);
+    }
+    return newest >= 0 ? set_take(harvest, set, done, 0, error) : TARN_OK;
+}
+
+static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        const tarn_stream stream = pool->sets[i]->stream;
+
+        (void)tn_order_poll(order, stream);
+        if (set_newest(pool->sets[i]) > tn_order_marked(order, stream)) {
+            tn_order_mark(order, stream);
+        }
+    }
+}
+
+void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *order)
+{
+    pool_prepare(order, &heap->large);
+    pool_prepare(order, &heap->small);
+}
+
+static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_pool *pool,
+                                  enum tn_harvest_from from, struct tarn_error *error)
+{
+    const bool may_look = harvest->heap->private_pools.route_count == 0;
+    enum tarn_status st = TARN_OK;
+
+    for (uint32_t i = 0; st == TARN_OK && i < pool->count && harvest->wanted > 0; i++) {
+        struct tn_free_set *set = pool->sets[i];
+        const bool is_same = set->stream == harvest->stream;
+
+        if (is_same != (from == TN_HARVEST_SAME_STREAM)) {
+            continue;
+        }
+        if (from == TN_HARVEST_DONE) {
+            st = set_take_done(harvest, set, may_look, error);
+        } else if (may_look && set_newest(set) >= 0) {
+            st = set_take_behind(harvest, set, from == TN_HARVEST_ORDERED, error);
+        }
+    }
+    return st;
+}
+
+enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,
+                                 struct tarn_error *error)
+{
+    const enum tarn_status st = pool_take(harvest, &harvest->heap->large, from, error);
+
+    return st ? st : pool_take(harvest, &harvest->heap->small, from, error);
+}

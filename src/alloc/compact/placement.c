@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "alloc/compact/placement.h"
+
+#include "alloc/pool/expandable.h"
+#include "alloc/pool/segment.h"
+
+/* A hole, and the best place in all holes so far. */
+struct search {
+    const struct tn_retired *retired;
+    struct tn_segment *segment;
+    struct tn_block *first; /* of the hole */
+    uint64_t end;
+    uint64_t size; /* wanted */
+    struct tn_placement best;
+};
+
+static uint64_t block_end(const struct tn_block *block)
+{
+    return block->address + block->size;
+}
+
+static uint64_t page_of(const struct tn_segment *segment, uint64_t address)
+{
+    return (address - segment->address) / segment->expandable->page_size;
+}
+
+/* Pages that a part of an unmapped block needs; UINT64_MAX if one is not free yet. */
+static uint64_t part_pages(const struct search *search, uint64_t begin, uint64_t end)
+{
+    const uint64_t page_size = search->segment->expandable->page_size;
+    const uint64_t first = page_of(search->segment, begin);
+    const uint64_t pages = tn_pages_up(end - begin, page_size);
+
+    return tn_retired_has(search->retired, search->segment, first, first + pages) ? UINT64_MAX
+                                                                                  : pages;
+}
+
+/* Pages missing from `address`, which is in `block`, on; UINT64_MAX: it cannot be used. */
+static uint64_t place_pages(const struct search *search, const struct tn_block *block,
+                            uint64_t address)
+{
+    const uint64_t end = address + search->size;
+    uint64_t missing = 0;
+
+    for (; block && block->address < end; block = block->next) {
+        const uint64_t from = block->address > address ? block->address : address;
+        const uint64_t to = block_end(block) < end ? block_end(block) : end;
+        const uint64_t pages = block->mapped ? 0 : part_pages(search, from, to);
+
+        if (pages == UINT64_MAX) {
+            return UINT64_MAX;
+        }
+        missing += pages;
+    }
+    return missing;
+}
+
+static bool is_better(const struct tn_placement *a, const struct tn_placement *b)
+{
+    if (!b->block || a->missing != b->missing) {
+        return !b->block || a->missing < b->missing;
+    }
+    return a->hole != b->hole ? a->hole < b->hole : a->address < b->address;
+}
+
+static void try_place(struct search *search, struct tn_block *block, uint64_t address)
+{
+    const struct tn_placement place = {
+        .segment = search->segment,
+        .block = block,
+        .address = address,
+        .missing = search->end - address >= search->size ? place_pages(search, block, address)
+                                                         : UINT64_MAX,
+        .hole = search->end - search->first->address,
+    };
+
+    if (place.missing != UINT64_MAX && is_better(&place, &search->best)) {
+        search->best = place;
+    }
+}
+
+/* The place that ends with a mapped block and begins in the unmapped one below it. */
+static void try_ending_with(struct search *search, const struct tn_block *mapped)
+{
+    struct tn_block *below = mapped->prev;
+    const uint64_t page_size = search->segment->expandable->page_size;
+
+    if (below && mapped != search->first && !below->mapped &&
+        block_end(mapped) >= below->address + search->size) {
+        const uint64_t at = block_end(mapped) - search->size - search->segment->address;
+
+        try_place(search, below, search->segment->address + at / page_size * page_size);
+    }
+}
+
+/* The places in an unmapped block that begin where retired pages end. */
+static void try_behind_retired(struct search *search, struct tn_block *block)
+{
+    const struct tn_retired_run *runs = search->retired->runs.items;
+    const struct tn_segment *segment = search->segment;
+
+    if (segment->expandable->retiring == 0) {
+        return;
+    }
+    for (size_t i = 0; i < search->retired->runs.count; i++) {
+        const uint64_t end = segment->address + runs[i].end * segment->expandable->page_size;
+
+        if (runs[i].segment == segment && end > block->address && end < block_end(block)) {
+            try_place(search, block, end);
+        }
+    }
+}
+
+static void try_hole(struct search *search)
+{
+    for (struct tn_block *b = search->first; b && b->address < search->end; b = b->next) {
+        if (b->mapped) {
+            try_place(search, b, b->address);
+            try_ending_with(search, b);
+        } else {
+            try_behind_retired(search, b);
+        }
+        if (!b->mapped && b == search->first) {
+            try_place(search, b, b->address);
+        }
+    }
+}
+
+/* Makes the hole around an idle block the one that is searched. */
+static void hole_around(struct search *search, struct tn_block *block)
+{
+    struct tn_block *last = block;
+
+    search->first = block;
+    while (search->first->prev && tn_block_is_idle(search->first->prev)) {
+        search->first = search->first->prev;
+    }
+    while (last->next && tn_block_is_idle(last->next)) {
+        last = last->next;
+    }
+    search->end = block_end(last);
+}
+
+bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *retired,
+                       const struct tn_free_set *set, uint64_t size,
+                       struct tn_placement *placement_out)
+{
+    struct search search = {.retired = retired, .size = size};
+
+    for (uint32_t i = 0; i < set->unmapped.count; i++) {
+        struct tn_block *block = set->unmapped.blocks[i];
+
+        if (!search.first || block->address >= search.end ||
+            block->address < search.first->address) {
+            search.segment = tn_segment_find(heap, block->address);
+            hole_around(&search, block);
+            if (search.end - search.first->address >= size) {
+                try_hole(&search);
+            }
+        }
+    }
+    *placement_out = search.best;
+    return search.best.block != NULL;
+}
