@@ -338,13 +338,13 @@ class App {
   /** What the panel depends on beside the cursor: a search marks frames, and the flame has a legend
    * of its own. */
   panelKey() {
-    const { query, view, flame, boxes, inverted, own, filter, from, to } = this.state;
+    const { query, view, flame, boxes, inverted, own, through, filter, from, to } = this.state;
     const window = view === 'flame' && flame === 'range' ? [from, to] : [];
     return [
       ...this.cursorKey(),
       query,
       this.state.segments,
-      view === 'flame' ? [flame, boxes, inverted, own, filter] : 0,
+      view === 'flame' ? [flame, boxes, inverted, own, through, filter] : 0,
     ].concat(window);
   }
 

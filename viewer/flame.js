@@ -5,6 +5,7 @@ import { LIBRARY_SHARE, fileColour, fileOfBox } from './flame_file.js';
 import { countOf, shareText, sizeText } from './format.js';
 import { GroupKeys, groupingsOf } from './group_keys.js';
 import { fitText, inkOn, openCanvas } from './paint.js';
+import { cutStack, throughText } from './sandwich.js';
 import { NEVER } from './trace.js';
 
 const FLAME_ROW = 20;
@@ -14,7 +15,7 @@ export const FLAMES = [
   { id: 'live', text: 'at the cursor' },
   { id: 'peak', text: 'at the peak' },
   { id: 'range', text: 'requested in window' },
-  { id: 'growth', text: 'grown since the mark' },
+  { id: 'growth', text: 'changed since the mark' },
 ];
 
 /** What the outermost boxes stand for. */
@@ -82,7 +83,8 @@ function flameCells(app, grouping) {
 /**
  * @typedef {{frame: number, text: string, bytes: number, blocks: number, own: number,
  *   depth: number, x: number, children: Map<string, FlameNode>, parent: FlameNode | null,
- *   library: boolean, key: string, name: string}} FlameNode
+ *   library: boolean, key: string, name: string,
+ *   sign: number}} FlameNode
  */
 
 /**
@@ -93,6 +95,7 @@ function flameNode(parent, frame, text, library, key = '') {
   return {
     key,
     name: '', // of boxName, once it is known
+    sign: parent ? parent.sign : 1, // -1: of what shrank
     frame,
     text,
     bytes: 0,
@@ -108,25 +111,36 @@ function flameNode(parent, frame, text, library, key = '') {
 
 /** @typedef {{frame: number, text: string, key: string}} FlameStep */
 
-/** The boxes of a stack, from the outermost on. @param {any} app @param {number} stack
- * @returns {FlameStep[]} */
-function stackSteps(app, stack) {
+/** The frames of a stack that are shown. @param {any} app @param {number} stack
+ * @returns {number[]} */
+function shownFrames(app, stack) {
   const { names } = app.source;
-  let frames = names.frames(stack);
-  if (frames.length === 0) {
-    const text = names.stackText(stack);
-    return [{ frame: 0, text, key: text }];
-  }
-  if (app.state.own) {
-    const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
-    if (own.length > 0) frames = own;
-  }
-  if (!app.state.inverted) frames = frames.reverse();
-  return frames.map((/** @type {number} */ frame) => ({
+  const frames = names.frames(stack);
+  if (!app.state.own) return frames;
+  const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
+  return own.length > 0 ? own : frames;
+}
+
+/** @param {any} app @param {number[]} frames @returns {FlameStep[]} */
+function frameSteps(app, frames) {
+  const { names } = app.source;
+  return frames.map((frame) => ({
     frame,
     text: names.frameText(frame),
     key: `${names.frameText(frame)}|${names.frameFile[frame]}`,
   }));
+}
+
+/** The boxes of a stack, from the outermost on. @param {any} app @param {number} stack
+ * @returns {FlameStep[]} */
+function stackSteps(app, stack) {
+  const { names } = app.source;
+  const frames = shownFrames(app, stack);
+  if (frames.length === 0) {
+    const text = names.stackText(stack);
+    return [{ frame: 0, text, key: text }];
+  }
+  return frameSteps(app, app.state.inverted ? frames : frames.reverse());
 }
 
 /** The boxes around stacks: a category, or a module inside of those that have it.
@@ -156,23 +170,59 @@ function addToFlame(root, steps, cell, isLibrary) {
   node.own += cell.bytes;
 }
 
-/** The tree of what grew, and what it grew by. Stacks that shrank are kept apart.
+/** A tree for each direction: what grew, and what shrank, as positive bytes. They have one root
+ * where something shrank; otherwise the tree of what grew is all.
+ * @param {boolean} hasLess @returns {{root: FlameNode, grown: FlameNode, less: FlameNode}} */
+function flameRoots(hasLess) {
+  const root = flameNode(null, 0, 'all', true);
+  if (!hasLess) return { root, grown: root, less: root };
+  const grown = flameNode(root, 0, 'grown', true, 'grown');
+  const less = flameNode(root, 0, 'less', true, 'less');
+  less.sign = -1;
+  root.children.set('grown', grown);
+  root.children.set('less', less);
+  return { root, grown, less };
+}
+
+/** The stacks through one function: those that it called below it, those that called it above.
+ * @param {any} app @returns {{root: FlameNode, callers: FlameNode, shrunk: number, stacks: number}} */
+function sandwichTree(app) {
+  const { source, state } = app;
+  const { names } = source;
+  const isLibrary = (/** @type {number} */ frame) => names.isLibrary(frame);
+  const root = flameNode(null, state.through, throughText(app), false);
+  const callers = flameNode(null, state.through, root.text, false);
+  let stacks = 0;
+  for (const cell of flameCells(app, null)) {
+    const parts = cutStack(names, shownFrames(app, cell.stack), state.through);
+    if (!parts || !(cell.bytes > 0)) continue;
+    stacks++;
+    addToFlame(root, frameSteps(app, parts.callees), cell, isLibrary);
+    addToFlame(callers, frameSteps(app, parts.callers), cell, isLibrary);
+  }
+  return { root, callers, shrunk: 0, stacks };
+}
+
+/** The tree of what the cells hold; for growth also of what stacks have less, beside it.
  * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
 export function flameTree(app) {
   const { source, state } = app;
   const grouping = state.boxes === 'stack' ? null : new GroupKeys(source, state.boxes, null);
   const isLibrary = (/** @type {number} */ frame) => source.names.isLibrary(frame);
-  const root = flameNode(null, 0, 'all', true);
-  let shrunk = 0;
-  let stacks = 0;
-  for (const cell of flameCells(app, grouping)) {
-    if (cell.bytes < 0) shrunk -= cell.bytes;
-    if (!(cell.bytes > 0)) continue;
-    stacks++;
+  const cells = [...flameCells(app, grouping)].filter((cell) => cell.bytes !== 0);
+  const { root, grown, less } = flameRoots(cells.some((cell) => cell.bytes < 0));
+  for (const cell of cells) {
     const outer = grouping ? outerSteps(state.boxes, grouping.keys[cell.outer]) : [];
-    addToFlame(root, [...outer, ...stackSteps(app, cell.stack)], cell, isLibrary);
+    const steps = [...outer, ...stackSteps(app, cell.stack)];
+    const isLess = cell.bytes < 0;
+    const part = isLess ? { ...cell, bytes: -cell.bytes, blocks: -cell.blocks } : cell;
+    addToFlame(isLess ? less : grown, steps, part, isLibrary);
   }
-  return { root, shrunk, stacks };
+  if (grown !== root) {
+    root.bytes = grown.bytes + less.bytes;
+    root.blocks = grown.blocks + less.blocks;
+  }
+  return { root, shrunk: less === root ? 0 : less.bytes, stacks: cells.length };
 }
 
 /** @param {any} app @param {FlameNode} node */
@@ -192,6 +242,30 @@ export function boxName(node) {
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   node.name = (hash >>> 0).toString(16);
   return node.name;
+}
+
+/** The function of the chosen box between its callers and callees, or all stacks again.
+ * @param {any} app */
+export function toggleSandwich(app) {
+  const { through } = app.state;
+  const frame = app.flameFocus?.frame ?? 0;
+  if (through > 0) app.set({ through: -1, focus: '' });
+  else if (frame > 0) app.set({ through: frame, focus: '', flame: signless(app.state.flame) });
+}
+
+/** Growth has two directions, a sandwich none. @param {string} flame */
+function signless(flame) {
+  return flame === 'growth' ? 'live' : flame;
+}
+
+/** What a click on a box changes: it is as wide as the picture or, among the callers of a sandwich,
+ * in its middle. @param {any} app @param {FlameNode} node */
+export function chosenBox(app, node) {
+  let top = node;
+  while (top.parent) top = top.parent;
+  return top === app.flame.callers
+    ? { through: node.frame, focus: '' }
+    : { focus: boxName(node) };
 }
 
 /** The box of a name; null when nothing is there now, as when its stacks hold nothing.
@@ -216,17 +290,38 @@ export function flamePlan(app) {
     state.mark,
     app.state.inverted,
     app.state.own,
+    state.through,
     state.flame === 'range' ? state.from + '-' + state.to : '',
     state.filter ? state.query : '',
   ].join();
   if (app.flameKey !== key) {
     app.flameKey = key;
-    app.flame = flameTree(app);
+    app.flame = state.through > 0 ? sandwichTree(app) : flameTree(app);
     app.flameFocus = findBox(app.flame.root, state.focus);
   } else if ((app.flameFocus ? boxName(app.flameFocus) : '') !== state.focus) {
     app.flameFocus = findBox(app.flame.root, state.focus);
   }
   return app.flame;
+}
+
+/** A box and those in it, side by side, the largest first.
+ * @param {FlameNode} top @param {number} width
+ * @returns {{x: number, width: number, node: FlameNode}[]} */
+function placeBoxes(top, width) {
+  const boxes = [];
+  const stack = [{ node: top, x: 8, width }];
+  for (let box = stack.pop(); box; box = stack.pop()) {
+    boxes.push(box);
+    let at = box.x;
+    const children = [...box.node.children.values()];
+    children.sort((a, b) => b.bytes - a.bytes);
+    for (const child of children) {
+      const wide = (child.bytes / box.node.bytes) * box.width;
+      if (wide >= 0.4) stack.push({ node: child, x: at, width: wide });
+      at += wide;
+    }
+  }
+  return boxes;
 }
 
 /**
@@ -259,22 +354,19 @@ export function drawFlame(app, canvas, width, height) {
   }
   const focus = app.flameFocus || root;
   app.flameScroll = Math.max(0, app.flameScroll || 0);
+  const { callers } = app.flame;
+  const above = callers && focus === root ? placeBoxes(callers, width - 16) : [];
+  const high = above.reduce(
+    (/** @type {number} */ most, box) => Math.max(most, box.node.depth),
+    0,
+  );
+  for (const box of above)
+    if (box.node !== callers) boxes.push({ ...box, y: (high - box.node.depth) * FLAME_ROW });
   const path = [];
   for (let node = focus.parent; node; node = node.parent) path.unshift(node);
   path.forEach((node, i) => boxes.push({ x: 8, y: i * FLAME_ROW, width: width - 16, node }));
-  const stack = [{ node: focus, x: 8, width: width - 16 }];
-  while (stack.length > 0) {
-    const { node, x, width: wide } = /** @type {any} */ (stack.pop());
-    boxes.push({ x, y: node.depth * FLAME_ROW, width: wide, node });
-    let at = x;
-    const children = [.../** @type {FlameNode} */ (node).children.values()];
-    children.sort((a, b) => b.bytes - a.bytes);
-    for (const child of children) {
-      const childWide = (child.bytes / node.bytes) * wide;
-      if (childWide >= 0.4) stack.push({ node: child, x: at, width: childWide });
-      at += childWide;
-    }
-  }
+  for (const box of placeBoxes(focus, width - 16))
+    boxes.push({ ...box, y: (high + box.node.depth) * FLAME_ROW });
   const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + FLAME_ROW + 16;
   app.picture.height = deepest;
   app.picture.breaks = Array.from({ length: deepest / FLAME_ROW }, (_, i) => 8 + i * FLAME_ROW);
@@ -285,9 +377,25 @@ export function drawFlame(app, canvas, width, height) {
 /** What the outermost box says. @param {any} app */
 function rootText(app) {
   const { root, shrunk } = app.flame;
+  if (app.state.through > 0) return `${root.text}: ${sizeText(root.bytes)}`;
   if (app.state.flame !== 'growth') return `all ${sizeText(root.bytes)}`;
-  const less = shrunk > 0 ? `; elsewhere ${sizeText(shrunk)} less, not shown` : '';
-  return `grown by ${sizeText(root.bytes)}${less}`;
+  const grown = root.bytes - shrunk;
+  const less =
+    shrunk > 0 ? `, ${sizeText(shrunk)} less elsewhere: ${signedText(grown - shrunk)}` : '';
+  return `grown by ${sizeText(grown)}${less}`;
+}
+
+/** "+3.00 MiB". @param {number} bytes */
+function signedText(bytes) {
+  return `${bytes > 0 ? '+' : ''}${sizeText(bytes)}`;
+}
+
+/** What a box says. @param {any} app @param {FlameNode} node */
+function boxText(app, node) {
+  if (!node.parent) return rootText(app);
+  if (node.key === 'grown' || node.key === 'less')
+    return `${node.text}: ${signedText(node.sign * node.bytes)}`;
+  return node.sign < 0 ? `\u2212 ${node.text}` : node.text;
 }
 
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number}
@@ -305,8 +413,11 @@ function drawFlameBox(app, context, box, height, focus) {
   context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);
   const isFaint = context.globalAlpha < 0.9;
   context.globalAlpha = 1;
-  const label = box.node.parent ? box.node.text : rootText(app);
-  const text = box.width > 24 ? fitText(context, label, box.width - 8) : '';
+  if (box.node.sign < 0 && box.width > 4) {
+    context.fillStyle = app.theme.warn;
+    context.fillRect(box.x, y, 2, FLAME_ROW - 1);
+  }
+  const text = box.width > 24 ? fitText(context, boxText(app, box.node), box.width - 8) : '';
   if (text) {
     context.fillStyle = isFaint ? app.theme.text : inkOn(colour);
     context.fillText(text, box.x + 4, y + FLAME_ROW / 2);
@@ -325,8 +436,8 @@ export function hitFlame(app, px, py) {
   const { node } = box;
   const { names } = app.source;
   const lines = [
-    [node.parent ? node.text : rootText(app), ''],
-    [sizeText(node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
+    [boxText(app, node), ''],
+    [sizeText(node.sign * node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
     [countOf(node.blocks, 'block'), node.own > 0 ? `${sizeText(node.own)} of its own` : ''],
   ];
   const file = node.frame > 0 ? names.text(names.frameFile[node.frame]) : '';

@@ -59,11 +59,15 @@ export function flameFiles(app, root) {
   /** @type {Set<string>} */
   const above = new Set();
   const visit = (/** @type {any} */ node) => {
+    if (node.frame === 0 && (node.key === 'grown' || node.key === 'less')) {
+      for (const child of node.children.values()) visit(child);
+      return;
+    }
     const file = fileOfBox(app, node);
     const isFirst = !above.has(file);
     if (node.library) libraries.add(file);
     if (isFirst) {
-      bytes.set(file, (bytes.get(file) || 0) + node.bytes);
+      bytes.set(file, (bytes.get(file) || 0) + node.sign * node.bytes);
       above.add(file);
     }
     for (const child of node.children.values()) visit(child);
@@ -72,7 +76,7 @@ export function flameFiles(app, root) {
   for (const child of root.children.values()) visit(child);
   return [...bytes]
     .map(([file, sum]) => ({ file, bytes: sum, isLibrary: libraries.has(file) }))
-    .sort((a, b) => b.bytes - a.bytes || (a.file < b.file ? -1 : 1));
+    .sort((a, b) => Math.abs(b.bytes) - Math.abs(a.bytes) || (a.file < b.file ? -1 : 1));
 }
 
 /** As pale as the boxes. @param {any} app @param {string} file @param {boolean} isLibrary */

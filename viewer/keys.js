@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The keyboard, and the list of its keys.
+import { toggleSandwich } from './flame.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
 import { nextThing } from './next_thing.js';
@@ -32,6 +33,7 @@ const KEYS = [
   ['g', 'next grouping'],
   ['b', 'blocks by address or piled'],
   ['i', 'invert the flame'],
+  ['c', 'callers and callees of the chosen box of the flame'],
   ['space', 'play the map'],
   ['t', 'light or dark'],
   ['Esc', 'clear the selection'],
@@ -116,6 +118,7 @@ function nextGrouping(app) {
 /** Lets go of one thing after another. @param {any} app */
 function letGo(app) {
   if (app.state.view === 'flame' && app.state.focus !== '') app.set({ focus: '' });
+  else if (app.state.view === 'flame' && app.state.through > 0) app.set({ through: -1 });
   else if (app.state.lifetime >= 0 || app.state.picked !== '')
     app.set({ lifetime: -1, picked: '' });
   else if (app.state.group !== '') app.set({ group: '' });
@@ -159,6 +162,9 @@ const ACTIONS = {
   h: (app) => app.set({ fit: !app.state.fit, low: 0, high: 1 }),
   g: nextGrouping,
   b: (app) => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
+  c: (app) => {
+    if (app.state.view === 'flame') toggleSandwich(app);
+  },
   i: (app) => app.set({ inverted: !app.state.inverted }),
   ' ': (app) => app.player.toggle(),
   t: (app) => app.chooseTheme(),

@@ -4,7 +4,7 @@
 import { Axis } from './axis.js';
 import { panWindow, zoomWindow } from './navigation.js';
 import { byId } from './paint.js';
-import { boxName } from './flame.js';
+import { chosenBox } from './flame.js';
 import { showTip } from './tip.js';
 import { CANVAS_VIEWS } from './views.js';
 
@@ -278,7 +278,7 @@ export class Pointer {
     const { app } = this;
     const { state } = app;
     if (hit.node) {
-      app.set({ focus: boxName(hit.node) });
+      app.set(chosenBox(app, hit.node));
       return;
     }
     /** @type {Partial<import('./state.js').State>} */

@@ -13,7 +13,7 @@ import { isOfBlock } from './search.js';
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean, fit: boolean,
  *   others: boolean, events: boolean, picked: string, actions: string,
- *   focus: string}} State
+ *   focus: string, through: number}} State
  */
 
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
@@ -47,6 +47,7 @@ const SHORT = /** @type {const} */ ({
   picked: 'j',
   actions: 'ea',
   focus: 'fb',
+  through: 'th',
 });
 
 /** @returns {State} */
@@ -80,6 +81,7 @@ export function initialState() {
     picked: '',
     actions: '',
     focus: '',
+    through: -1,
   };
 }
 
@@ -153,6 +155,8 @@ export function clampState(state, source) {
   state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
   if (!(state.lifetime >= 0 && state.lifetime < source.lifetimes)) state.lifetime = -1;
   state.lifetime = Math.floor(state.lifetime);
+  if (!(state.through > 0 && state.through < source.names.frameName.length)) state.through = -1;
+  state.through = Math.floor(state.through);
   if (!isPicked(state.picked, source)) state.picked = '';
   state.high = Math.max(0.01, Math.min(1, state.high));
   state.low = Math.max(0, Math.min(state.high - 0.005, state.low));

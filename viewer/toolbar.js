@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
-import { FLAMES, boxesOf } from './flame.js';
+import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
@@ -180,6 +180,24 @@ function placeSlider(app, slider) {
 }
 
 /** @param {any} app */
+function sandwichButton(app) {
+  flamePlan(app); // finds the chosen box
+  const isOn = app.state.through > 0;
+  return element(
+    'button',
+    {
+      'data-key': 'sandwich',
+      'aria-pressed': isOn,
+      class: 'tool',
+      title: 'Callers and callees of the chosen box (c)',
+      disabled: !isOn && !(app.flameFocus?.frame > 0),
+      onclick: () => toggleSandwich(app),
+    },
+    'Sandwich',
+  );
+}
+
+/** @param {any} app */
 function flameControls(app) {
   if (app.state.view !== 'flame') return [];
   return [
@@ -210,6 +228,7 @@ function flameControls(app) {
       },
       'Your code only',
     ),
+    sandwichButton(app),
   ];
 }
 
@@ -227,6 +246,8 @@ function toolbarKey(app) {
     state.source,
     app.state.inverted,
     app.state.own,
+    state.through,
+    state.focus,
     state.fit,
     state.events,
     app.player.isPlaying,

@@ -71,6 +71,63 @@ async function coloursOfFiles(page) {
   expectTrue('flame: boxes that were looked at', wrong.checked > 5, wrong.checked);
 }
 
+/** The stacks through one function hold as much above it as below, and as its frames say. */
+async function sandwich(browser) {
+  const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), {
+    hash: '#v=flame&c=4400',
+  });
+  await draw(page);
+  const wanted = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    const { source } = app;
+    const { names } = source;
+    const isIt = (f) => /^modeling_gpt2.py:\d+ forward$/.test(names.frameText(f));
+    const node = app.picture.boxes.find((box) => isIt(box.node.frame)).node;
+    let bytes = 0;
+    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++)
+      if (
+        source.isLive(lifetime, 4400) &&
+        names.frames(source.lifetimeStack[lifetime]).some(isIt)
+      )
+        bytes += source.size(lifetime);
+    app.set({ through: node.frame });
+    return bytes;
+  });
+  await draw(page);
+  const sums = () =>
+    page.evaluate(() => {
+      const { root, callers } = window.tarnView.flame();
+      return [root.bytes, callers?.bytes];
+    });
+  expect('sandwich: callers and callees hold the same', await sums(), [wanted, wanted]);
+  const rows = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    const { root, callers } = app.flame;
+    const topOf = (node) => (node.parent ? topOf(node.parent) : node);
+    const all = app.picture.boxes;
+    const middle = all.find(({ node }) => node === root).y;
+    const above = all.filter(({ node }) => topOf(node) === callers);
+    const below = all.filter(({ node }) => topOf(node) === root && node !== root);
+    return [
+      above.length > 3 && above.every(({ y }) => y < middle),
+      below.length > 3 && below.every(({ y }) => y > middle),
+    ];
+  });
+  expect('sandwich: callers are above it, callees below', rows, [true, true]);
+  await page.keyboard.press('Escape');
+  await draw(page);
+  expect('sandwich: Escape shows all stacks', (await state(page)).through, -1);
+  await page.keyboard.press('j');
+  await draw(page);
+  await page.click('[data-key="sandwich"]');
+  expectTrue('sandwich: a button opens it for the chosen box', (await state(page)).through > 0);
+  await close();
+  const wrong = await openPage(browser, join(work, 'oom.html'), { hash: '#v=flame&th=99999999' });
+  await draw(wrong.page);
+  expect('sandwich: a wrong link does no harm', [wrong.troubles, troubles], [[], []]);
+  await wrong.close();
+}
+
 async function chosenEverywhere(browser) {
   const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), {
     hash: '#v=blocks',
@@ -361,6 +418,7 @@ async function keysAlone(browser) {
 
 export async function sharing(browser) {
   await flameFocus(browser);
+  await sandwich(browser);
   await chosenEverywhere(browser);
   await filterKeepsColours(browser);
   await words(browser);
