@@ -184,8 +184,9 @@ function flameRoots(hasLess) {
   return { root, grown, less };
 }
 
-/** The stacks through one function: those that it called below it, those that called it above.
- * @param {any} app @returns {{root: FlameNode, callers: FlameNode, shrunk: number, stacks: number}} */
+/** The stacks through one function: what it called is below it, what called it above.
+ * @param {any} app
+ * @returns {{root: FlameNode, callers: FlameNode, shrunk: number, stacks: number}} */
 function sandwichTree(app) {
   const { source, state } = app;
   const { names } = source;
@@ -227,7 +228,7 @@ export function flameTree(app) {
 
 /** @param {any} app @param {FlameNode} node */
 function flameColour(app, node) {
-  if (!node.parent) return app.theme.strong;
+  if (!node.parent) return app.state.through > 0 ? app.theme.accent : app.theme.strong;
   if (node.frame === 0 && app.state.boxes === 'stack') return app.theme.others;
   return fileColour(app, fileOfBox(app, node));
 }

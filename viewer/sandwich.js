@@ -2,7 +2,8 @@
 // A function between those that called it and those that it called: the stacks through it, cut in
 // two at its outermost frame.
 
-/** Whether two frames are of one function. @param {any} names @param {number} a @param {number} b */
+/** Whether two frames are of one function.
+ * @param {any} names @param {number} a @param {number} b */
 function isSameFunction(names, a, b) {
   return names.frameName[a] === names.frameName[b] && names.frameFile[a] === names.frameFile[b];
 }

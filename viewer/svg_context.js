@@ -42,6 +42,14 @@ function dataOf(image, width, height) {
   return canvas.toDataURL('image/png');
 }
 
+/** The name of SVG, from the browser: a page has no address of another place in it, not even one that
+ * is only a name. */
+function svgNamespace() {
+  const template = document.createElement('template');
+  template.innerHTML = '<svg></svg>';
+  return /** @type {Element} */ (template.content.firstChild).namespaceURI;
+}
+
 /** Takes the place of a canvas and of its context. */
 export class SvgContext {
   /** @param {number} width @param {number} height of the page, in CSS pixels */
@@ -238,7 +246,7 @@ export class SvgContext {
     const { width, height } = this.shown;
     const open = '</g>'.repeat(this.groups);
     return (
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ` +
+      `<svg xmlns="${svgNamespace()}" width="${width}" height="${height}" ` +
       `viewBox="0 0 ${width} ${height}">${this.parts.join('')}${open}</svg>\n`
     );
   }
