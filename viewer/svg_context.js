@@ -42,8 +42,8 @@ function dataOf(image, width, height) {
   return canvas.toDataURL('image/png');
 }
 
-/** The name of SVG, from the browser: a page has no address of another place in it, not even one that
- * is only a name. */
+/** The name of SVG, from the browser: a page has no address of another place in it, not even one
+ * that is only a name. */
 function svgNamespace() {
   const template = document.createElement('template');
   template.innerHTML = '<svg></svg>';
