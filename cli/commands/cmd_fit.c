@@ -164,6 +164,7 @@ static enum tarn_status fit_find(struct fit *fit, struct tarn_error *error)
     status = status ? status : fit_add(fit, fit->info.conf, error);
     status = status ? status : fit_add(fit, "", error);
     status = status ? status : fit_add(fit, "expandable_segments:True", error);
+    status = status ? status : fit_add(fit, "policy:compact", error);
     for (int i = 0; i < values->conf.count && status == TARN_OK; i++) {
         status = fit_add(fit, values->conf.items[i], error);
     }

@@ -27,6 +27,7 @@ struct replay_values {
     bool no_limit;
     const char *measured;
     const char *workload;
+    uint64_t lag;
     bool json;
     bool summary;
     bool check;
@@ -60,6 +61,11 @@ static const struct cli_opt replay_opts[] = {
      .at = offsetof(struct replay_values, base_address),
      .value = "ADDRESS",
      .help = "first address of the simulated device (default: the recorded addresses)"},
+    {.name = "lag",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct replay_values, lag),
+     .value = "MS",
+     .help = "policy:compact: milliseconds that the device is behind the program (default: 0)"},
     {.name = "save",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct replay_values, save),
@@ -129,6 +135,10 @@ static void run_json(struct cli_json *json, const char *conf, const struct tarn_
     cli_json_number(json, "allocations", r->allocations);
     cli_json_number(json, "same_address", r->same_address);
     cli_json_signed(json, "first_other_entry", r->first_other);
+    cli_json_number(json, "pages_created", r->pages_created);
+    cli_json_number(json, "pages_moved", r->pages_moved);
+    cli_json_number(json, "moving_ns", r->moving_ns);
+    cli_json_number(json, "longest_request_ns", r->longest_ns);
     cli_json_number(json, "wall_ns", r->wall_ns);
     cli_json_close(json);
 }
@@ -213,6 +223,25 @@ static void print_faith(const struct replay_runs *runs, int index)
     }
 }
 
+/* What the compact policy did with its pages. */
+static void print_pages(const struct replay_runs *runs, int index, uint64_t lag)
+{
+    const struct tarn_replay_result *result = &runs->results[index];
+
+    if (result->pages_created + result->pages_moved == 0) {
+        return;
+    }
+    (void)printf("%s: %" PRIu64 " pages of 2 MiB created, %" PRIu64 " moved; on an H200 moving "
+                 "takes %.1f ms,\n    the longest request %.1f ms\n",
+                 cli_conf_name(runs->confs[index]), result->pages_created, result->pages_moved,
+                 (double)result->moving_ns / 1e6, (double)result->longest_ns / 1e6);
+    if (lag < runs->info.lag_ms) {
+        (void)printf("    recorded frees show the device %" PRIu32 " ms behind the program: see "
+                     "--lag %" PRIu32 "\n",
+                     runs->info.lag_ms, runs->info.lag_ms);
+    }
+}
+
 /* Prints where memory runs out; false on a write error. */
 static bool print_oom(const struct replay_runs *runs, int index)
 {
@@ -235,7 +264,7 @@ static bool print_oom(const struct replay_runs *runs, int index)
     return written;
 }
 
-static bool print_table(const struct replay_runs *runs)
+static bool print_table(const struct replay_runs *runs, uint64_t lag)
 {
     bool written = true;
     const int width = conf_width(runs);
@@ -256,6 +285,7 @@ static bool print_table(const struct replay_runs *runs)
     (void)putchar('\n');
     for (int i = 0; i < runs->count; i++) {
         print_faith(runs, i);
+        print_pages(runs, i, lag);
         written = print_oom(runs, i) && written;
     }
     cli_replay_print_notes(runs->replay);
@@ -307,7 +337,7 @@ static enum cli_exit print_text(const struct cli_call *call, const struct replay
     const struct tarn_writer writer = cli_output_writer();
     enum cli_exit code = CLI_EXIT_OK;
 
-    code = print_table(runs) ? CLI_EXIT_OK : CLI_EXIT_IO;
+    code = print_table(runs, values->lag) ? CLI_EXIT_OK : CLI_EXIT_IO;
     for (int i = 0; i < runs->count; i++) {
         if (values->measured) {
             const enum cli_exit measured = print_measured(call, runs, i);
@@ -353,6 +383,7 @@ static enum tarn_status run_all(const struct replay_values *values, struct repla
             .check = values->check,
             .memory_limit = values->no_limit ? UINT64_MAX : values->memory_limit,
             .base_address = values->base_address,
+            .lag_ms = (uint32_t)(values->lag < UINT32_MAX ? values->lag : UINT32_MAX),
         };
         const bool saves = values->save && i + 1 == runs->count;
 

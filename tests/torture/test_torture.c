@@ -45,6 +45,7 @@ struct scenario {
     const char *name;
     uint32_t capacity; /* index, see property/ops.h */
     bool expandable;
+    bool compact;               /* policy:compact */
     bool reuse;                 /* graph_capture_record_stream_reuse */
     uint64_t max_split_size;    /* 0 = unlimited */
     struct op steps[STEPS_MAX]; /* OP_KINDS ends it early */
@@ -177,6 +178,45 @@ static const struct scenario scenarios[] = {
                FREE(4),
                EMPTY_CACHE,
                END}},
+    {.name = "pages move",
+     .capacity = 2,
+     .compact = true,
+     .steps = {ALLOC(0, 0, 100),
+               ALLOC(1, 0, 3 * MIB),
+               ALLOC(2, 0, 30 * MIB),
+               ALLOC(3, 0, 20 * MIB),
+               ALLOC(4, 1, 5 * MIB),
+               FREE(2),
+               ALLOC(5, 0, 40 * MIB), /* most of it from where 2 was */
+               FREE(5),
+               ALLOC(6, 0, 6 * MIB),
+               ALLOC(7, 0, 44 * MIB),
+               FREE(4),
+               ALLOC(8, 2, 4 * MIB), /* from another stream, which is done */
+               LOOK(OP_WALK, 0),
+               FREE(3),
+               FREE(7),
+               EMPTY_CACHE,
+               ALLOC(9, 0, 50 * MIB),
+               FREE(0),
+               FREE(9),
+               ALLOC(10, 0, 100),
+               EMPTY_CACHE,
+               END}},
+    {.name = "pages run out",
+     .capacity = 0,
+     .compact = true,
+     .steps = {ALLOC(0, 0, 20 * MIB), ALLOC(1, 1, 18 * MIB), BLOCK(0), BLOCK(1), FREE(0),
+               ALLOC(2, 1, 30 * MIB), ALLOC(3, 0, 100 * MIB), RECORD(2, 0), FREE(2),
+               ALLOC(4, 2, 38 * MIB), UNBLOCK(0), FREE(1), UNBLOCK(1), ALLOC(5, 0, 12 * MIB),
+               FREE(4), FREE(5), EMPTY_CACHE, END}},
+    {.name = "pages of private pools",
+     .capacity = 2,
+     .compact = true,
+     .steps = {ALLOC(0, 1, 30 * MIB), FREE(0), POOL(OP_BEGIN_POOL, 0, 1), ALLOC(1, 1, 100),
+               ALLOC(2, 1, 12 * MIB), ALLOC(3, 1, 34 * MIB), FREE(2), POOL(OP_GET_CHECKPOINT, 0, 0),
+               FREE(3), ALLOC(4, 1, 40 * MIB), POOL(OP_END_POOL, 0, 0), ALLOC(5, 1, 60 * MIB),
+               POOL(OP_SET_CHECKPOINT, 0, 0), POOL(OP_RELEASE_POOL, 0, 0), EMPTY_CACHE, END}},
     {.name = "memory runs out",
      .capacity = 0,
      .max_split_size = 24 * MIB,
@@ -374,6 +414,7 @@ static struct tarn_config config_of(const struct scenario *scenario)
 
     tarn_config_init(&config);
     config.expandable_segments = scenario->expandable;
+    config.policy = scenario->compact ? TARN_POLICY_COMPACT : TARN_POLICY_EXACT;
     config.graph_capture_record_stream_reuse = scenario->reuse;
     if (scenario->max_split_size) {
         config.max_split_size = scenario->max_split_size;
