@@ -226,7 +226,7 @@ function flameControls(app) {
         class: 'tool',
         onclick: () => app.set({ own: !app.state.own }),
       },
-      'Your code only',
+      'Your code',
     ),
     sandwichButton(app),
   ];
