@@ -100,6 +100,7 @@ struct cli_command {
     const char *const *words;   /* possible arguments, for completion; NULL: file names */
     bool is_unpaged;            /* never uses the pager */
     bool prints_sizes;          /* has --units */
+    bool folds_lines;           /* long lines of its text are folded on a terminal */
     bool is_redirected;         /* has -o and -f, which redirect its output to a file */
     const struct cli_opt *opts; /* or NULL */
     const struct cli_opt_renamed *renamed; /* or NULL */

@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include "escape.h"
+#include "line_fold.h"
 #include "output.h"
 #include "overwrite.h"
 #include "pager.h"
@@ -235,6 +236,22 @@ static enum cli_exit call_run(const struct cli_call *call)
     return command->run(call);
 }
 
+/* Whether its output is for programs, or as PyTorch has it. */
+static bool is_for_programs(const struct cli_call *call)
+{
+    static const char *const names[] = {"json", "jsonl", "csv", "md", "folded"};
+
+    for (const struct cli_opt *opt = call->command->opts; opt && opt->name; opt++) {
+        for (size_t i = 0; opt->kind == CLI_OPT_FLAG && i < sizeof names / sizeof *names; i++) {
+            if (strcmp(opt->name, names[i]) == 0 &&
+                *(const bool *)((const char *)call->values + opt->at)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Runs the command, through a pager on terminals. */
 static enum cli_exit call_run_paged(const struct cli_call *call, bool no_pager)
 {
@@ -243,8 +260,11 @@ static enum cli_exit call_run_paged(const struct cli_call *call, bool no_pager)
     if (call->terminal->out_is_terminal && !no_pager && !call->command->is_unpaged) {
         cli_pager_start(&pager);
     }
+    cli_line_fold_begin(call->command->folds_lines && !is_for_programs(call) ? call->terminal->width
+                                                                             : 0);
     const enum cli_exit code = call_run(call);
 
+    cli_line_fold_end();
     cli_pager_end(&pager);
     return code;
 }

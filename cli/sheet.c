@@ -26,12 +26,13 @@ static size_t bytes_that_fit(const char *line, size_t columns)
 
 static void line_put(const struct cli_sheet *sheet, const char *line)
 {
-    const bool fits = sheet->is_markdown || bytes_that_fit(line, COLUMNS) == strlen(line);
+    const size_t columns = sheet->columns > 0 ? sheet->columns : COLUMNS;
+    const bool fits = sheet->is_markdown || bytes_that_fit(line, columns) == strlen(line);
 
     if (fits) {
         (void)fprintf(sheet->file, "%s\n", line);
     } else {
-        (void)fprintf(sheet->file, "%.*s...\n", (int)bytes_that_fit(line, COLUMNS - 3), line);
+        (void)fprintf(sheet->file, "%.*s...\n", (int)bytes_that_fit(line, columns - 3), line);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page of facts, as text whose lines are cut off at 80 columns, or as Markdown, whole. Texts are
- * safe to print already.
+ * A page of facts, as text whose lines are cut off where the terminal ends, else at 80 columns, or
+ * as Markdown, whole. Texts are safe to print already.
  */
 #ifndef CLI_SHEET_H
 #define CLI_SHEET_H
@@ -13,6 +13,7 @@
 struct cli_sheet {
     FILE *file;
     bool is_markdown;
+    unsigned columns; /* of a line; 0: 80 */
 };
 
 /* "label: words", in Markdown a point of a list; "" as label: a heading. */

@@ -20,7 +20,7 @@ enum {
 struct cli_summary {
     struct tarn_info_result *info;
     const struct tarn_info_device *device;
-    struct tarn_time_point at; /* the peak of allocated bytes; without a trace, the end */
+    struct tarn_time_point at; /* the peak of requested bytes; without a trace, the end */
     uint64_t reserved_peak;
     struct tarn_live_result *categories; /* at that time point */
     struct tarn_live_result *lines;      /* the same by the innermost line of the user's own code */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace_run.h"
 
+#include "line_fold.h"
+#include "output.h"
 #include "report_run.h"
 #include "size_text.h"
 #include "tarn/replay.h"
@@ -21,7 +23,7 @@ const struct cli_trace_values cli_trace_defaults = {.select = CLI_SELECT_DEFAULT
         CLI_SELECT_BY_OPT(struct cli_trace_values), CLI_SELECT_RULES_OPT(struct cli_trace_values)
 
 /* In the order of enum tarn_top_order. */
-static const char *const orders[] = {"peak", "end", "allocated", "count", NULL};
+static const char *const orders[] = {"peak", "end", "requested", "count", NULL};
 
 const struct cli_opt cli_trace_opts[] = {
     CLI_SELECT_OPTS(struct cli_trace_values), ROWS_OPT, JSON_OPT, FORM_OPTS, OUTPUT_OPT, {0}};
@@ -103,6 +105,10 @@ const struct cli_opt cli_oom_opts[] = {
      .at = offsetof(struct cli_trace_values, device_total),
      .value = "SIZE",
      .help = "memory of the device, which snapshots do not record"},
+    {.name = "remedies",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_trace_values, remedies),
+     .help = "try settings also on a trace of more than 500,000 events"},
     ROWS_OPT,
     JSON_OPT,
     FORM_OPTS,
@@ -123,6 +129,7 @@ const struct cli_opt cli_top_opts[] = {CLI_SELECT_OPTS(struct cli_trace_values),
                                        {0}};
 
 enum {
+    HINT_MAX = 512,
     CONF_MAX = 4096
 };
 
@@ -156,6 +163,7 @@ struct answering {
     const struct tarn_snapshot *snapshot;
     struct tarn_replay *replay; /* of `device`, NULL: none */
     int device;
+    bool tries_all; /* settings on long traces as well */
 };
 
 static const struct tarn_replay *replay_get(struct answering *answering, int device)
@@ -183,7 +191,8 @@ static enum tarn_answer would_fit(void *context, int device, uint64_t entry, uin
 
 enum {
     SINGLES_MAX = 64, /* more than there are single settings */
-    SEARCH_TRIES = 60
+    SEARCH_TRIES = 60,
+    TRIED_EVENTS_MAX = 500 * 1000
 };
 
 /* Whether both set the same option, to whatever value. */
@@ -246,16 +255,29 @@ static size_t settings_try(const struct tarn_replay *replay, struct tarn_tune_op
     return count;
 }
 
+/* Some thirty replays of a long trace take seconds. */
+static bool is_tried(const struct answering *answering)
+{
+    const bool is_tried =
+        answering->tries_all || tarn_snapshot_entry_count(answering->snapshot) <= TRIED_EVENTS_MAX;
+
+    if (!is_tried) {
+        cli_note("note: the trace is long, so settings that would have let the run finish are not "
+                 "tried; --remedies tries them");
+    }
+    return is_tried;
+}
+
 /* Each setting on its own, else combinations; and the memory that the run needs as it was. */
 static size_t find_remedies(void *context, int device, uint64_t *memory,
                             struct tarn_oom_remedy *remedies, size_t most)
 {
     const struct tarn_replay *replay = replay_get(context, device);
     struct tarn_replay_info info = {.struct_size = sizeof info};
-    struct tarn_tune_options options = {.each = true, .tries = SINGLES_MAX};
+    struct tarn_tune_options options = {.each = true, .tries = SINGLES_MAX, .stops_at_oom = true};
     uint64_t needed;
 
-    if (!replay) {
+    if (!replay || !is_tried(context)) {
         return SIZE_MAX;
     }
     tarn_replay_get_info(replay, &info);
@@ -280,6 +302,7 @@ static size_t find_remedies(void *context, int device, uint64_t *memory,
 struct trace_run {
     cli_trace_report *report;
     struct tarn_report_options options;
+    bool tries_all;
 };
 
 enum cli_exit cli_format_read(const struct cli_command *command,
@@ -301,7 +324,7 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
 {
     const struct trace_run *run = context;
     struct tarn_report_options options = run->options;
-    struct answering answering = {.snapshot = snapshot};
+    struct answering answering = {.snapshot = snapshot, .tries_all = run->tries_all};
 
     options.context = &answering;
     const enum tarn_status status = run->report(snapshot, &options, writer, error);
@@ -313,7 +336,11 @@ static enum tarn_status trace_write(const struct tarn_snapshot *snapshot, const 
 void cli_hint(const struct cli_call *call, enum cli_exit code, const char *text)
 {
     if (code == CLI_EXIT_OK && call->terminal->err_is_terminal) {
-        (void)fprintf(stderr, "tarn: next: %s\n", text);
+        char line[HINT_MAX];
+        cli_line_fold_end(); /* the hint comes after the output */
+        const int length = snprintf(line, sizeof line, "tarn: next: %s", text);
+
+        cli_line_fold_put(stderr, line, (size_t)length, cli_terminal_err_width());
     }
 }
 
@@ -341,6 +368,7 @@ enum cli_exit cli_trace_run_with(const struct cli_call *call, cli_trace_report *
     run.options.units = cli_units();
     run.options.tree = values->tree;
     run.options.min_share = values->min_share;
+    run.tries_all = values->remedies;
     enum cli_exit code =
         cli_format_read(call->command, &values->format, values->json, &run.options.format);
 

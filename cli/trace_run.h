@@ -65,6 +65,7 @@ struct cli_trace_values {
     uint64_t steps;
     const char *suppressions;
     bool fail;
+    bool remedies;
 };
 
 extern const struct cli_trace_values cli_trace_defaults;

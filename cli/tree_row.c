@@ -114,7 +114,7 @@ void cli_tree_place_text(char *text, size_t size, const struct cli_tree_place *p
                          const char *when)
 {
     const bool is_numbered = strncmp(when, "event:", 6) == 0;
-    const struct cli_size_text allocated = cli_size_text(place->at.requested);
+    const struct cli_size_text requested = cli_size_text(place->at.requested);
     const struct cli_size_text reserved = cli_size_text(place->at.reserved);
     char event[64] = "";
 
@@ -123,10 +123,10 @@ void cli_tree_place_text(char *text, size_t size, const struct cli_tree_place *p
                        place->head.events);
     }
     if (is_numbered && event[0]) {
-        (void)snprintf(text, size, "%s: %s allocated, %s reserved", event, allocated.text,
+        (void)snprintf(text, size, "%s: %s requested, %s reserved", event, requested.text,
                        reserved.text);
     } else {
-        (void)snprintf(text, size, "%s: %s allocated, %s reserved%s%s", when, allocated.text,
+        (void)snprintf(text, size, "%s: %s requested, %s reserved%s%s", when, requested.text,
                        reserved.text, event[0] ? ", " : "", event);
     }
 }

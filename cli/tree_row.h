@@ -24,7 +24,7 @@ void cli_tree_label_text(char *text, const char *label, unsigned width, bool is_
 /* Columns of a text in UTF-8, in which each character takes one. */
 unsigned cli_tree_columns(const char *text);
 
-/* "peak: 9.72 GiB allocated, 10.77 GiB reserved, event 5876 of 35860". */
+/* "peak: 9.72 GiB requested, 10.77 GiB reserved, event 5876 of 35860". */
 void cli_tree_place_text(char *text, size_t size, const struct cli_tree_place *place,
                          const char *when);
 

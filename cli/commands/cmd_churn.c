@@ -24,6 +24,7 @@ const struct cli_command cli_command_churn = {
     .examples = "tarn churn dump.pickle\n"
                 "tarn churn --max-lifetime 4 --by size dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_churn_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

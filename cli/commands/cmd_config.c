@@ -85,6 +85,8 @@ static const char *kind_name(enum tarn_config_kind kind)
         return "backend";
     case TARN_CONFIG_POLICY:
         return "policy";
+    case TARN_CONFIG_RULES:
+        return "rules";
     }
     return "unknown";
 }
@@ -125,8 +127,8 @@ static const char markdown_head[] =
     "- An invalid string changes nothing; the error names the option and the position.\n"
     "- An update at run time resets options marked *resets* to their default unless it names\n"
     "  them; the others keep their value.\n"
-    "- *Known* is the earliest of PyTorch 2.4, 2.11 and 2.12 that has the option. The rules are\n"
-    "  those of 2.11.\n"
+    "- *Known* is the earliest of PyTorch 2.4, 2.11 and 2.12 that has the option; *tarn*: PyTorch\n"
+    "  has no such option, and refuses it.\n"
     "\n"
     "| Option | Default | Allowed | Known | Resets |\n"
     "|---|---|---|---|---|\n";

@@ -3,6 +3,7 @@
 #include "escape.h"
 #include "output.h"
 #include "pair.h"
+#include "report_run.h"
 #include "select_text.h"
 #include "size_text.h"
 #include "trace_run.h"
@@ -43,7 +44,7 @@ static const struct cli_opt diff_opts[] = {
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct diff_values, fail_above),
      .value = "GROWTH",
-     .help = "exit with 1 if allocated memory on a device grew by more, such as 2% or 100MiB"},
+     .help = "exit with 1 if requested memory on a device grew by more, such as 2% or 100MiB"},
     {.name = "folded",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct diff_values, folded),
@@ -96,6 +97,7 @@ static enum cli_exit request_read(const struct cli_call *call, struct request *r
     const enum cli_exit code = cli_select_read(call->command, &values->select, &request->selected);
 
     cli_select_apply(&request->selected, &values->select, &request->options);
+    cli_report_style(call, values->output, &request->options);
     return code;
 }
 
@@ -112,7 +114,7 @@ static int gate(const struct cli_call *call, const struct request *request,
         return code;
     }
     return (int)cli_fail(call->command, CLI_EXIT_GATE,
-                         "allocated memory grew by more than %s: %.0f bytes, %.2f%%",
+                         "requested memory grew by more than %s: %.0f bytes, %.2f%%",
                          values->fail_above, counts->growth_bytes, counts->growth_percent);
 }
 
@@ -171,6 +173,7 @@ const struct cli_command cli_command_diff = {
     .examples = "tarn diff rank0.pickle rank1.pickle\n"
                 "tarn diff --fail-above 2% rank0.pickle rank1.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = diff_opts,
     .values_size = sizeof(struct diff_values),
     .defaults = &diff_defaults,

@@ -290,14 +290,15 @@ static void fit_text(const struct fit *fit)
     (void)printf(": %" PRIu64 " events of device %d; smallest device memory that fits the whole "
                  "trace\n\n",
                  fit->info.entries, fit->info.device);
-    (void)printf("%14s%14s", "needed", "above floor");
+    (void)printf("%s%14s%14s", cli_terminal_style(fit->call->terminal, CLI_STYLE_BOLD), "needed",
+                 "above floor");
     for (int i = 0; i < fit->cards.count; i++) {
         const struct cli_card *card = &fit->cards.items[i];
 
         (void)printf("%*s", card_width(card), card->name);
         width += card_width(card);
     }
-    (void)putchar('\n');
+    (void)printf("%s\n", cli_terminal_style(fit->call->terminal, CLI_STYLE_PLAIN));
     for (int i = 0; i < fit->count; i++) {
         const bool found = fit->searched && i + 1 == fit->count;
 
@@ -403,6 +404,7 @@ const struct cli_command cli_command_fit = {
     .examples = "tarn fit dump.pickle --card 80GB\n"
                 "tarn fit dump.pickle --card 24G,A100-40GB,H200",
     .prints_sizes = true,
+    .folds_lines = true,
     .is_redirected = true,
     .opts = fit_opts,
     .renamed = fit_renamed,

@@ -29,6 +29,7 @@ const struct cli_command cli_command_frag = {
     .examples = "tarn frag dump.pickle\n"
                 "tarn frag --at end --json dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_trace_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -22,6 +22,7 @@ const struct cli_command cli_command_info = {
                "recording began late.\n",
     .examples = "tarn info dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_info_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

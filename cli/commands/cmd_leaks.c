@@ -37,6 +37,7 @@ const struct cli_command cli_command_leaks = {
     .examples = "tarn leaks dump.pickle\n"
                 "tarn leaks --steps 8 -n 3 dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_leaks_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

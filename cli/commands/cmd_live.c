@@ -23,6 +23,7 @@ const struct cli_command cli_command_live = {
                 "tarn live --at event:100 --by function dump.pickle\n"
                 "tarn live --where 'size >= 1MiB && lifetime > 2s' dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_tree_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -28,12 +28,14 @@ const struct cli_command cli_command_oom = {
                "  outside the allocator   others hold what is missing; needs --device-total\n"
                "Requests that failed for the same reason are one cause: its first one in full,\n"
                "and how many followed. At the end is what would have let the run finish: the\n"
-               "settings of \"tarn tune\", each on its own, else combined, and more memory.\n"
+               "settings of \"tarn tune\", each on its own, else combined, and more memory; of a\n"
+               "long trace only with --remedies.\n"
                "Sizes are rounded as the allocator does: reserved = used + slack + free. \"tarn\n"
                "explain oom-verdicts\" says what helps.\n",
     .examples = "tarn oom oom.pickle\n"
                 "tarn oom --device-total 80GiB oom.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_oom_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

@@ -8,7 +8,7 @@ static enum cli_exit peak_run(const struct cli_call *call)
 
     cli_hint(
         call, code,
-        "\"tarn frag\" explains reserved memory that is not allocated; \"tarn flame\" draws the "
+        "\"tarn frag\" explains reserved memory that is not requested; \"tarn flame\" draws the "
         "peak");
     return code;
 }
@@ -18,14 +18,15 @@ const struct cli_command cli_command_peak = {
     .arguments = "SNAPSHOT",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "show memory by stack at the allocated and reserved peaks",
+    .help = "show memory by stack at the requested and reserved peaks",
     .details = "Shows which stacks allocated the memory, including blocks from before the trace.\n"
-               "Allocated memory is requested bytes until the free is complete: requested_bytes\n"
-               "of torch.cuda.memory_stats. Tables add up.\n",
+               "Tables count requested bytes until the free is complete: requested_bytes of\n"
+               "torch.cuda.memory_stats. They add up.\n",
     .examples = "tarn peak dump.pickle\n"
                 "tarn peak --tree --min-share 5 dump.pickle\n"
                 "tarn peak -n 20 --json -o peak.json dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_tree_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

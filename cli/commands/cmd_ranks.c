@@ -108,12 +108,13 @@ const struct cli_command cli_command_ranks = {
     .arguments_min = 1,
     .arguments_max = -1,
     .help = "compare the snapshots of many ranks, and explain outliers",
-    .details = "Compares the allocated memory of each rank at its peak, or at --at. An outlier\n"
+    .details = "Compares the requested memory of each rank at its peak, or at --at. An outlier\n"
                "is farther from the median than 3.5 times the median absolute deviation, scaled\n"
                "by 1.4826, and than 1 % of the median. Each is compared, by stack, with the rank\n"
                "nearest to the median. Files are read one at a time.\n",
     .examples = "tarn ranks rank*.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = ranks_opts,
     .values_size = sizeof(struct ranks_values),
     .defaults = &ranks_defaults,

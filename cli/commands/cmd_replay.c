@@ -170,6 +170,10 @@ static enum cli_exit print_json(const struct replay_runs *runs)
 
 /* ---- text ---- */
 
+enum {
+    ROW_COLUMNS = 110 /* of a row without the settings */
+};
+
 static void print_size(int64_t bytes)
 {
     (void)printf("%17s", cli_size_text((uint64_t)bytes).text);
@@ -185,6 +189,25 @@ static int conf_width(const struct replay_runs *runs)
         width = length > width ? length : width;
     }
     return width;
+}
+
+/* For terminals on which a whole row has no room: settings last, which may be folded. */
+static void print_narrow_row(const char *conf, const struct tarn_replay_result *result)
+{
+    (void)printf("%15s", cli_size_text((uint64_t)run_peak(result, TARN_STAT_RESERVED_BYTES)).text);
+    (void)printf("%16s", cli_size_text((uint64_t)run_peak(result, TARN_STAT_ALLOCATED_BYTES)).text);
+    (void)printf("%8" PRId64 "%7" PRId64 "%6" PRId64 "  %s\n", result->stats.num_device_alloc,
+                 result->stats.num_device_free, result->stats.num_ooms, cli_conf_name(conf));
+}
+
+static void print_narrow_rows(const struct replay_runs *runs, const struct cli_terminal *terminal)
+{
+    (void)printf("%s%15s%16s%8s%7s%6s  %s%s\n", cli_terminal_style(terminal, CLI_STYLE_BOLD),
+                 "peak reserved", "peak allocated", "allocs", "frees", "OOMs", "settings",
+                 cli_terminal_style(terminal, CLI_STYLE_PLAIN));
+    for (int i = 0; i < runs->count; i++) {
+        print_narrow_row(runs->confs[i], &runs->results[i]);
+    }
 }
 
 static void print_row(const char *conf, int width, const struct tarn_replay_result *result)
@@ -264,7 +287,22 @@ static bool print_oom(const struct replay_runs *runs, int index)
     return written;
 }
 
-static bool print_table(const struct replay_runs *runs, uint64_t lag)
+static void print_wide_rows(const struct replay_runs *runs, const struct cli_terminal *terminal,
+                            int width)
+{
+    (void)printf("%s%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n",
+                 cli_terminal_style(terminal, CLI_STYLE_BOLD), width, "", "", "", "", "",
+                 "reserved", "device", "device", "", "replay");
+    (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s%s\n", width, "settings", "peak reserved",
+                 "peak allocated", "peak active", "peak requested", "/active", "allocs", "frees",
+                 "OOMs", "time", cli_terminal_style(terminal, CLI_STYLE_PLAIN));
+    for (int i = 0; i < runs->count; i++) {
+        print_row(runs->confs[i], width, &runs->results[i]);
+    }
+}
+
+static bool print_table(const struct replay_runs *runs, const struct cli_terminal *terminal,
+                        uint64_t lag)
 {
     bool written = true;
     const int width = conf_width(runs);
@@ -274,13 +312,10 @@ static bool print_table(const struct replay_runs *runs, uint64_t lag)
                  runs->info.device);
     cli_put_escaped(stdout, cli_conf_name(runs->info.conf));
     (void)fputs("\n\n", stdout);
-    (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "", "", "", "", "", "reserved",
-                 "device", "device", "", "replay");
-    (void)printf("%-*s%17s%17s%17s%17s%9s%8s%7s%6s%12s\n", width, "settings", "peak reserved",
-                 "peak allocated", "peak active", "peak requested", "/active", "allocs", "frees",
-                 "OOMs", "time");
-    for (int i = 0; i < runs->count; i++) {
-        print_row(runs->confs[i], width, &runs->results[i]);
+    if (terminal->width > 0 && terminal->width < (unsigned)width + ROW_COLUMNS) {
+        print_narrow_rows(runs, terminal);
+    } else {
+        print_wide_rows(runs, terminal, width);
     }
     (void)putchar('\n');
     for (int i = 0; i < runs->count; i++) {
@@ -337,7 +372,7 @@ static enum cli_exit print_text(const struct cli_call *call, const struct replay
     const struct tarn_writer writer = cli_output_writer();
     enum cli_exit code = CLI_EXIT_OK;
 
-    code = print_table(runs, values->lag) ? CLI_EXIT_OK : CLI_EXIT_IO;
+    code = print_table(runs, call->terminal, values->lag) ? CLI_EXIT_OK : CLI_EXIT_IO;
     for (int i = 0; i < runs->count; i++) {
         if (values->measured) {
             const enum cli_exit measured = print_measured(call, runs, i);
@@ -481,6 +516,7 @@ const struct cli_command cli_command_replay = {
     .examples = "tarn replay dump.pickle --conf '' --conf expandable_segments:True\n"
                 "tarn replay dump.pickle --conf expandable_segments:True --save then.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = replay_opts,
     .values_size = sizeof(struct replay_values),
     .defaults = &replay_defaults,

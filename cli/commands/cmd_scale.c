@@ -444,8 +444,10 @@ static void scale_text(const struct scale *scale)
     (void)fputs(": an ESTIMATE of a larger run, with settings ", stdout);
     cli_put_escaped(stdout, cli_conf_name(scale->options.conf));
     (void)fputs("\n\n", stdout);
-    (void)printf("%-*s%10s%15s%16s%9s%6s\n", width, "requests", "scaled", "peak reserved",
-                 "peak allocated", "times", "OOMs");
+    (void)printf("%s%-*s%10s%15s%16s%9s%6s%s\n",
+                 cli_terminal_style(scale->call->terminal, CLI_STYLE_BOLD), width, "requests",
+                 "scaled", "peak reserved", "peak allocated", "times", "OOMs",
+                 cli_terminal_style(scale->call->terminal, CLI_STYLE_PLAIN));
     for (int i = 0; i < scale->row_count; i++) {
         row_text(scale, i, width);
     }
@@ -591,6 +593,7 @@ const struct cli_command cli_command_scale = {
                 "tarn scale dump.pickle --match 'attention=2' --card 80GB\n"
                 "tarn scale dump.pickle --pools 30 --card 80GB",
     .prints_sizes = true,
+    .folds_lines = true,
     .is_redirected = true,
     .opts = scale_opts,
     .renamed = scale_renamed,

@@ -17,13 +17,14 @@ const struct cli_command cli_command_steps = {
     .arguments_max = 1,
     .help = "show peak and growth of each step, and the one that stands out",
     .details = "Steps are annotated (ProfilerStep, Optimizer.step), or begin where a stack\n"
-               "repeats. \"peak\" and \"end\" are allocated bytes, \"calls\" those to the device:\n"
+               "repeats. \"peak\" and \"end\" are requested bytes, \"calls\" those to the device:\n"
                "segments allocated and freed, memory mapped and unmapped. A step stands out when\n"
                "its peak is 3.5 or more median absolute deviations (times 1.4826) and more than\n"
                "1 % from the median.\n",
     .examples = "tarn steps dump.pickle\n"
                 "tarn steps --rows 5 --csv dump.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .opts = cli_steps_opts,
     .values_size = sizeof(struct cli_trace_values),
     .defaults = &cli_trace_defaults,

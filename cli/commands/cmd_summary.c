@@ -478,7 +478,7 @@ static void page_json(const struct page *page)
 static enum cli_exit summary_print(const struct cli_call *call, const struct cli_summary *summary)
 {
     const struct summary_values *values = call->values;
-    struct page page = {call, summary, {stdout, values->markdown}};
+    struct page page = {call, summary, {stdout, values->markdown, call->terminal->width}};
 
     if (values->json) {
         page_json(&page);

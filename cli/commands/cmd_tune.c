@@ -291,9 +291,11 @@ static void print_table(const struct tune *tune)
     const struct tune_values *values = tune->call->values;
     char name[TARN_TUNE_CONF_MAX + 16];
 
-    (void)printf("%14s%14s%14s%6s%s%s\n", "peak reserved", "rounding", "device calls", "OOMs",
-                 values->goal == TARN_TUNE_CAPACITY ? "  device needed" : "",
-                 values->each ? "" : "     gain");
+    (void)printf(
+        "%s%14s%14s%14s%6s%s%s%s\n", cli_terminal_style(tune->call->terminal, CLI_STYLE_BOLD),
+        "peak reserved", "rounding", "device calls", "OOMs",
+        values->goal == TARN_TUNE_CAPACITY ? "  device needed" : "",
+        values->each ? "" : "     gain", cli_terminal_style(tune->call->terminal, CLI_STYLE_PLAIN));
     (void)snprintf(name, sizeof name, "recorded: %s", cli_conf_name(tune->rows[0].conf));
     row_text(tune, &tune->rows[0], name);
     if (!values->each) {
@@ -429,6 +431,7 @@ const struct cli_command cli_command_tune = {
                 "tarn tune --each dump.pickle\n"
                 "tarn tune --goal capacity --memory-limit 78GiB rank*.pickle",
     .prints_sizes = true,
+    .folds_lines = true,
     .is_redirected = true,
     .opts = tune_opts,
     .renamed = tune_renamed,

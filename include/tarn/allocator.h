@@ -65,6 +65,17 @@ TARN_API enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator,
                                                tarn_stream stream, tarn_ptr *ptr_out,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
+/* The same at a given address: for a captured graph whose tensors were freed and must come back
+ * where the graph expects them (PyTorch's mallocWithAddress). The bytes from `address`, a multiple
+ * of 512, must be part of a free block that this request could be served from: of the pool it is
+ * routed to, large or small by its size, on this stream; they may be in the middle of it. Asks the
+ * device for nothing and gives nothing back. TARN_ERR_NOT_FOUND, and nothing changes, when there is
+ * no such block or the settings (max_split_size, no_split) forbid to split it there. The part
+ * before the address is allocated for a moment, as PyTorch does: counters and events show it. */
+TARN_API enum tarn_status tarn_allocator_alloc_at(struct tarn_allocator *allocator, uint64_t size,
+                                                  tarn_stream stream, tarn_ptr address,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Frees what tarn_allocator_alloc returned; 0 does nothing. A pointer that is not currently
  * allocated fails with TARN_ERR_INVALID_POINTER; the text contains its address. */
 TARN_API enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,

@@ -4,7 +4,7 @@
  * this plain struct; the allocator keeps a copy. Sizes are bytes. Grammar, bounds and the options
  * that an update resets are those of PyTorch 2.11 (c10/core/AllocatorConfig,
  * c10/cuda/CUDAAllocatorConfig), except that separators are mandatory and an invalid string changes
- * nothing.
+ * nothing. `rules` is an option of tarn alone.
  *
  *   settings := [option {"," option} [","]]      option := name ":" value
  *   value    := word | "[" [pair {"," pair} [","]] "]"      pair := (MiB | ">") ":" word
@@ -41,6 +41,13 @@ enum tarn_policy {
     TARN_POLICY_COMPACT = 1 /* free pages move to where they are needed */
 };
 
+/* Which version of PyTorch the caching allocator decides like. docs/differences.md lists what
+ * differs. */
+enum tarn_rules_version {
+    TARN_RULES_2_11 = 0,
+    TARN_RULES_2_14 = 1 /* those that 2.13 brought */
+};
+
 enum {
     TARN_CONFIG_TEXT_MAX =
         1024, /* bytes of a settings string with its NUL; longer ones are rejected */
@@ -71,7 +78,8 @@ struct tarn_config {
     uint32_t pinned_num_register_threads;
     uint64_t pinned_reserve_segment_size; /* 0 = none */
     char text[TARN_CONFIG_TEXT_MAX];      /* the last settings string, "" before the first */
-    enum tarn_policy policy; /* decided when the allocator is made, as `backend` */
+    enum tarn_policy policy;              /* decided when the allocator is made, as `backend` */
+    enum tarn_rules_version rules;
 };
 
 /* The defaults: those of PyTorch. */
@@ -111,7 +119,8 @@ enum tarn_config_kind {
     TARN_CONFIG_FRACTION,  /* a number from 0 to 1 */
     TARN_CONFIG_DIVISIONS, /* a power of two, or a list by size */
     TARN_CONFIG_BACKEND,   /* native or cudaMallocAsync */
-    TARN_CONFIG_POLICY     /* exact or compact */
+    TARN_CONFIG_POLICY,    /* exact or compact */
+    TARN_CONFIG_RULES      /* 2.11 or 2.14 */
 };
 
 /* One option. Static storage. */
@@ -123,7 +132,7 @@ struct tarn_config_option {
     const char *default_text; /* "unlimited" has no syntax */
     const char *range;        /* the allowed values, as a phrase */
     const char *help;         /* one line, lower case, no full stop */
-    const char *since;        /* the earliest of PyTorch 2.4, 2.11 and 2.12 that has it */
+    const char *since; /* the earliest of PyTorch 2.4, 2.11 and 2.12 that has it, or "tarn" */
 };
 
 /* The option at an index, NULL past the last. */

@@ -32,11 +32,12 @@ struct tarn_pool_id {
 typedef bool (*tarn_pool_filter)(void *context, tarn_stream stream);
 
 /* Starts routing requests that the filter accepts to the pool, which is created if it does not
- * exist. If several filters accept, the most recent one wins. While any routing is active, frees of
- * blocks with recorded streams are deferred and the cache is not flushed, because a capture may be
- * in progress. With graph_capture_record_stream_reuse a deferred block can be reused on its stream
- * once the captured graph orders the stream's next work after all uses of the block. Fails with
- * TARN_ERR_STATE when requests are already routed to this pool. */
+ * exist. If several filters accept, the most recent one wins. While a capture may be in progress,
+ * frees of blocks with recorded streams are deferred and the cache is not flushed: under rules:2.11
+ * while any routing is active, under rules:2.14 between tarn_allocator_begin_capture and
+ * tarn_allocator_end_capture. With graph_capture_record_stream_reuse a deferred block can be reused
+ * on its stream once the captured graph orders the stream's next work after all uses of the block.
+ * Fails with TARN_ERR_STATE when requests are already routed to this pool. */
 TARN_API enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator,
                                                     struct tarn_pool_id id, tarn_pool_filter filter,
                                                     void *context,
@@ -47,6 +48,15 @@ TARN_API enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *alloc
 TARN_API enum tarn_status tarn_allocator_end_pool(struct tarn_allocator *allocator,
                                                   struct tarn_pool_id id,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
+
+/* A capture on the allocator's device has begun; it is about to end. As PyTorch's markCaptureBegin
+ * and markCaptureEnd: begin it after the routing and after the capture itself, and end it before
+ * the routing. Captures may overlap. Matters under rules:2.14 only, where every capture must be
+ * announced. TARN_ERR_STATE when no capture is under way. */
+TARN_API enum tarn_status tarn_allocator_begin_capture(struct tarn_allocator *allocator,
+                                                       struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_allocator_end_capture(struct tarn_allocator *allocator,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Add a use, creating the pool if it does not exist; drop a use. */
 TARN_API enum tarn_status tarn_allocator_acquire_pool(struct tarn_allocator *allocator,

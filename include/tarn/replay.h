@@ -55,7 +55,8 @@ TARN_API const char *tarn_replay_get_note(const struct tarn_replay *replay, size
  * the recorded addresses allow). */
 struct tarn_replay_options {
     uint32_t struct_size;  /* sizeof(struct tarn_replay_options) */
-    const char *conf;      /* settings; NULL = those of the recorded run */
+    const char *conf;      /* settings; NULL = those of the recorded run. `rules` not named in them
+                              are those of the recorded run, too */
     uint64_t device_total; /* bytes of the simulated device; 0 = large enough */
     bool check;            /* check every invariant after every operation: slow */
     uint64_t memory_limit; /* bytes that the allocator may reserve; 0 = that of the recorded run if
@@ -65,6 +66,7 @@ struct tarn_replay_options {
     uint64_t entries;      /* replay only this many events from the start of the trace; 0 = all */
     uint32_t lag_ms;       /* policy:compact: milliseconds that the device is behind the program on
                               every stream; 0 = what was freed can be used elsewhere at once */
+    bool stops_at_oom;     /* ends after the first request that fails */
 };
 
 struct tarn_replay_result {
@@ -188,6 +190,8 @@ struct tarn_tune_options {
     struct tarn_progress progress; /* settings started, of the maximum number to try */
     bool each;                     /* no search: try every option on its own, in a fixed order */
     bool recommends;               /* the second row is what to use, see tarn_replay_tune */
+    bool stops_at_oom;             /* settings under which a request fails are not replayed further:
+                                      their figures are those until then */
 };
 
 enum {

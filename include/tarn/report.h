@@ -122,9 +122,9 @@ TARN_API enum tarn_status tarn_report_stack(const struct tarn_snapshot *snapshot
                                             const struct tarn_writer *writer) TARN_MUST_CHECK;
 
 enum tarn_top_order {
-    TARN_TOP_BY_PEAK,      /* bytes held at the peak of allocated bytes */
+    TARN_TOP_BY_PEAK,      /* bytes held at the peak of requested bytes */
     TARN_TOP_BY_END,       /* bytes held at the end */
-    TARN_TOP_BY_ALLOCATED, /* bytes requested in the trace */
+    TARN_TOP_BY_REQUESTED, /* bytes requested in the trace */
     TARN_TOP_BY_COUNT      /* allocations in the trace */
 };
 
@@ -315,17 +315,17 @@ struct tarn_holders {
 struct tarn_composition {
     struct tarn_time_point at;
     struct tarn_holders holders;
-    uint64_t unallocated; /* reserved but not allocated: cached, between blocks, lost to rounding;
+    uint64_t unallocated; /* reserved but not requested: cached, between blocks, lost to rounding;
                              TARN_NONE: the selection leaves that open */
 };
 
-/* One device: memory by owner at the peak of allocated and at the peak of reserved bytes. The
+/* One device: memory by owner at the peak of requested and at the peak of reserved bytes. The
  * selection's instant is ignored. */
 struct tarn_peak_result {
     struct tarn_report_head head;
     struct tarn_composition requested_peak;
     struct tarn_composition reserved_peak;
-    struct tarn_time_point whole_peak; /* of allocated bytes, whatever is selected */
+    struct tarn_time_point whole_peak; /* of requested bytes, whatever is selected */
     uint64_t allocated_peak;           /* of all blocks, whole, as max_memory_allocated() */
     uint64_t whole_reserved_peak;      /* bytes, whatever is selected */
 };
@@ -498,7 +498,7 @@ struct tarn_top_row {
 struct tarn_top_result {
     struct tarn_report_head head;
     struct tarn_time_point at;         /* the selection's instant, else its peak */
-    struct tarn_time_point whole_peak; /* of allocated bytes, whatever is selected */
+    struct tarn_time_point whole_peak; /* of requested bytes, whatever is selected */
     uint64_t left_out_at_end;          /* as `at.left_out` */
     size_t row_count;
     const struct tarn_top_row *rows;

@@ -48,7 +48,7 @@ enum tarn_pools {
 /* A time point is the state right after an event of the trace. */
 enum tarn_instant_kind {
     TARN_AT_UNSPECIFIED, /* the report's own choice */
-    TARN_AT_PEAK,        /* maximum of allocated bytes; the first of equals */
+    TARN_AT_PEAK,        /* maximum of requested bytes; the first of equals */
     TARN_AT_RESERVED_PEAK,
     TARN_AT_START, /* before the first event */
     TARN_AT_END,

@@ -17,7 +17,7 @@ extern "C" {
 
 /* The view that the page opens with. The user can switch to the others. */
 enum tarn_view {
-    TARN_VIEW_TIMELINE, /* allocated bytes over time */
+    TARN_VIEW_TIMELINE, /* requested bytes over time */
     TARN_VIEW_BLOCKS,   /* every allocation as a rectangle in time and address */
     TARN_VIEW_MAP,      /* segments and blocks at one time point */
     TARN_VIEW_FLAME,

@@ -24,6 +24,7 @@ namespace tarn_torch
 Device devices[TARN_TORCH_DEVICES_MAX];
 std::atomic<signed char> hints[1 << 16];
 tarn_status (*on_open)(int ordinal, tarn_allocator *allocator, tarn_error *error);
+bool announces_captures;
 
 namespace
 {
@@ -168,6 +169,9 @@ tarn_status begin_pool(int ordinal, tarn_pool_id id, Filter filter, tarn_error *
         const Guard guard(filter_lock);
 
         filters()[FilterKey(ordinal, id.first, id.second)] = std::move(kept);
+        if (!announces_captures) {
+            (void)!tarn_allocator_begin_capture(find_allocator(ordinal), nullptr);
+        }
     }
     return status;
 }
@@ -180,6 +184,9 @@ tarn_status end_pool(int ordinal, tarn_pool_id id, tarn_error *error)
         const Guard guard(filter_lock);
 
         filters().erase(FilterKey(ordinal, id.first, id.second));
+        if (!announces_captures) {
+            (void)!tarn_allocator_end_capture(find_allocator(ordinal), nullptr);
+        }
     }
     return status;
 }

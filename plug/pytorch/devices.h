@@ -30,6 +30,10 @@ tarn_status fail(tarn_error *error, tarn_status status, const char *text);
 /* Keeps a failure, if it is one, for tarn_torch_last_error. */
 void note(tarn_status status, const tarn_error &error);
 
+/* torch tells captures from other uses of a pool (2.13 and newer, the class). Otherwise any use may
+ * be one. */
+extern bool announces_captures;
+
 /* A capture or a torch.cuda.use_mem_pool begins or ends: as tarn_allocator_begin_pool and its
  * counterpart. The filter, which must not throw, is kept until then. */
 using Filter = std::function<bool(void *)>;

@@ -642,6 +642,16 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         call(end_pool, device, pool_of(id));
     }
 
+    void markCaptureBegin(DeviceIndex device) /* 2.13 */
+    {
+        call(tarn_allocator_begin_capture, allocator_of(device));
+    }
+
+    void markCaptureEnd(DeviceIndex device)
+    {
+        call(tarn_allocator_end_capture, allocator_of(device));
+    }
+
     /* Destructors of graphs and pools call it. */
     void releasePool(DeviceIndex device, MempoolId_t id) override
     {
@@ -965,6 +975,7 @@ tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
     if (!instance) {
         instance = new Allocator; /* for good */
         on_open = prepare;
+        announces_captures = TORCH_VERSION_MINOR >= 13;
     }
     cca::allocator.store(instance);
     c10::SetAllocator(c10::DeviceType::CUDA, instance);

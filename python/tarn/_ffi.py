@@ -164,6 +164,7 @@ class Config(Structure):
         ("pinned_reserve_segment_size", c_uint64),
         ("text", c_char * CONFIG_TEXT_MAX),
         ("policy", c_int),
+        ("rules", c_int),
     ]
 
 
@@ -350,6 +351,7 @@ LIBRARY = {
     "tarn_allocator_create": (c_int, [c_void_p, POINTER(Config), _HANDLE, _ERROR]),
     "tarn_allocator_destroy": (None, [c_void_p]),
     "tarn_allocator_alloc": (c_int, [c_void_p, c_uint64, c_uint64, _PTR, _ERROR]),
+    "tarn_allocator_alloc_at": (c_int, [c_void_p, c_uint64, c_uint64, c_uint64, _ERROR]),
     "tarn_allocator_free": (c_int, [c_void_p, c_uint64, _ERROR]),
     "tarn_allocator_record_stream": (c_int, [c_void_p, c_uint64, c_uint64, _ERROR]),
     "tarn_allocator_empty_cache": (c_int, [c_void_p, _ERROR]),

@@ -165,6 +165,11 @@ class Allocator:
         call(lib.tarn_allocator_alloc, self.handle, size, stream, ctypes.byref(ptr))
         return ptr.value
 
+    def alloc_at(self, address, size, stream=0):
+        """The same at this address, which must be inside a free block."""
+        call(lib.tarn_allocator_alloc_at, self.handle, size, stream, address)
+        return address
+
     def free(self, ptr):
         """Frees what alloc returned; 0 does nothing."""
         call(lib.tarn_allocator_free, self.handle, ptr)

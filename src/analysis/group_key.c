@@ -2,7 +2,6 @@
 #include "analysis/group_key.h"
 
 #include "analysis/fold.h"
-#include "analysis/stack_label.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
 #include "base/utf8.h"
@@ -237,16 +236,12 @@ static void string_put(struct tn_text_out *out, struct tn_string text)
     tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_PLAIN);
 }
 
-void tn_group_key_put_stack(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
-                            const bool *wanted)
+struct tn_stack_label tn_group_key_label(const struct tn_group_keys *keys, uint64_t key)
 {
-    const struct tn_stack_label label = {.model = keys->model,
-                                         .stack = tn_frame_view_stack(keys->view, (uint32_t)key),
-                                         .is_known = key != TN_STACK_NONE,
-                                         .is_full = keys->full_stacks,
-                                         .wanted = wanted};
-
-    tn_stack_label_put(out, &label);
+    return (struct tn_stack_label){.model = keys->model,
+                                   .stack = tn_frame_view_stack(keys->view, (uint32_t)key),
+                                   .is_known = key != TN_STACK_NONE,
+                                   .is_full = keys->full_stacks};
 }
 
 void tn_stack_put(struct tn_text_out *out, const struct tn_model *model, uint32_t stack)
@@ -385,7 +380,9 @@ void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys,
     struct name name;
 
     if (keys->by == TARN_BY_STACK) {
-        tn_group_key_put_stack(out, keys, key, NULL);
+        const struct tn_stack_label label = tn_group_key_label(keys, key);
+
+        tn_stack_label_put(out, &label);
         return;
     }
     name_set(&name, keys, key);

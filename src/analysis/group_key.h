@@ -11,6 +11,7 @@
 #include "analysis/category.h"
 #include "analysis/frame_view.h"
 #include "analysis/pool_stream.h"
+#include "analysis/stack_label.h"
 #include "base/escaped.h"
 #include "base/text_out.h"
 
@@ -42,9 +43,8 @@ bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetim
 /* Its name in a line of a table; of a stack as stack_label.h says. */
 void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);
 
-/* The same of a stack, with the `wanted` frames (struct tn_stack_label) as well. */
-void tn_group_key_put_stack(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
-                            const bool *wanted);
+/* The label of a stack, the key of a grouping by stack. */
+struct tn_stack_label tn_group_key_label(const struct tn_group_keys *keys, uint64_t key);
 
 /* The same in full, of all groupings but by stack. */
 void tn_group_key_put_name(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);

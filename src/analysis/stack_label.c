@@ -86,39 +86,43 @@ static bool strings_equal(struct tn_string a, struct tn_string b)
     return a.length == b.length && (a.length == 0 || memcmp(a.text, b.text, a.length) == 0);
 }
 
-static bool frames_look_equal(const struct tn_model *model, uint32_t left, uint32_t right)
+/* Numbers of frames of the two stacks. */
+static bool frames_look_equal(const struct tn_stack_label *stack, uint32_t left,
+                              const struct tn_stack_label *other, uint32_t right)
 {
-    const struct tn_frame *a = tn_model_frame(model, left);
-    const struct tn_frame *b = tn_model_frame(model, right);
+    const struct tn_frame *a = tn_model_frame(stack->model, left);
+    const struct tn_frame *b = tn_model_frame(other->model, right);
 
-    return left == right ||
-           (a->line == b->line &&
-            strings_equal(tn_model_string(model, a->name), tn_model_string(model, b->name)) &&
-            strings_equal(tn_fold_base_name(tn_model_string(model, a->filename)),
-                          tn_fold_base_name(tn_model_string(model, b->filename))));
+    return a == b || (a->line == b->line &&
+                      strings_equal(tn_model_string(stack->model, a->name),
+                                    tn_model_string(other->model, b->name)) &&
+                      strings_equal(tn_fold_base_name(tn_model_string(stack->model, a->filename)),
+                                    tn_fold_base_name(tn_model_string(other->model, b->filename))));
 }
 
 /* The first frame from `i` on that labels have. */
-static uint32_t next_visible(const struct tn_model *model, struct tn_stack stack, uint32_t i)
+static uint32_t next_visible(const struct tn_stack_label *stack, uint32_t i)
 {
-    while (i < stack.count && tn_fold_hides_frame(model, tn_model_frame(model, stack.frames[i]))) {
+    while (
+        i < stack->stack.count &&
+        tn_fold_hides_frame(stack->model, tn_model_frame(stack->model, stack->stack.frames[i]))) {
         i++;
     }
     return i;
 }
 
-void tn_stack_label_tell_apart(const struct tn_model *model, struct tn_stack stack,
-                               struct tn_stack other, bool *wanted)
+void tn_stack_label_tell_apart(const struct tn_stack_label *stack,
+                               const struct tn_stack_label *other, bool *wanted)
 {
-    uint32_t i = next_visible(model, stack, 0);
-    uint32_t k = next_visible(model, other, 0);
+    uint32_t i = next_visible(stack, 0);
+    uint32_t k = next_visible(other, 0);
 
-    while (i < stack.count && k < other.count &&
-           frames_look_equal(model, stack.frames[i], other.frames[k])) {
-        i = next_visible(model, stack, i + 1);
-        k = next_visible(model, other, k + 1);
+    while (i < stack->stack.count && k < other->stack.count &&
+           frames_look_equal(stack, stack->stack.frames[i], other, other->stack.frames[k])) {
+        i = next_visible(stack, i + 1);
+        k = next_visible(other, k + 1);
     }
-    if (i < stack.count) {
+    if (i < stack->stack.count) {
         wanted[i] = true;
     }
 }

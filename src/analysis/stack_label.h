@@ -21,9 +21,9 @@ struct tn_stack_label {
 
 void tn_stack_label_put(struct tn_text_out *out, const struct tn_stack_label *label);
 
-/* Sets the element of `wanted` of the first frame that the other stack does not have in its place.
- * Frames of the same text count as equal. */
-void tn_stack_label_tell_apart(const struct tn_model *model, struct tn_stack stack,
-                               struct tn_stack other, bool *wanted);
+/* Sets the element of `wanted` of the first frame that the other stack, maybe of another file, does
+ * not have in its place. Frames of the same text count as equal. */
+void tn_stack_label_tell_apart(const struct tn_stack_label *stack,
+                               const struct tn_stack_label *other, bool *wanted);
 
 #endif

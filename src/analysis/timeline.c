@@ -127,7 +127,7 @@ static bool zeros_fill(struct tn_vec *vec, uint64_t count)
     return true;
 }
 
-/* What every entry adds to the allocated bytes. */
+/* What every entry adds to the requested bytes. */
 static bool deltas_fill(struct tn_timeline *timeline)
 {
     if (!zeros_fill(&timeline->deltas, timeline->trace->count)) {

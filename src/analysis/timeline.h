@@ -2,7 +2,7 @@
 /*
  * The trace of one device as lifetimes of blocks: the events between which each was allocated.
  * Blocks from before the first event are those that the trace frees without having allocated them,
- * and those allocated at the end that the trace does not mention. So allocated bytes are exact at
+ * and those allocated at the end that the trace does not mention. So requested bytes are exact at
  * every event, also in a trace that begins mid-run.
  *
  * Bytes of blocks are requested bytes, as in PyTorch's `requested_bytes`: a block counts until its
@@ -40,7 +40,7 @@ struct tn_time_point {
     uint64_t entry;
     uint64_t requested;
     uint64_t reserved;
-    uint64_t left_out; /* allocated bytes outside the selection */
+    uint64_t left_out; /* requested bytes outside the selection */
 };
 
 struct tn_timeline {

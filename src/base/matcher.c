@@ -421,6 +421,147 @@ static void level_close(struct reader *r)
     r->part = r->levels[r->depth--].begin;
 }
 
+/* ---- searching ---- */
+
+/* Operations that can consume the next byte. */
+struct waiting {
+    uint16_t ops[TN_MATCHER_OPS_MAX];
+    uint32_t count;
+};
+
+struct search {
+    const struct tn_matcher *matcher;
+    const char *text; /* NULL: any, in which all anchors hold */
+    size_t length;
+    size_t at;
+    uint64_t seen[TN_MATCHER_OPS_MAX / 64]; /* operations visited at this byte */
+    uint16_t open[TN_MATCHER_OPS_MAX];      /* stack of operations to follow */
+    uint32_t open_count;
+    struct waiting waiting[2];
+};
+
+static void op_open(struct search *s, uint32_t op)
+{
+    const uint64_t bit = (uint64_t)1 << op % 64;
+
+    if (!(s->seen[op / 64] & bit)) {
+        s->seen[op / 64] |= bit;
+        s->open[s->open_count++] = (uint16_t)op;
+    }
+}
+
+static bool anchor_holds(const struct search *s, enum kind kind)
+{
+    if (!s->text) {
+        return true;
+    }
+    const bool before = s->at > 0 && is_word((unsigned char)s->text[s->at - 1]);
+    const bool behind = s->at < s->length && is_word((unsigned char)s->text[s->at]);
+
+    if (kind == KIND_TEXT_BEGIN || kind == KIND_TEXT_END) {
+        return s->at == (kind == KIND_TEXT_BEGIN ? 0 : s->length);
+    }
+    if (kind == KIND_WORD_BEGIN || kind == KIND_WORD_END) {
+        return before != behind && behind == (kind == KIND_WORD_BEGIN);
+    }
+    return (before != behind) == (kind == KIND_WORD_EDGE);
+}
+
+/* Follows operations from `op` that consume no byte. True when the expression matches. */
+static bool op_follow(struct search *s, struct waiting *waiting, uint32_t op)
+{
+    const struct tn_match_op *ops = s->matcher->ops.items;
+
+    op_open(s, op);
+    while (s->open_count > 0) {
+        const uint32_t i = s->open[--s->open_count];
+        const enum kind kind = (enum kind)ops[i].kind;
+
+        if (kind == KIND_MATCH) {
+            return true;
+        }
+        if (kind <= KIND_SET) {
+            waiting->ops[waiting->count++] = (uint16_t)i;
+            continue;
+        }
+        if (kind == KIND_JUMP || kind == KIND_SPLIT) {
+            op_open(s, (uint32_t)((int32_t)i + ops[i].to));
+        }
+        if (kind != KIND_JUMP && (kind == KIND_SPLIT || anchor_holds(s, kind))) {
+            op_open(s, i + 1);
+        }
+    }
+    return false;
+}
+
+static bool op_takes(const struct tn_matcher *matcher, const struct tn_match_op *op,
+                     unsigned char byte)
+{
+    const struct tn_match_set *sets = matcher->sets.items;
+
+    return op->kind == KIND_ANY || (op->kind == KIND_BYTE && op->byte == byte) ||
+           (op->kind == KIND_SET && set_has(&sets[op->set], byte));
+}
+
+static void seen_clear(struct search *s)
+{
+    memset(s->seen, 0, (s->matcher->ops.count + 63) / 64 * sizeof *s->seen);
+}
+
+static void search_begin(struct search *s, const struct tn_matcher *matcher, const char *text,
+                         size_t length)
+{
+    s->matcher = matcher;
+    s->text = text;
+    s->length = length;
+    s->at = 0;
+    s->open_count = 0;
+    s->waiting[0].count = 0;
+    seen_clear(s);
+}
+
+/* What a match can begin with: the bytes that the operations take to which the first one leads,
+ * whichever anchors hold. */
+static void first_find(struct tn_matcher *matcher)
+{
+    const struct tn_match_op *ops = matcher->ops.items;
+    struct search s; /* large: only the used part is initialized */
+
+    search_begin(&s, matcher, NULL, 0);
+    matcher->has_empty = op_follow(&s, &s.waiting[0], 0);
+    memset(matcher->first, 0, sizeof matcher->first);
+    for (uint32_t i = 0; i < s.waiting[0].count; i++) {
+        for (unsigned byte = 0; byte < 256; byte++) {
+            if (op_takes(matcher, &ops[s.waiting[0].ops[i]], (unsigned char)byte)) {
+                matcher->first[byte] = true;
+            }
+        }
+    }
+}
+
+/* Whether a match can begin here. */
+static bool can_begin(const struct search *s)
+{
+    return s->matcher->has_empty ||
+           (s->at < s->length && s->matcher->first[(unsigned char)s->text[s->at]]);
+}
+
+/* Advances all states by one byte, and starts a new match at it. */
+static bool byte_follow(struct search *s, const struct waiting *now, struct waiting *next)
+{
+    const struct tn_match_op *ops = s->matcher->ops.items;
+    const unsigned char byte = (unsigned char)s->text[s->at++];
+
+    seen_clear(s);
+    next->count = 0;
+    for (uint32_t i = 0; i < now->count; i++) {
+        if (op_takes(s->matcher, &ops[now->ops[i]], byte) && op_follow(s, next, now->ops[i] + 1u)) {
+            return true;
+        }
+    }
+    return can_begin(s) && op_follow(s, next, 0);
+}
+
 /* ---- whole expressions ---- */
 
 static void next_read(struct reader *r)
@@ -475,6 +616,8 @@ enum tarn_status tn_matcher_init(struct tn_matcher *matcher, const char *text)
     op_add(&r, (struct tn_match_op){.kind = KIND_MATCH});
     if (r.status) {
         tn_matcher_fini(matcher);
+    } else {
+        first_find(matcher);
     }
     return r.status;
 }
@@ -485,99 +628,24 @@ void tn_matcher_fini(struct tn_matcher *matcher)
     tn_vec_fini(&matcher->ops);
 }
 
-/* ---- searching ---- */
-
-/* Operations that can consume the next byte. */
-struct waiting {
-    uint16_t ops[TN_MATCHER_OPS_MAX];
-    uint32_t count;
-};
-
-struct search {
-    const struct tn_matcher *matcher;
-    const char *text;
-    size_t length;
-    size_t at;
-    uint64_t seen[TN_MATCHER_OPS_MAX / 64]; /* operations visited at this byte */
-    uint16_t open[TN_MATCHER_OPS_MAX];      /* stack of operations to follow */
-    uint32_t open_count;
-    struct waiting waiting[2];
-};
-
-static void op_open(struct search *s, uint32_t op)
+/* Goes on to where a match begins, if none is under way; none is empty. */
+static bool begin_find(struct search *s, struct waiting *waiting)
 {
-    const uint64_t bit = (uint64_t)1 << op % 64;
+    const unsigned char *text = (const unsigned char *)s->text;
+    const bool *first = s->matcher->first;
+    const size_t length = s->length;
 
-    if (!(s->seen[op / 64] & bit)) {
-        s->seen[op / 64] |= bit;
-        s->open[s->open_count++] = (uint16_t)op;
-    }
-}
-
-static bool anchor_holds(const struct search *s, enum kind kind)
-{
-    const bool before = s->at > 0 && is_word((unsigned char)s->text[s->at - 1]);
-    const bool behind = s->at < s->length && is_word((unsigned char)s->text[s->at]);
-
-    if (kind == KIND_TEXT_BEGIN || kind == KIND_TEXT_END) {
-        return s->at == (kind == KIND_TEXT_BEGIN ? 0 : s->length);
-    }
-    if (kind == KIND_WORD_BEGIN || kind == KIND_WORD_END) {
-        return before != behind && behind == (kind == KIND_WORD_BEGIN);
-    }
-    return (before != behind) == (kind == KIND_WORD_EDGE);
-}
-
-/* Follows operations from `op` that consume no byte. True when the expression matches. */
-static bool op_follow(struct search *s, struct waiting *waiting, uint32_t op)
-{
-    const struct tn_match_op *ops = s->matcher->ops.items;
-
-    op_open(s, op);
-    while (s->open_count > 0) {
-        const uint32_t i = s->open[--s->open_count];
-        const enum kind kind = (enum kind)ops[i].kind;
-
-        if (kind == KIND_MATCH) {
-            return true;
-        }
-        if (kind <= KIND_SET) {
-            waiting->ops[waiting->count++] = (uint16_t)i;
-            continue;
-        }
-        if (kind == KIND_JUMP || kind == KIND_SPLIT) {
-            op_open(s, (uint32_t)((int32_t)i + ops[i].to));
-        }
-        if (kind != KIND_JUMP && (kind == KIND_SPLIT || anchor_holds(s, kind))) {
-            op_open(s, i + 1);
+    for (size_t at = s->at; at < length; at++) {
+        if (first[text[at]]) {
+            s->at = at;
+            seen_clear(s);
+            (void)op_follow(s, waiting, 0);
+            if (waiting->count > 0) {
+                return true;
+            }
         }
     }
     return false;
-}
-
-static bool op_takes(const struct tn_matcher *matcher, const struct tn_match_op *op,
-                     unsigned char byte)
-{
-    const struct tn_match_set *sets = matcher->sets.items;
-
-    return op->kind == KIND_ANY || (op->kind == KIND_BYTE && op->byte == byte) ||
-           (op->kind == KIND_SET && set_has(&sets[op->set], byte));
-}
-
-/* Advances all states by one byte, and starts a new match at it. */
-static bool byte_follow(struct search *s, const struct waiting *now, struct waiting *next)
-{
-    const struct tn_match_op *ops = s->matcher->ops.items;
-    const unsigned char byte = (unsigned char)s->text[s->at++];
-
-    memset(s->seen, 0, (s->matcher->ops.count + 63) / 64 * sizeof *s->seen);
-    next->count = 0;
-    for (uint32_t i = 0; i < now->count; i++) {
-        if (op_takes(s->matcher, &ops[now->ops[i]], byte) && op_follow(s, next, now->ops[i] + 1u)) {
-            return true;
-        }
-    }
-    return op_follow(s, next, 0);
 }
 
 bool tn_matcher_finds(const struct tn_matcher *matcher, const char *text, size_t length)
@@ -585,17 +653,15 @@ bool tn_matcher_finds(const struct tn_matcher *matcher, const char *text, size_t
     struct search s; /* large: only the used part is initialized */
     unsigned turn = 0;
 
-    s.matcher = matcher;
-    s.text = text;
-    s.length = length;
-    s.at = 0;
-    s.open_count = 0;
-    s.waiting[turn].count = 0;
-    memset(s.seen, 0, sizeof s.seen);
-    if (op_follow(&s, &s.waiting[turn], 0)) {
+    search_begin(&s, matcher, text, length);
+    if (can_begin(&s) && op_follow(&s, &s.waiting[turn], 0)) {
         return true;
     }
     while (s.at < length) {
+        if (s.waiting[turn].count == 0 && !matcher->has_empty &&
+            !begin_find(&s, &s.waiting[turn])) {
+            return false;
+        }
         if (byte_follow(&s, &s.waiting[turn], &s.waiting[!turn])) {
             return true;
         }

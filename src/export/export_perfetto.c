@@ -90,7 +90,7 @@ static void counters_put(struct chrome *chrome)
     uint64_t requested = timeline->start.requested;
     uint64_t reserved = timeline->start.reserved;
 
-    counter_put(chrome, time_of(chrome, 0), "allocated", requested);
+    counter_put(chrome, time_of(chrome, 0), "requested", requested);
     counter_put(chrome, time_of(chrome, 0), "reserved", reserved);
     for (uint64_t i = 0; i < timeline->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, i);
@@ -98,7 +98,7 @@ static void counters_put(struct chrome *chrome)
 
         if (deltas[i] != 0) {
             requested += deltas[i];
-            counter_put(chrome, time_of(chrome, i), "allocated", requested);
+            counter_put(chrome, time_of(chrome, i), "requested", requested);
         }
         if (more != 0) {
             reserved += (uint64_t)more;

@@ -109,7 +109,7 @@ static void end_put(struct scope *scope, int64_t device)
             }
         }
     }
-    profile_put(scope, device, "allocated at the end");
+    profile_put(scope, device, "requested bytes at the end");
 }
 
 static bool trace_put(struct scope *scope, size_t device)
@@ -127,7 +127,7 @@ static bool trace_put(struct scope *scope, size_t device)
             scope->weights[lifetimes[i].stack] += lifetimes[i].size;
         }
     }
-    profile_put(scope, (int64_t)device, "allocated at the peak");
+    profile_put(scope, (int64_t)device, "requested bytes at the peak");
     weights_clear(scope);
     for (size_t i = 0; i < timeline.lifetimes.count; i++) {
         if (lifetimes[i].start != TN_NEVER) {

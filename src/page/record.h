@@ -98,7 +98,7 @@ struct tn_record {
     int64_t time;              /* last written */
     int64_t time_first;        /* TN_TIME_NONE: no entry has one */
     int64_t time_last;         /* the greatest */
-    uint64_t requested;        /* allocated bytes less those from before, modulo 2^64 */
+    uint64_t requested;        /* requested bytes less those from before, modulo 2^64 */
     uint64_t requested_before; /* bytes allocated before the first entry */
     uint64_t reserved_before;  /* bytes, the same */
     uint64_t reserved;         /* now */

@@ -114,6 +114,7 @@ enum tarn_status tarn_report_diff(const struct tarn_snapshot *before,
     if (is_folded) { /* lines of all groups */
         options.format = TARN_REPORT_TEXT;
         options.rows = UINT64_MAX;
+        options.columns = 0;
     }
     enum tarn_status status =
         tarn_diff_compute(before, after, &options, how, &results, &count, error);

@@ -167,7 +167,7 @@ void tn_time_point_put(struct tn_text_out *out, const struct tarn_report_head *h
                        const char *what, const struct tarn_time_point *at)
 {
     tn_text_printf(out, "%s: %s reserved, ", what, tn_text_size(out, (double)at->reserved).text);
-    tn_text_printf(out, "%s allocated, ", tn_text_size(out, (double)at->requested).text);
+    tn_text_printf(out, "%s requested, ", tn_text_size(out, (double)at->requested).text);
     if (at->event == TARN_NONE) {
         tn_text_puts(out, head->events > 0 ? "before the first event\n"
                                            : "at the end; the file has no trace\n");

@@ -214,7 +214,8 @@ static enum tarn_status device_draw(void *context, const struct tn_analysis *ana
 static void title_make(const struct drawing *drawing, char *title, size_t size)
 {
     const bool is_growth = drawing->how->from.kind != TARN_AT_UNSPECIFIED;
-    int used = snprintf(title, size, "GPU memory%s", is_growth ? ": what grew" : " allocated");
+    int used =
+        snprintf(title, size, "%s", is_growth ? "GPU memory: what grew" : "Requested GPU memory");
 
     if (!drawing->shows_device && drawing->last.entry != TN_NEVER) {
         used +=

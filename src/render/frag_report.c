@@ -15,9 +15,9 @@ static const struct tn_row_column state_columns[] = {
     {"event", "event", TN_ROW_EVENT, 10, AT(event)},
     {"reserved_bytes", "reserved", TN_ROW_SIZE, 0, AT(reserved)},
     {"requested_bytes", "requested", TN_ROW_SIZE, 0, AT(requested)},
-    {"rounding_bytes", "rounding", TN_ROW_SIZE, 0, AT(rounding)},
+    {"rounding_bytes", "rounding", TN_ROW_SIZE, 0, AT(rounding), .is_spare = true},
     {"rounded_by_settings_bytes", NULL, TN_ROW_SIZE, 0, AT(by_settings)},
-    {"slack_bytes", "slack", TN_ROW_SIZE, 0, AT(slack)},
+    {"slack_bytes", "slack", TN_ROW_SIZE, 0, AT(slack), .is_spare = true},
     {"free_bytes", "free", TN_ROW_SIZE, 0, AT(free)},
     {"largest_free_bytes", NULL, TN_ROW_SIZE, 0, AT(largest_free)},
     {"free_pieces", NULL, TN_ROW_COUNT, 6, AT(free_pieces)},
@@ -67,7 +67,7 @@ static void state_put(struct tn_text_out *out, const struct tarn_frag_state *sta
                        tn_percent(state->scattered, state->stuck));
     }
     if (outside > 0) {
-        tn_text_printf(out, "  %s more is allocated outside the recorded segments\n",
+        tn_text_printf(out, "  %s more is requested outside the recorded segments\n",
                        tn_text_size(out, (double)outside).text);
     }
 }

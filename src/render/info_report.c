@@ -187,7 +187,7 @@ static void selected_text(struct tn_text_out *out, const struct tarn_report_opti
         tn_text_printf(out, "    %" PRIu64 " %s of %s", device->selected_allocations,
                        tn_plural(device->selected_allocations, "allocations").text,
                        tn_text_size(out, (double)device->selected_bytes).text);
-        tn_text_printf(out, ", at most %s allocated at once\n",
+        tn_text_printf(out, ", at most %s requested at once\n",
                        tn_text_size(out, (double)device->selected_peak).text);
     }
 }

@@ -105,7 +105,7 @@ static void text_put(struct tn_document *document, const struct tarn_leaks_resul
     }
     table_put(document, leaks);
     if (leaks->head.is_part) {
-        tn_text_printf(out, "  %s allocated at the end are not selected\n",
+        tn_text_printf(out, "  %s requested at the end are not selected\n",
                        tn_text_size(out, (double)leaks->left_out_at_end).text);
     }
 }

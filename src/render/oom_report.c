@@ -131,7 +131,7 @@ static void head_put(struct tn_text_out *out, const struct tarn_report_head *hea
                    head->device, oom->event, size_of(&sizes[0], out, oom->request), oom->request,
                    oom->stream);
     tn_text_puts(out, oom->stack.text);
-    tn_text_printf(out, "\n  %s reserved, %s of it allocated\n",
+    tn_text_printf(out, "\n  %s reserved, %s of it requested\n",
                    size_of(&sizes[1], out, oom->reserved), size_of(&sizes[2], out, oom->requested));
     verdict_put(out, oom);
     refusal_put(out, oom);
@@ -216,7 +216,7 @@ static void holders_put(struct tn_document *document, const struct tarn_report_h
         tn_json_close(document->json);
     } else if (document->text && head->is_part) {
         tn_text_put_size(document->text, (double)(oom->requested - oom->holders.total.bytes));
-        tn_text_puts(document->text, "          also allocated, but not selected\n");
+        tn_text_puts(document->text, "          requested by blocks that are not selected\n");
     }
 }
 

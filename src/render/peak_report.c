@@ -20,11 +20,11 @@ static void around_put(struct tn_text_out *out, const struct tarn_report_head *h
                        const struct tarn_composition *composition)
 {
     if (head->is_part) {
-        line_put(out, composition->at.left_out, "also allocated, but not selected");
+        line_put(out, composition->at.left_out, "requested by blocks that are not selected");
     }
     if (composition->unallocated != TARN_NONE) {
         line_put(out, composition->unallocated,
-                 "reserved but not allocated: cached, between blocks, or lost to rounding");
+                 "reserved but not requested: cached, between blocks, or lost to rounding");
     }
     if (composition->holders.total.bytes_before > 0 && head->events > 0) {
         line_put(out, composition->holders.total.bytes_before,
@@ -59,7 +59,7 @@ static void tables_put(struct tn_document *document, const struct tarn_report_op
 }
 
 /* `what` is the name of the time point in text, `key` in JSON; `whole_peak` is that of all blocks
- * if the time point is a peak of allocated bytes, else the time point itself. */
+ * if the time point is a peak of requested bytes, else the time point itself. */
 static void composition_put(struct tn_document *document, const struct tarn_report_options *options,
                             const struct tarn_report_head *head,
                             const struct tarn_composition *composition,
@@ -104,7 +104,7 @@ static void peak_put(struct tn_document *document, const struct tarn_report_opti
         tn_json_number(document->json, "allocated_peak_bytes", peak->allocated_peak);
     }
     composition_put(document, options, &peak->head, &peak->requested_peak, &peak->whole_peak,
-                    "allocated peak", "requested_peak");
+                    "requested peak", "requested_peak");
     composition_put(document, options, &peak->head, &peak->reserved_peak, &peak->reserved_peak.at,
                     "reserved peak", "reserved_peak");
     if (document->json) {

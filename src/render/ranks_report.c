@@ -27,7 +27,7 @@ static void label_put(struct tn_text_out *out, const void *row)
 static const struct tn_row_column columns[] = {
     {"file", NULL, TN_ROW_TEXT, 0, AT(file)},
     {"device", NULL, TN_ROW_INT, 0, AT(device)},
-    {"requested_bytes", "allocated", TN_ROW_SIZE, 0, AT(requested)},
+    {"requested_bytes", "requested", TN_ROW_SIZE, 0, AT(requested)},
     {"left_out_bytes", NULL, TN_ROW_SIZE, 0, AT(left_out)},
     {"reserved_peak_bytes", "reserved", TN_ROW_SIZE, 0, AT(reserved_peak)},
     {NULL, "distance", TN_ROW_REAL, 8, AT(distance), .in = TN_IN_ROWS},
@@ -77,7 +77,7 @@ static void ranks_text(struct tn_document *document, const struct tarn_ranks_res
 
     tn_text_printf(document->text, "%zu %s\n", result->rank_count,
                    tn_plural(result->rank_count, "ranks").text);
-    range_put(document->text, "allocated", &result->requested);
+    range_put(document->text, "requested", &result->requested);
     range_put(document->text, "reserved peak", &result->reserved_peak);
     tn_text_putc(document->text, '\n');
     tn_table_put(document, &table, "ranks", &rows);

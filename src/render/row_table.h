@@ -55,8 +55,9 @@ struct tn_row_column {
     int width; /* in text, but for sizes, which know theirs; below 0: flush left */
     size_t at; /* in the row */
     size_t of;
-    int in;       /* 0: TN_IN_ALL; cells of other rows are blank */
-    int decimals; /* of a mean; 0: whole, rounded down */
+    int in;        /* 0: TN_IN_ALL; cells of other rows are blank */
+    int decimals;  /* of a mean; 0: whole, rounded down */
+    bool is_spare; /* left out of text where a line has no room for it */
     const char *const *words;
     void (*put)(struct tn_text_out *out, const void *row);
 };
@@ -94,15 +95,21 @@ struct tn_rows {
     const char *first_heading; /* of the first column of text, if it is not the table's */
 };
 
+enum {
+    TN_TABLE_COLUMNS_MAX = 32 /* more columns than a table has; later ones have their own width */
+};
+
 struct tn_document {
     enum tarn_report_format format;
     enum tarn_grouping by;
     bool has_trees;
-    unsigned columns;          /* of a line of text; 0: no limit */
-    bool has_hint;             /* of category_hint.h */
-    struct tn_text_out *text;  /* NULL in other formats */
-    struct tn_json_text *json; /* NULL in other formats */
-    const void *context;       /* a struct for the `context` columns of tables */
+    unsigned columns;                 /* of a line of text; 0: no limit */
+    int widths[TN_TABLE_COLUMNS_MAX]; /* of the last table's columns; 0: the column's own */
+    bool hides_spare;                 /* columns of the last table */
+    bool has_hint;                    /* of category_hint.h */
+    struct tn_text_out *text;         /* NULL in other formats */
+    struct tn_json_text *json;        /* NULL in other formats */
+    const void *context;              /* a struct for the `context` columns of tables */
 
     struct tn_text_out out;
     struct tn_json_text json_out;

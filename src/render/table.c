@@ -5,7 +5,7 @@
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/plural.h"
-#include "render/label_fit.h"
+#include "render/label_cut.h"
 #include "render/row.h"
 
 #include <inttypes.h>
@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    CELL_MAX = 64
+    CELL_MAX = 64,
+    LABEL_MAX = 4096
 };
 
 /* ---- text ---- */
@@ -24,21 +25,33 @@ static bool is_last(const struct tn_row_column *column)
            column->kind == TN_ROW_CHAIN || column->kind == TN_ROW_LABEL;
 }
 
-/* With the blanks before it; below 0: flush left. */
-static int width_of(const struct tn_text_out *out, const struct tn_row_column *column)
+static bool is_shown(const struct tn_document *document, const struct tn_row_column *column)
 {
+    return column->heading && !(column->is_spare && document->hides_spare);
+}
+
+/* With the blanks before it; below 0: flush left. */
+static int width_of(const struct tn_document *document, const struct tn_row_table *table,
+                    const struct tn_row_column *column)
+{
+    const struct tn_text_out *out = document->text;
+    const size_t number = (size_t)(column - table->columns);
+
+    if (number < TN_TABLE_COLUMNS_MAX && document->widths[number] > 0) {
+        return document->widths[number];
+    }
     if (column->kind == TN_ROW_SIZE || column->kind == TN_ROW_CHANGE) {
         return tn_text_size_width(out) + (column->kind == TN_ROW_CHANGE);
     }
     return column->width < 0 ? column->width : column->width + 2;
 }
 
-static void padded_put(struct tn_text_out *out, const struct tn_row_column *column,
-                       const char *text)
+static void padded_put(const struct tn_document *document, const struct tn_row_table *table,
+                       const struct tn_row_column *column, const char *text)
 {
-    const int width = width_of(out, column);
+    const int width = width_of(document, table, column);
 
-    tn_text_printf(out, "%s%*s", width < 0 ? "  " : "", width, text);
+    tn_text_printf(document->text, "%s%*s", width < 0 ? "  " : "", width, text);
 }
 
 static void last_heading_put(const struct tn_document *document, const struct tn_row_column *column)
@@ -56,13 +69,13 @@ static void heading_put(const struct tn_document *document, const struct tn_row_
 {
     tn_text_style(document->text, TN_STYLE_BOLD);
     for (const struct tn_row_column *column = table->columns; column->kind; column++) {
-        if (!column->heading) {
+        if (!is_shown(document, column)) {
             continue;
         }
         if (is_last(column)) {
             last_heading_put(document, column);
         } else {
-            padded_put(document->text, column, first ? first : column->heading);
+            padded_put(document, table, column, first ? first : column->heading);
         }
         first = NULL;
     }
@@ -150,21 +163,30 @@ static void cell_text(char cell[CELL_MAX], const struct tn_text_out *out,
     }
 }
 
-static void last_put(struct tn_text_out *out, const struct tn_row_column *column, const void *row)
+/* Deep calls of a tree leave two thirds of a line to the label. */
+static int indent_of(const struct tn_document *document, const struct tarn_call *call)
 {
+    const uint32_t deepest = document->columns > 0 ? document->columns / 6 : 1000;
+
+    return (int)(2 * (call->depth < deepest ? call->depth : deepest));
+}
+
+static void last_put(const struct tn_document *document, const struct tn_row_column *column,
+                     const void *row, const char *label)
+{
+    struct tn_text_out *out = document->text;
+
     if (column->kind == TN_ROW_LABEL) {
         column->put(out, row);
         return;
     }
     if (column->kind == TN_ROW_CHAIN) {
-        const struct tarn_call *call = tn_row_member(row, column->at);
-
-        tn_text_printf(out, "%*s", (int)(call->depth < 1000 ? 2 * call->depth : 2000), "");
+        tn_text_printf(out, "%*s", indent_of(document, tn_row_member(row, column->at)), "");
     }
-    tn_text_puts(out, tn_row_group(column, row)->text);
+    tn_text_puts(out, label ? label : tn_row_group(column, row)->text);
 }
 
-/* `label` NULL: a row, else a sum of that name, or the row's group made shorter. */
+/* `label` NULL: the row's own, else a sum's name, or the row's made shorter. */
 static void line_put(const struct tn_document *document, const struct tn_row_table *table, int in,
                      const void *row, const void *total, const char *label)
 {
@@ -173,19 +195,19 @@ static void line_put(const struct tn_document *document, const struct tn_row_tab
     for (const struct tn_row_column *column = table->columns; column->kind; column++) {
         char cell[CELL_MAX] = "";
 
-        if (!column->heading) {
+        if (!is_shown(document, column)) {
             continue;
         }
         if (!is_last(column)) {
             if (tn_row_has(column, in, row)) {
                 cell_text(cell, out, column, row, total);
             }
-            padded_put(out, column, cell);
-        } else if (label) {
+            padded_put(document, table, column, cell);
+        } else if (label && in != TN_IN_ROWS) {
             tn_text_printf(out, "  %s", label);
         } else {
             tn_text_puts(out, "  ");
-            last_put(out, column, row);
+            last_put(document, column, row, label);
         }
     }
     tn_text_putc(out, '\n');
@@ -197,63 +219,161 @@ const char *tn_table_others_key(const struct tn_document *document,
     return table->others_key ? table->others_key : tn_grouping_plural(document->by);
 }
 
-/* Columns before the last one; 0 when the table has none of a group. */
+/* ---- tables that fit a terminal ---- */
+
+/* Columns before the last one, which is `last_out`. */
 static size_t columns_before(const struct tn_document *document, const struct tn_row_table *table,
-                             const struct tn_row_column **group_out)
+                             const struct tn_row_column **last_out)
 {
     size_t columns = 2;
 
+    *last_out = NULL;
     for (const struct tn_row_column *column = table->columns; column->kind; column++) {
-        if (!column->heading) {
+        if (!is_shown(document, column)) {
             continue;
         }
         if (is_last(column)) {
-            *group_out = column;
-            return column->kind == TN_ROW_GROUP || column->kind == TN_ROW_NAME ? columns : 0;
+            *last_out = column;
+            break;
         }
-        const int width = width_of(document->text, column);
+        const int width = width_of(document, table, column);
 
         columns += width < 0 ? (size_t)-width + 2 : (size_t)width;
     }
-    return 0;
+    return columns;
+}
+
+static int wider(int width, const char *text)
+{
+    const int length = (int)strlen(text);
+
+    return length > width ? length : width;
+}
+
+/* What the cells of a column need, its heading included, and two blanks. */
+static int width_needed(const struct tn_document *document, const struct tn_row_table *table,
+                        const struct tn_rows *rows, const struct tn_row_column *column,
+                        const char *heading)
+{
+    const void *sums[] = {rows->others, rows->total};
+    char cell[CELL_MAX] = "";
+    int width = (int)strlen(heading);
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const void *row = tn_row_member(rows->rows, i * table->row_size);
+
+        if (tn_row_has(column, TN_IN_ROWS, row)) {
+            cell_text(cell, document->text, column, row, rows->total ? rows->total : rows->rows);
+            width = wider(width, cell);
+        }
+    }
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        if (sums[i] && tn_row_has(column, i > 0 ? TN_IN_TOTAL : TN_IN_OTHERS, sums[i])) {
+            cell_text(cell, document->text, column, sums[i], rows->total);
+            width = wider(width, cell);
+        }
+    }
+    return width + 2;
+}
+
+/* Where little room is left for the last column, the others get no more than they need. */
+static void widths_shrink(struct tn_document *document, const struct tn_row_table *table,
+                          const struct tn_rows *rows)
+{
+    const struct tn_row_column *last;
+    const char *first = rows->first_heading;
+
+    memset(document->widths, 0, sizeof document->widths);
+    document->hides_spare = false;
+    if (document->columns == 0 || columns_before(document, table, &last) <= document->columns / 2) {
+        return;
+    }
+    for (const struct tn_row_column *column = table->columns; column->kind && column != last;
+         column++) {
+        const size_t number = (size_t)(column - table->columns);
+
+        if (is_shown(document, column) && number < TN_TABLE_COLUMNS_MAX) {
+            const int own = width_of(document, table, column);
+            const int needed =
+                width_needed(document, table, rows, column, first ? first : column->heading);
+
+            document->widths[number] = own > 0 && needed < own ? needed : 0;
+            first = NULL;
+        }
+    }
+    document->hides_spare = columns_before(document, table, &last) > document->columns + 2;
+}
+
+static bool groups_fit(const struct tn_row_table *table, const struct tn_rows *rows,
+                       const struct tn_row_column *last, size_t room, struct tn_label_fit *fit)
+{
+    const char **labels = tn_host_alloc(rows->count * sizeof *labels);
+    bool good = labels != NULL;
+
+    for (size_t i = 0; good && i < rows->count; i++) {
+        labels[i] = tn_row_group(last, tn_row_member(rows->rows, i * table->row_size))->text;
+    }
+    good = good && tn_label_fit_init(fit, labels, rows->count, room);
+    if (good && !tn_labels_cut(fit, labels, room)) {
+        tn_label_fit_fini(fit);
+        good = false;
+    }
+    tn_host_free(labels, rows->count * sizeof *labels);
+    return good;
 }
 
 /* Without host memory labels stay as they are. */
 static void labels_fit(const struct tn_document *document, const struct tn_row_table *table,
                        const struct tn_rows *rows, struct tn_label_fit *fit)
 {
-    const struct tn_row_column *group = NULL;
-    const size_t before = columns_before(document, table, &group);
+    const struct tn_row_column *last;
+    const size_t before = columns_before(document, table, &last);
+    const bool is_group = last && (last->kind == TN_ROW_GROUP || last->kind == TN_ROW_NAME);
 
-    if (document->columns == 0 || before == 0 || rows->count == 0) {
-        return;
-    }
-    const char **labels = tn_host_alloc(rows->count * sizeof *labels);
-
-    for (size_t i = 0; labels && i < rows->count; i++) {
-        labels[i] = tn_row_group(group, tn_row_member(rows->rows, i * table->row_size))->text;
-    }
-    if (!labels ||
-        !tn_label_fit_init(fit, labels, rows->count,
-                           document->columns > before ? document->columns - before : 0)) {
+    if (document->columns <= before || !is_group || rows->count == 0 ||
+        !groups_fit(table, rows, last, document->columns - before, fit)) {
         *fit = (struct tn_label_fit){.count = 0};
     }
-    tn_host_free(labels, rows->count * sizeof *labels);
 }
 
-static void text_put(const struct tn_document *document, const struct tn_row_table *table,
+/* The chain of a tree's row as far as it fits: siblings differ in its beginning. */
+static const char *chain_fit(const struct tn_document *document, const struct tn_row_table *table,
+                             const void *row, char *text, size_t size)
+{
+    const struct tn_row_column *last;
+    const size_t before = columns_before(document, table, &last);
+
+    if (document->columns == 0 || !last || last->kind != TN_ROW_CHAIN) {
+        return NULL;
+    }
+    const size_t used = before + (size_t)indent_of(document, tn_row_member(row, last->at));
+    const char *whole = tn_row_group(last, row)->text;
+    const size_t fits =
+        tn_label_cut_size(whole, document->columns > used ? document->columns - used : 0);
+
+    if (whole[fits] == '\0' || fits + sizeof "..." > size) {
+        return NULL;
+    }
+    (void)snprintf(text, size, "%.*s...", (int)fits, whole);
+    return text;
+}
+
+static void text_put(struct tn_document *document, const struct tn_row_table *table,
                      const struct tn_rows *rows)
 {
     const void *whole = rows->total || rows->count == 0 ? rows->total : rows->rows;
-    char label[CELL_MAX];
-
     struct tn_label_fit fit = {.count = 0};
+    char label[LABEL_MAX];
 
+    widths_shrink(document, table, rows);
     labels_fit(document, table, rows, &fit);
     heading_put(document, table, rows->first_heading);
     for (size_t i = 0; i < rows->count; i++) {
-        line_put(document, table, TN_IN_ROWS, tn_row_member(rows->rows, i * table->row_size), whole,
-                 fit.count > 0 ? fit.texts[i] : NULL);
+        const void *row = tn_row_member(rows->rows, i * table->row_size);
+
+        line_put(document, table, TN_IN_ROWS, row, whole,
+                 fit.count > 0 ? fit.texts[i]
+                               : chain_fit(document, table, row, label, sizeof label));
     }
     tn_label_fit_fini(&fit);
     if (rows->others && rows->other_count > 0) {

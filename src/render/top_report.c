@@ -12,7 +12,7 @@
 #define NUMBERS                                                                                    \
     {"peak_bytes", "at peak", TN_ROW_SIZE, 0, AT(at_instant)},                                     \
         {"end_bytes", "at end", TN_ROW_SIZE, 0, AT(at_end)},                                       \
-        {"allocated_bytes", "allocated", TN_ROW_SIZE, 0, AT(allocated)},                           \
+        {"allocated_bytes", "requested", TN_ROW_SIZE, 0, AT(allocated)},                           \
         {"allocations", "blocks", TN_ROW_COUNT, 8, AT(allocations)},                               \
         {"freed", NULL, TN_ROW_COUNT, 0, AT(freed)},                                               \
     {                                                                                              \
@@ -79,8 +79,7 @@ static void top_put(struct tn_document *document, const struct tarn_report_optio
             tn_text_printf(document->text, "device %d: %" PRIu64 " %s\n", top->head.device,
                            top->head.events, tn_plural(top->head.events, "events").text);
         } else {
-            tn_text_printf(document->text,
-                           "device %d: no trace; what is allocated at the end of the file\n",
+            tn_text_printf(document->text, "device %d: no trace; blocks at the end of the file\n",
                            top->head.device);
         }
         tn_selection_put(document->text, options, &top->head);
@@ -99,7 +98,7 @@ static void top_put(struct tn_document *document, const struct tarn_report_optio
     if (document->text && top->head.is_part) {
         tn_text_put_size(document->text, (double)top->at.left_out);
         tn_text_put_size(document->text, (double)top->left_out_at_end);
-        tn_text_puts(document->text, "  allocated, but not selected\n");
+        tn_text_puts(document->text, "  requested by blocks that are not selected\n");
     }
     const struct tn_unnamed unnamed = {.total = top->total.at_instant,
                                        .without_frames = top->bytes_without_frames};

@@ -10,6 +10,7 @@
 #include "replay/limit.h"
 #include "replay/outcome.h"
 #include "replay/pool_search.h"
+#include "replay/rules_search.h"
 #include "replay/run.h"
 #include "snapshot/snapshot.h"
 
@@ -73,16 +74,18 @@ static enum tarn_status replay_make(const struct tn_model *model, int device, co
 
 /* Finds what no snapshot records. Without the right pools there may be no limit that reproduces the
  * run exactly. */
-static enum tarn_status find_out(struct tn_program *program, const struct tn_model *model,
-                                 const struct tarn_config *config, struct tarn_error *error)
+static enum tarn_status find_out(struct tarn_replay *replay, const struct tn_model *model,
+                                 struct tarn_error *error)
 {
+    struct tn_program *program = &replay->program;
+    struct tarn_config *config = &replay->config;
     enum tarn_status st = tn_limit_search(program, config, error);
 
     st = st ? st : tn_pool_search(program, model, config, error);
     if (st == TARN_OK && program->limit.bytes == 0) {
         st = tn_limit_search(program, config, error);
     }
-    return st;
+    return st ? st : tn_rules_search(program, config, error);
 }
 
 enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int device,
@@ -105,7 +108,7 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
     }
     tn_assert(replay);
     if (readable) {
-        st = find_out(&replay->program, model, &config, error);
+        st = find_out(replay, model, error);
     }
     if (st) {
         tarn_replay_destroy(replay);
@@ -231,7 +234,9 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
         memcpy(&wanted, options,
                options->struct_size < sizeof wanted ? options->struct_size : sizeof wanted);
     }
-    st = tarn_config_parse(wanted.conf ? wanted.conf : replay->conf, &config, error);
+    tarn_config_init(&config);
+    config.rules = replay->config.rules; /* unless the settings name others */
+    st = tarn_config_update(wanted.conf ? wanted.conf : replay->conf, &config, error);
     const struct tn_runner_room room = room_of(replay, &wanted);
 
     if (st == TARN_OK && recorded && config.backend == TARN_BACKEND_ASYNC) {
@@ -244,6 +249,7 @@ static enum tarn_status replay_run(const struct tarn_replay *replay,
         return st;
     }
     runner.check = wanted.check;
+    runner.stop_at_oom = wanted.stops_at_oom;
     if (wanted.entries > 0) {
         runner.entries = wanted.entries;
     }

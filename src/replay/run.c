@@ -83,21 +83,28 @@ static bool every_stream(void *context, tarn_stream stream)
 }
 
 /* Requests of a private pool are routed there one at a time, so that no other frees are deferred
- * meanwhile. */
+ * meanwhile. That a graph was captured is known of pools that a capture made for itself; others
+ * count as pools of a user's. */
 static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const struct tn_op *op,
                                       tarn_ptr *ptr_out, struct tarn_error *error)
 {
     const struct tarn_pool_id id = ((struct tarn_pool_id *)runner->program->pools.items)[op->pool];
+    const bool captures = id.first != 0;
     enum tarn_status st =
         tarn_allocator_begin_pool(runner->allocator, id, every_stream, NULL, error);
 
     if (st) {
         return st;
     }
-    st = tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error);
+    st = captures ? tarn_allocator_begin_capture(runner->allocator, error) : TARN_OK;
+    if (st == TARN_OK) {
+        st = tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error);
+    }
+    const enum tarn_status unmarked =
+        captures ? tarn_allocator_end_capture(runner->allocator, error) : TARN_OK;
     const enum tarn_status ended = tarn_allocator_end_pool(runner->allocator, id, error);
 
-    return st ? st : ended;
+    return st ? st : unmarked ? unmarked : ended;
 }
 
 static inline enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
@@ -304,7 +311,8 @@ static bool runner_looks(struct tn_runner *runner, const struct tn_op *op, enum 
     if (*status == TARN_OK && runner->check) {
         *status = runner_check(runner, op, error);
     }
-    return runner->stop_at_other && runner->result->first_other >= 0;
+    return (runner->stop_at_other && runner->result->first_other >= 0) ||
+           (runner->stop_at_oom && runner->result->first_oom >= 0);
 }
 
 /* Number of operations to run: those of the first entries of the trace. */
@@ -325,7 +333,7 @@ static size_t ops_to_run(const struct tn_runner *runner)
 static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
 {
     const struct tn_op *ops = runner->program->ops.items;
-    const bool looks = runner->check || runner->stop_at_other;
+    const bool looks = runner->check || runner->stop_at_other || runner->stop_at_oom;
     enum tarn_status st = TARN_OK;
     size_t count = ops_to_run(runner);
     size_t done;

@@ -29,6 +29,7 @@ struct tn_runner {
     bool check;               /* check all invariants after each operation */
     uint64_t entries;         /* number of trace entries to replay */
     bool stop_at_other;       /* stop at the first difference from the recorded run */
+    bool stop_at_oom;         /* stop after the first request that fails */
     bool is_limited;          /* the allocator itself notices when memory is short */
     bool keeps_addresses;
     uint64_t start_address; /* of the range being restored; 0 = none */

@@ -102,7 +102,8 @@ static enum tarn_status try_trace(const struct tune *tune, const struct tarn_rep
     const struct tarn_replay_options options = {.struct_size = sizeof options,
                                                 .conf = conf,
                                                 .memory_limit = tune->options.memory_limit,
-                                                .device_total = tune->options.device_total};
+                                                .device_total = tune->options.device_total,
+                                                .stops_at_oom = tune->options.stops_at_oom};
     struct tarn_replay_result result = {.struct_size = sizeof result};
     enum tarn_status st = tarn_replay_run(replay, &options, &result, NULL);
     uint64_t capacity = 0;
@@ -267,6 +268,11 @@ static void add_removals(struct tune *tune)
         const size_t length = option_length(at);
         const size_t name = strcspn(at, ":");
         const char *rest = at + length + (at[length] == ',');
+
+        if (strncmp(at, "rules:", strlen("rules:")) == 0) { /* as recorded in all tries */
+            at = rest;
+            continue;
+        }
         struct tried *tried = &tune->tried[tune->count];
         struct tarn_config config;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/changes.h"
+
 #include "base/order.h"
+#include "report/label_apart.h"
 
 #include <stddef.h>
 
@@ -107,6 +109,21 @@ static void sums_make(struct tn_row_set *set, struct tarn_changes *changes)
     changes->total.kind = kind_names[kind_of(&changes->total)];
 }
 
+static struct tn_stack_label name_label(const void *context, const struct tarn_group *group)
+{
+    const struct tn_name *name = tn_name_at(context, (uint32_t)group->key);
+
+    return tn_group_key_label(name->keys, name->key);
+}
+
+/* Labels that look alike get the frames that differ. */
+static bool labels_distinguish(struct tn_result *result, const struct tn_name_table *names,
+                               enum tarn_grouping by, struct tarn_change *rows, size_t count)
+{
+    return by != TARN_BY_STACK || !names->has_keys ||
+           tn_labels_tell_apart(result, name_label, names, rows, count, sizeof *rows);
+}
+
 bool tn_changes_make(struct tn_result *result, struct tn_row_set *set,
                      const struct tn_name_table *names, enum tarn_grouping by, uint64_t limit,
                      struct tarn_changes *changes)
@@ -129,5 +146,5 @@ bool tn_changes_make(struct tn_result *result, struct tn_row_set *set,
         }
     }
     changes->rows = rows;
-    return rows != NULL;
+    return rows && labels_distinguish(result, names, by, rows, count);
 }

@@ -6,6 +6,7 @@
  */
 #include "analysis/address_map.h"
 #include "base/order.h"
+#include "report/label_apart.h"
 #include "report/reports.h"
 
 #include <stdlib.h>

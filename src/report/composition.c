@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/composition.h"
 #include "base/order.h"
+#include "report/label_apart.h"
 
 #include <stddef.h>
 

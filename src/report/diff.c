@@ -102,6 +102,7 @@ static enum tarn_status device_compute(struct diff *diff, size_t device,
 
     out->device = (int)device;
     tn_name_table_init(&diff->names, &format);
+    diff->names.has_keys = true;
     tn_changes_init(&diff->changes);
     enum tarn_status status = side_open(diff, 0, device, &out->before, error);
 

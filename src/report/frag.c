@@ -10,6 +10,7 @@
  * at every time point, for blocks in segments; blocks in none are counted separately.
  */
 #include "base/order.h"
+#include "report/label_apart.h"
 #include "report/pools.h"
 #include "report/reports.h"
 

@@ -13,6 +13,7 @@
 #include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/order.h"
+#include "report/label_apart.h"
 #include "report/reports.h"
 
 enum {

@@ -36,6 +36,8 @@ static bool name_make(struct tn_name_table *table, const struct tn_group_keys *k
     const struct tarn_writer writer = tn_text_to_vec(&table->text);
     struct tn_text_out out;
 
+    name->keys = table->has_keys ? keys : NULL;
+    name->key = key;
     name->path_length = table->text.count;
     name->path = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
     table->text.count = 0;

@@ -18,6 +18,8 @@ struct tn_name {
     size_t path_length;
     const char *shown;
     size_t shown_length;
+    const struct tn_group_keys *keys; /* of its stack, while that analysis is open; or NULL */
+    uint64_t key;
 };
 
 struct tn_name_table {
@@ -26,6 +28,7 @@ struct tn_name_table {
     struct tn_chunked_vec names; /* struct tn_name */
     struct tn_id_table ids;
     struct tn_path_format format;
+    bool has_keys;      /* names know their stacks: no analysis ends before the table's last use */
     struct tn_vec text; /* char: a name being written */
 };
 

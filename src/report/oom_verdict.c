@@ -146,6 +146,7 @@ static bool changes_make(struct failure *failure)
 
     since_set(failure->oom, failure->analysis);
     tn_name_table_init(&names, &format);
+    names.has_keys = true;
     tn_changes_init(&changes);
     const bool good = changes_fill(failure, &changes, &names) &&
                       tn_changes_make(report->result, &changes, &names, failure->analysis->keys.by,

@@ -3,7 +3,6 @@
 
 #include "analysis/address_map.h"
 #include "analysis/no_match.h"
-#include "analysis/stack_label.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/order.h"
@@ -485,87 +484,4 @@ const void *tn_row_find(const struct tn_row_set *set, uint64_t key)
         }
     }
     return NULL;
-}
-
-/* ---- labels that differ ---- */
-
-enum {
-    NEIGHBOURS_MAX = 32 /* of rows with equal labels: others that one is compared with */
-};
-
-static int label_compare(const void *left, const void *right)
-{
-    const struct tarn_group *const *a = left;
-    const struct tarn_group *const *b = right;
-    const int order = strcmp((*a)->text, (*b)->text);
-
-    return order ? order : tn_order((*a)->key, (*b)->key);
-}
-
-/* New labels for `count` groups that have the same. */
-static bool same_distinguish(struct tn_result *result, const struct tn_group_keys *keys,
-                             struct tarn_group *const *groups, size_t count)
-{
-    for (size_t i = 0; count > 1 && i < count; i++) {
-        const struct tn_stack stack = tn_frame_view_stack(keys->view, (uint32_t)groups[i]->key);
-        const size_t first = i > NEIGHBOURS_MAX ? i - NEIGHBOURS_MAX : 0;
-        bool *wanted = tn_arena_alloc_array(&result->arena, stack.count, sizeof *wanted);
-
-        if (!wanted) {
-            return false;
-        }
-        memset(wanted, 0, stack.count * sizeof *wanted);
-        for (size_t k = first; k < count && k <= i + NEIGHBOURS_MAX; k++) {
-            tn_stack_label_tell_apart(keys->model, stack,
-                                      tn_frame_view_stack(keys->view, (uint32_t)groups[k]->key),
-                                      wanted);
-        }
-        tn_group_key_put_stack(tn_result_text_begin(result), keys, groups[i]->key, wanted);
-        groups[i]->text = tn_result_text_end(result);
-        if (!groups[i]->text) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool tn_labels_distinguish(struct tn_result *result, const struct tn_group_keys *keys, void *rows,
-                           size_t count, size_t row_size)
-{
-    struct tarn_group **groups;
-    bool good = true;
-
-    if (keys->by != TARN_BY_STACK || keys->full_stacks || count < 2) {
-        return true;
-    }
-    groups = tn_host_alloc_zero(count * sizeof(struct tarn_group *));
-    if (!groups) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        groups[i] = (void *)((char *)rows + i * row_size);
-    }
-    qsort(groups, count, sizeof(struct tarn_group *), label_compare);
-    for (size_t first = 0, end; good && first < count; first = end) {
-        for (end = first + 1; end < count && strcmp(groups[first]->text, groups[end]->text) == 0;) {
-            end++;
-        }
-        good = same_distinguish(result, keys, groups + first, end - first);
-    }
-    tn_host_free(groups, count * sizeof(struct tarn_group *));
-    return good;
-}
-
-void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
-                   const struct tn_group_keys *keys)
-{
-    char *rows = tn_result_copy(result, set->rows.items, count, set->rows.item_size);
-
-    for (size_t i = 0; rows && i < count; i++) {
-        if (!tn_result_group(result, keys, (void *)(rows + i * set->rows.item_size))) {
-            return NULL;
-        }
-    }
-    return rows && tn_labels_distinguish(result, keys, rows, count, set->rows.item_size) ? rows
-                                                                                         : NULL;
 }

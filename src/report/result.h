@@ -137,16 +137,6 @@ void tn_rows_sum(const struct tn_row_set *set, size_t first, void *row);
 /* The row of a key, NULL when there is none. Cost: O(rows). */
 const void *tn_row_find(const struct tn_row_set *set, uint64_t key);
 
-/* Lengthens the labels of rows by stack, structs that begin with struct tarn_group, until those of
- * different stacks differ. False without host memory. */
-bool tn_labels_distinguish(struct tn_result *result, const struct tn_group_keys *keys, void *rows,
-                           size_t count, size_t row_size) TN_MUST_CHECK;
-
-/* Copies the first `count` rows into the result and names their groups; NULL without host memory.
- */
-void *tn_rows_name(struct tn_result *result, const struct tn_row_set *set, size_t count,
-                   const struct tn_group_keys *keys) TN_MUST_CHECK;
-
 /* The rows as a tree of calls, an array in the result of structs of the same type, with
  * `struct tarn_call` at `call_at`; ranked by the first of the numbers that can be summed, which are
  * at most TN_CALL_NUMBERS. NULL without host memory. */

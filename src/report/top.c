@@ -6,6 +6,7 @@
  */
 #include "base/order.h"
 #include "report/composition.h"
+#include "report/label_apart.h"
 #include "report/reports.h"
 
 #include <stddef.h>
@@ -47,7 +48,7 @@ static uint64_t rank_of(const struct tarn_top_row *row, enum tarn_top_order orde
         return row->at_instant;
     case TARN_TOP_BY_END:
         return row->at_end;
-    case TARN_TOP_BY_ALLOCATED:
+    case TARN_TOP_BY_REQUESTED:
         return row->allocated;
     case TARN_TOP_BY_COUNT:
         break;

@@ -231,19 +231,44 @@ static unsigned pairs_classes(const struct tn_value *pairs, size_t count)
     return classes;
 }
 
+static bool has_all(unsigned classes, unsigned wanted)
+{
+    return (classes & wanted) == wanted;
+}
+
 /* The kind of a dict, from the classes of its keys. */
 static enum tn_object_kind classes_kind(unsigned classes)
 {
     if (classes & TN_CLASS_OPEN) {
         return TN_OBJECT_DICT;
     }
-    if (classes & TN_CLASS_ENTRY) {
+    if (has_all(classes, TN_CLASS_ENTRY | TN_CLASS_EVENT)) {
         return TN_OBJECT_ENTRY;
     }
-    if (classes & TN_CLASS_BLOCK) {
+    if (has_all(classes, TN_CLASS_BLOCK | TN_CLASS_SIZE)) {
         return TN_OBJECT_BLOCK;
     }
     return classes & TN_CLASS_FRAME ? TN_OBJECT_FRAME : TN_OBJECT_DICT;
+}
+
+/* Whether these items can be a frame's: text and a number. Others are of some metadata. */
+static bool pairs_fit_frame(const struct tn_value *pairs, size_t count)
+{
+    bool fit = true;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct tn_value key = pairs[2 * i];
+        const struct tn_value value = pairs[2 * i + 1];
+
+        if (tn_value_kind(key) != TN_VALUE_STRING) {
+            fit = false;
+        } else if (key.as.number == TN_KEY_LINE) {
+            fit = fit && value_is_integer(value);
+        } else if (key.as.number == TN_KEY_NAME || key.as.number == TN_KEY_FILENAME) {
+            fit = fit && tn_value_kind(value) == TN_VALUE_STRING;
+        }
+    }
+    return fit;
 }
 
 static enum tarn_status object_set_items(struct tn_decoder *decoder, struct tn_object *object,
@@ -307,21 +332,34 @@ static enum tarn_status object_promote(struct tn_decoder *decoder, struct tn_obj
                              : status;
 }
 
-/* Decides or revises the kind of a dict, given the classes of its next keys. */
+/* Decides or revises the kind of a dict, given its next items. */
 static enum tarn_status object_choose(struct tn_decoder *decoder, struct tn_object *object,
-                                      unsigned classes)
+                                      const struct tn_value *pairs, size_t count)
 {
-    const enum tn_object_kind kind = classes_kind(classes);
+    unsigned classes = pairs_classes(pairs, count);
     enum tarn_status status = TARN_OK;
 
+    if (object->kind == TN_OBJECT_DICT && !object->open) {
+        const struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
+
+        classes |= list->classes;
+    }
+    enum tn_object_kind kind = classes_kind(classes);
+
+    if (kind == TN_OBJECT_FRAME && !pairs_fit_frame(pairs, count)) {
+        kind = TN_OBJECT_DICT;
+    }
     if (object->kind == TN_OBJECT_EMPTY_DICT) {
         status = kind == TN_OBJECT_DICT ? object_make_list(decoder, object, kind)
                                         : object_make_record(decoder, object, kind);
     } else if (object->kind == TN_OBJECT_DICT && !object->open && kind != TN_OBJECT_DICT) {
         status = object_promote(decoder, object, kind);
     }
-    if (object->kind == TN_OBJECT_DICT && (classes & TN_CLASS_OPEN)) {
-        object->open = 1;
+    if (object->kind == TN_OBJECT_DICT && status == TARN_OK) {
+        struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
+
+        list->classes = classes;
+        object->open |= (classes & TN_CLASS_OPEN) != 0;
     }
     return status;
 }
@@ -344,7 +382,7 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
     if (status != TARN_OK) {
         return status;
     }
-    status = object_choose(decoder, object, pairs_classes(pairs, count));
+    status = object_choose(decoder, object, pairs, count);
     return status == TARN_OK ? object_set_items(decoder, object, pairs, count) : status;
 }
 

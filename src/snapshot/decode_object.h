@@ -53,6 +53,7 @@ struct tn_value_list {
     size_t count;
     size_t capacity;
     uint32_t converted; /* the container of the model, see decode_rest.h */
+    uint32_t classes;   /* of a dict's keys so far */
 };
 
 struct tn_decode_limits {

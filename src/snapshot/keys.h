@@ -3,8 +3,10 @@
  * The keys and words of a snapshot. A decoder adds them to its model first and in this order, so
  * that the number of each string is its enumerator, and comparing keys is comparing numbers.
  *
- * The class of a key is the only kind of dict that has it: the kind of a dict follows from its keys
- * alone. OPEN takes precedence: such a dict may have any key.
+ * The class of a key says which kinds of dict have it: the kind of a dict follows from its keys
+ * alone. OPEN takes precedence: such a dict may have any key. Metadata may be a dict with any keys
+ * as well, so one key does not make a record: an entry has a second one, a block a size, the values
+ * of a frame are of the right kind (decode.c).
  */
 #ifndef TN_SNAPSHOT_KEYS_H
 #define TN_SNAPSHOT_KEYS_H
@@ -16,18 +18,20 @@ enum tn_key_class {
     TN_CLASS_OPEN = 1, /* top level, segment, annotation: kept as pairs */
     TN_CLASS_ENTRY = 2,
     TN_CLASS_BLOCK = 4,
-    TN_CLASS_FRAME = 8
+    TN_CLASS_FRAME = 8,
+    TN_CLASS_EVENT = 16, /* with an action: an entry */
+    TN_CLASS_SIZE = 32   /* with a state: a block */
 };
 
 /* enumerator, text, class */
 #define TN_KEY_MAP(X)                                                                              \
     X(ACTION, "action", ENTRY)                                                                     \
-    X(ADDR, "addr", ANY)                                                                           \
-    X(DEVICE_FREE, "device_free", ENTRY)                                                           \
-    X(SIZE, "size", ANY)                                                                           \
+    X(ADDR, "addr", EVENT)                                                                         \
+    X(DEVICE_FREE, "device_free", EVENT)                                                           \
+    X(SIZE, "size", SIZE)                                                                          \
     X(STREAM, "stream", ANY)                                                                       \
-    X(TIME_US, "time_us", ANY)                                                                     \
-    X(FRAMES, "frames", ANY)                                                                       \
+    X(TIME_US, "time_us", EVENT)                                                                   \
+    X(FRAMES, "frames", EVENT)                                                                     \
     X(COMPILE_CONTEXT, "compile_context", ANY)                                                     \
     X(USER_METADATA, "user_metadata", ANY)                                                         \
     X(INTERNAL_METADATA, "internal_metadata", ANY)                                                 \
@@ -35,7 +39,7 @@ enum tn_key_class {
     X(CATEGORY, "category", ANY)                                                                   \
     X(FORWARD_FRAMES, "forward_frames", ANY)                                                       \
     X(NAME, "name", ANY)                                                                           \
-    X(FILENAME, "filename", FRAME)                                                                 \
+    X(FILENAME, "filename", ANY)                                                                   \
     X(LINE, "line", FRAME)                                                                         \
     X(FX_NODE_OP, "fx_node_op", ANY)                                                               \
     X(FX_NODE_NAME, "fx_node_name", ANY)                                                           \

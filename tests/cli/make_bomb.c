@@ -92,6 +92,7 @@ static void entry_begin(void)
     put("}(");
     put_text("action");
     put_text("alloc");
+    put_item("addr", 1);
     put_item("size", 1);
 }
 
@@ -403,11 +404,13 @@ static void bomb_action(void)
     put_text("action");
     put_long_text(MEGABYTE);
     memo_put(1);
+    put_item("addr", 1);
     put("u");
     for (int i = 0; i < 20000; i++) {
         put("}(");
         put_text("action");
         memo_get(1, 1);
+        put_item("addr", 1);
         put("u");
     }
     put("ee");

@@ -57,8 +57,8 @@ if has bash; then
     says "options of a command" "$(bash_completes tarn oom --dev)" "--device --device-total "
     says "options of every command" "$(bash_completes tarn oom --no-p)" "--no-pager "
     says "options of commands that read" "$(bash_completes tarn info --stric)" "--strict "
-    says "choices" "$(bash_completes tarn top --sort a)" "allocated "
-    says "choices behind =" "$(bash_completes tarn top --sort = a)" "allocated "
+    says "choices" "$(bash_completes tarn top --sort r)" "requested "
+    says "choices behind =" "$(bash_completes tarn top --sort = r)" "requested "
     says "choices behind = from the start" "$(bash_completes tarn --color =)" "always auto never "
     says "names of files" "$(bash_completes tarn info dum)" "dumb.txt dump.pickle "
     says "names of files of an option" "$(bash_completes tarn info -o dump)" "dump.pickle "
@@ -81,7 +81,7 @@ if has fish; then
     says "fish: commands" "$(HOME=$work fish -N -c "source $work/tarn.fish
         complete -C 'tarn pea'" | cut -f1)" "peak"
     says "fish: choices" "$(HOME=$work fish -N -c "source $work/tarn.fish
-        complete -C 'tarn top --sort al'" | cut -f1)" "allocated"
+        complete -C 'tarn top --sort re'" | cut -f1)" "requested"
 fi
 
 # ---- manual pages ----

@@ -139,7 +139,7 @@ def walk(tarn, snapshots):
     terminal = Terminal([tarn, 'tree', os.path.join(snapshots, 'gpt2_varlen.pickle.gz')])
     terminal.wait('the peak', lambda t: t.has(
         'tarn tree', 'gpt2_varlen.pickle.gz', 'by calls, sorted by size',
-        'peak: 9.72 GiB allocated, 10.77 GiB reserved, event 5876 of 35860',
+        'peak: 9.72 GiB requested, 10.77 GiB reserved, event 5876 of 35860',
         '9.72 GiB 100.0% ██████      772  ▾ total', '▾ training.py:41:train_lm > …', 'q quit'))
     count('no line is longer', all(len(line) <= 80 for line in terminal.text().split('\n')))
     count('total is selected', 'total' in terminal.selected(), terminal.selected())
@@ -162,7 +162,7 @@ def walk(tarn, snapshots):
     terminal.press(b'/optim\r' + RIGHT)
     terminal.wait('a category unfolds', lambda t: t.has('▾ optimizer', 'training.py:181'))
     terminal.press(b'1]')
-    terminal.wait('a step', lambda t: t.has('event 8908 of 35860: 1.71 GiB allocated'))
+    terminal.wait('a step', lambda t: t.has('event 8908 of 35860: 1.71 GiB requested'))
     terminal.press(b'tend\r')
     terminal.wait('typed time', lambda t: t.has('end: ', 'event 35859 of 35860'))
     terminal.press(b'tnever\r')

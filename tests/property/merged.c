@@ -93,6 +93,7 @@ struct tarn_config merged_config(uint64_t number)
             config.roundup_power2_divisions[i] = 1u << (i % 4);
         }
     }
+    config.rules = number / 12 % 2 ? TARN_RULES_2_14 : TARN_RULES_2_11;
     return config;
 }
 

@@ -59,7 +59,13 @@ struct tarn_config ops_config(uint32_t index)
         config.memory_fraction = 0.6;
     }
     config.graph_capture_record_stream_reuse = (index & 32) != 0;
+    config.rules = index & 64 ? TARN_RULES_2_14 : TARN_RULES_2_11;
     return config;
+}
+
+uint64_t ops_offset(const struct op *op)
+{
+    return op->value % 3 == 0 ? op->value % 97 * 512 : 0;
 }
 
 const char *ops_name(enum op_kind kind)
@@ -141,7 +147,7 @@ static bool is_left_out(enum op_kind kind, uint64_t seed)
     if (kind >= OP_BEGIN_POOL && kind <= OP_SET_CHECKPOINT) {
         return no_pools;
     }
-    if (kind >= OP_BEGIN_CAPTURE && kind <= OP_JOIN) {
+    if (kind >= OP_BEGIN_CAPTURE && kind <= OP_ANNOUNCE_END) {
         return no_captures;
     }
     return kind == OP_SET_CONFIG && no_changes;
@@ -166,7 +172,7 @@ static enum op_kind draw_kind(uint64_t *state, uint64_t seed)
 
 static uint64_t draw_value(uint64_t *state, enum op_kind kind, uint64_t capacity)
 {
-    if (kind == OP_ALLOC) {
+    if (kind == OP_ALLOC || kind == OP_ALLOC_AT) {
         return draw_size(state, capacity);
     }
     if (kind == OP_ENQUEUE || kind == OP_ADVANCE) {
@@ -188,7 +194,8 @@ static struct program program_new(size_t count)
 /* Which slots hold a block, as far as can be told without running the program. */
 struct slots {
     bool used[OPS_SLOTS];
-    uint32_t count; /* slots that the program uses */
+    uint32_t count;            /* slots that the program uses */
+    struct op last[OPS_SLOTS]; /* the allocation that each had */
 };
 
 /* The next slot from `slot` on that is used or not; `slot` when there is none. */
@@ -202,6 +209,17 @@ static uint32_t slots_find(const struct slots *slots, uint32_t slot, bool used)
         }
     }
     return slot;
+}
+
+/* An allocation at an address is mostly on the stream that its slot had before, and not larger. */
+static void op_place(struct op *op, struct op *last)
+{
+    if (op->kind == OP_ALLOC) {
+        *last = *op;
+    } else if (last->value > 0 && op->value % 8 != 0) {
+        op->stream = last->stream;
+        op->value = op->value % 2 == 0 ? last->value : op->value % last->value + 1;
+    }
 }
 
 /* Most operations shall find what they need: an empty slot to allocate for, a block to free. */
@@ -219,9 +237,10 @@ static void op_settle(struct op *op, struct slots *slots)
         op->kind = OP_ALLOC;
         op->value = op->value % MIB + 1;
     }
-    if (op->kind == OP_ALLOC) {
+    if (op->kind == OP_ALLOC || op->kind == OP_ALLOC_AT) {
         op->slot = slots_find(slots, op->slot, false);
         slots->used[op->slot] = true;
+        op_place(op, &slots->last[op->slot]);
     } else if (op->kind == OP_FREE) {
         op->slot = slots_find(slots, op->slot, true);
         slots->used[op->slot] = false;
@@ -360,8 +379,10 @@ struct program program_from_bytes(const uint8_t *data, size_t size)
         op->kind = (enum op_kind)(at[0] % OP_KINDS);
         op->slot = at[1] % OPS_SLOTS;
         op->stream = at[2] % OPS_STREAMS;
-        op->value = op->kind == OP_ALLOC ? (uint64_t)at[3] << (at[4] % 32) : at[3];
-        if (op->kind == OP_ALLOC && at[4] >= 128) {
+        const bool sized = op->kind == OP_ALLOC || op->kind == OP_ALLOC_AT;
+
+        op->value = sized ? (uint64_t)at[3] << (at[4] % 32) : at[3];
+        if (sized && at[4] >= 128) {
             op->value += 1;
         }
     }
@@ -399,11 +420,12 @@ static void print_config(uint32_t index, FILE *out)
                   "    c.max_non_split_rounding = %lluu;\n"
                   "    c.large_segment_size = %lluu;\n"
                   "    c.garbage_collection_threshold = %g;\n"
-                  "    c.graph_capture_record_stream_reuse = %d;\n",
+                  "    c.graph_capture_record_stream_reuse = %d;\n"
+                  "    c.rules = %d;\n",
                   c.expandable_segments, (unsigned long long)c.max_split_size,
                   (unsigned long long)c.max_non_split_rounding,
                   (unsigned long long)c.large_segment_size, c.garbage_collection_threshold,
-                  c.graph_capture_record_stream_reuse);
+                  c.graph_capture_record_stream_reuse, (int)c.rules);
     for (int i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
         if (c.roundup_power2_divisions[i] > 0) {
             (void)fprintf(out, "    c.roundup_power2_divisions[%d] = %u;\n", i,
@@ -498,6 +520,12 @@ static void print_device_op(const struct op *op, FILE *out)
         (void)fprintf(out, "    USE(tarn_sim_join_stream(d, s[%u], s[%u]));\n", op->stream,
                       op->slot % OPS_STREAMS);
         break;
+    case OP_ANNOUNCE_CAPTURE:
+        (void)fprintf(out, "    USE(tarn_allocator_begin_capture(a, 0));\n");
+        break;
+    case OP_ANNOUNCE_END:
+        (void)fprintf(out, "    USE(tarn_allocator_end_capture(a, 0));\n");
+        break;
     case OP_FOREIGN:
         (void)fprintf(out, "    tarn_sim_set_foreign_memory(d, %llu * capacity / 1024);\n", value);
         break;
@@ -513,6 +541,14 @@ static void print_op(const struct op *op, FILE *out)
     case OP_ALLOC:
         (void)fprintf(out, "    USE(tarn_allocator_alloc(a, %lluu, s[%u], &p[%u], 0));\n",
                       (unsigned long long)op->value, op->stream, op->slot);
+        break;
+    case OP_ALLOC_AT: /* where the slot's last block was, or behind */
+        (void)fprintf(out,
+                      "    if (!tarn_allocator_alloc_at(a, %lluu, s[%u], p[%u] + %lluu, 0)) {\n"
+                      "        p[%u] += %lluu;\n    }\n",
+                      (unsigned long long)op->value, op->stream, op->slot,
+                      (unsigned long long)ops_offset(op), op->slot,
+                      (unsigned long long)ops_offset(op));
         break;
     case OP_FREE:
         (void)fprintf(out, "    USE(tarn_allocator_free(a, p[%u], 0));\n", op->slot);

@@ -18,7 +18,7 @@ enum {
     OPS_SLOTS = 48, /* blocks that can be handed out at once */
     OPS_STREAMS = 4,
     OPS_POOLS = 3,
-    OPS_CONFIGS = 64, /* settings that a program can choose from */
+    OPS_CONFIGS = 128, /* settings that a program can choose from */
     OPS_CAPACITIES = 4
 };
 
@@ -54,7 +54,10 @@ enum {
     X(WALK, 40)                                                                                    \
     X(BEGIN_CAPTURE, 30)                                                                           \
     X(END_CAPTURE, 12)                                                                             \
-    X(JOIN, 150)
+    X(JOIN, 150)                                                                                   \
+    X(ANNOUNCE_CAPTURE, 40)                                                                        \
+    X(ANNOUNCE_END, 20)                                                                            \
+    X(ALLOC_AT, 80)
 
 enum op_kind {
 #define OPS_ENUM(name, weight) OP_##name,
@@ -94,6 +97,9 @@ uint64_t ops_capacity(uint32_t index);
 tarn_stream ops_stream(uint32_t index);
 struct tarn_pool_id ops_pool(uint32_t index);
 struct tarn_config ops_config(uint32_t index);
+/* ALLOC_AT: how far from the last address of its slot. */
+uint64_t ops_offset(const struct op *op);
+
 const char *ops_name(enum op_kind kind);
 
 /* Free with program_fini. */

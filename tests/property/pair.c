@@ -24,6 +24,7 @@ struct pair {
     struct tarn_allocator *real;
     struct ref_model *reference;
     tarn_ptr slot[OPS_SLOTS]; /* 0 = empty */
+    tarn_ptr last[OPS_SLOTS]; /* what it had before */
     struct route route[OPS_POOLS];
     bool origin[OPS_STREAMS]; /* a capture began on the stream and is under way */
     struct tarn_checkpoint *real_checkpoint[OPS_POOLS];
@@ -38,6 +39,7 @@ struct pair {
     unsigned walk_every;
     unsigned until_walk;
     unsigned until_stats;
+    uint64_t placed; /* allocations at an address that succeeded */
     char *text;
 };
 
@@ -331,6 +333,7 @@ static void forget(struct pair *pair, tarn_ptr ptr)
 {
     for (int i = 0; i < OPS_SLOTS; i++) {
         if (pair->slot[i] == ptr) {
+            pair->last[i] = ptr;
             pair->slot[i] = 0;
         }
     }
@@ -362,6 +365,21 @@ static bool do_alloc(struct pair *pair, const struct op *op)
     pair->slot[op->slot] = real == TARN_OK ? a : 0;
     return same_status(pair, real, reference) && same_value(pair, "pointer", a, b) &&
            same_value(pair, "calls of the observer", pair->observed - observed, reported);
+}
+
+static bool do_alloc_at(struct pair *pair, const struct op *op)
+{
+    const tarn_stream stream = ops_stream(op->stream);
+    const tarn_ptr ptr = pair->last[op->slot] + ops_offset(op);
+
+    if (pair->slot[op->slot] || pair->last[op->slot] == 0 || op->value == 0) {
+        return true;
+    }
+    const enum tarn_status st = tarn_allocator_alloc_at(pair->real, op->value, stream, ptr, NULL);
+
+    pair->slot[op->slot] = st == TARN_OK ? ptr : 0;
+    pair->placed += st == TARN_OK;
+    return same_status(pair, st, ref_alloc_at(pair->reference, op->value, stream, ptr));
 }
 
 static bool free_both(struct pair *pair, tarn_ptr ptr)
@@ -642,6 +660,8 @@ static bool do_op(struct pair *pair, const struct op *op)
     switch ((int)op->kind) {
     case OP_ALLOC:
         return do_alloc(pair, op);
+    case OP_ALLOC_AT:
+        return do_alloc_at(pair, op);
     case OP_FREE:
         return ptr == 0 || free_both(pair, ptr);
     case OP_FREE_WRONG:
@@ -681,9 +701,20 @@ static bool do_op(struct pair *pair, const struct op *op)
         return true;
     case OP_JOIN:
         return do_join(pair, op);
+    case OP_ANNOUNCE_CAPTURE:
+        return same_status(pair, tarn_allocator_begin_capture(pair->real, NULL),
+                           ref_begin_capture(pair->reference));
+    case OP_ANNOUNCE_END:
+        return same_status(pair, tarn_allocator_end_capture(pair->real, NULL),
+                           ref_end_capture(pair->reference));
     default:
         return do_device(pair, op);
     }
+}
+
+uint64_t pair_placed(const struct pair *pair)
+{
+    return pair->placed;
 }
 
 uint64_t pair_reclaimed(const struct pair *pair)

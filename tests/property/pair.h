@@ -23,6 +23,9 @@ void pair_destroy(struct pair *pair);
 /* Does it to both. false: they differ, and `text` says in what. */
 bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]);
 
+/* Allocations at an address that succeeded so far. */
+uint64_t pair_placed(const struct pair *pair);
+
 /* Blocks that were reused in a capture so far. */
 uint64_t pair_reclaimed(const struct pair *pair);
 

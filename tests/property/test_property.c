@@ -111,13 +111,34 @@ static void programs_reuse_blocks_within_captures(void **state)
     uint64_t reclaimed = 0;
 
     (void)state;
-    for (uint64_t seed = 1; seed <= 30; seed++) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
         struct program program = program_from_seed(seed, OPERATIONS);
 
         reclaimed += reclaimed_by(&program);
         program_fini(&program);
     }
     assert_true(reclaimed >= 10);
+}
+
+/* Programs put blocks where others have been. */
+static void programs_allocate_at_addresses(void **state)
+{
+    uint64_t placed = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct program program = program_from_seed(seed, OPERATIONS);
+        struct pair *pair = pair_create(&program, 16);
+        char text[PAIR_TEXT_MAX];
+
+        for (size_t i = 0; i < program.count; i++) {
+            assert_true(pair_apply(pair, &program.ops[i], text));
+        }
+        placed += pair_placed(pair);
+        pair_destroy(pair);
+        program_fini(&program);
+    }
+    assert_true(placed >= 100);
 }
 
 static void fewer_bytes_than_an_operation_are_an_empty_program(void **state)
@@ -147,17 +168,18 @@ static void a_seed_is_always_the_same_program(void **state)
 int main(void)
 {
     static uint64_t first[10];
-    struct CMUnitTest tests[15] = {
+    struct CMUnitTest tests[16] = {
         cmocka_unit_test(bytes_are_a_program),
         cmocka_unit_test(corpus_is_the_same_on_both),
         cmocka_unit_test(programs_reuse_blocks_within_captures),
+        cmocka_unit_test(programs_allocate_at_addresses),
         cmocka_unit_test(fewer_bytes_than_an_operation_are_an_empty_program),
         cmocka_unit_test(a_seed_is_always_the_same_program),
     };
 
     for (size_t i = 0; i < 10; i++) {
         first[i] = 1 + i * PROGRAMS_A_CASE;
-        tests[5 + i] = (struct CMUnitTest){
+        tests[6 + i] = (struct CMUnitTest){
             .name = "ten_programs_are_the_same_on_both",
             .test_func = run_seeds,
             .initial_state = &first[i],

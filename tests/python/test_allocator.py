@@ -69,6 +69,14 @@ class Allocators(unittest.TestCase):
         self.assertEqual(self.allocator.stats()["allocation"]["all"]["peak"], 0)
         self.assertEqual(self.allocator.stats()["allocation"]["all"]["allocated"], 0)
 
+    def test_a_block_comes_back_at_its_address(self):
+        ptr = self.allocator.alloc(20 * MIB)
+        self.allocator.free(ptr)
+        self.assertEqual(self.allocator.alloc_at(ptr + 4 * MIB, 2 * MIB), ptr + 4 * MIB)
+        with self.assertRaises(tarn.Error):
+            self.allocator.alloc_at(ptr + 4 * MIB, 2 * MIB)
+        self.allocator.free(ptr + 4 * MIB)
+
     def test_running_out_has_pytorchs_message(self):
         with self.assertRaises(tarn.OutOfMemoryError) as raised:
             self.allocator.alloc(2048 * MIB)

@@ -234,11 +234,31 @@ static bool find_or_make(struct ref_model *model, struct ref_request *request)
         (ref_release_available(model, request) && ref_alloc_block(model, request, false))) {
         return true;
     }
-    if (model->capture_count > 0) {
+    if (ref_is_capture_context(model)) {
         return false;
     }
     ref_release_cached(model, (struct tarn_pool_id){0, 0});
     return ref_alloc_block(model, request, true);
+}
+
+static void complete_frees(struct ref_model *model, tarn_stream stream)
+{
+    if (!ref_is_capture_context(model)) {
+        ref_process_events(model);
+    } else if (model->config.graph_capture_record_stream_reuse) {
+        ref_free_safe_blocks(model, stream);
+    }
+}
+
+static struct ref_request make_request(struct ref_model *model, uint64_t size, tarn_stream stream)
+{
+    struct ref_request request = {.stream = stream, .requested = size};
+
+    request.size = round_size(&model->config, size);
+    request.expandable = model->config.expandable_segments;
+    request.alloc_size = get_allocation_size(&model->config, request.size);
+    request.pool = ref_get_pool(model, request.size, stream);
+    return request;
 }
 
 enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream stream,
@@ -251,17 +271,9 @@ enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream s
     if (size >= REF_ABSURD_SIZE) {
         return TARN_ERR_OUT_OF_MEMORY;
     }
-    if (model->capture_count == 0) {
-        ref_process_events(model);
-    } else if (model->config.graph_capture_record_stream_reuse) {
-        ref_free_safe_blocks(model, stream);
-    }
-    struct ref_request request = {.stream = stream, .requested = size};
+    complete_frees(model, stream);
+    struct ref_request request = make_request(model, size, stream);
 
-    request.size = round_size(&model->config, size);
-    request.expandable = model->config.expandable_segments;
-    request.alloc_size = get_allocation_size(&model->config, request.size);
-    request.pool = ref_get_pool(model, request.size, stream);
     if (!find_or_make(model, &request)) {
         report_oom(model, &request);
         return TARN_ERR_OUT_OF_MEMORY;
@@ -269,6 +281,57 @@ enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream s
     ref_alloc_found_block(model, &request,
                           should_split(model, request.block, request.size, request.expandable));
     *ptr_out = request.block->ptr;
+    return TARN_OK;
+}
+
+/* The free block of the request's pool and stream that contains these bytes. */
+static struct ref_block *find_containing(const struct ref_request *request, uint64_t ptr)
+{
+    const struct ref_blocks *blocks = &request->pool->blocks;
+
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct ref_block *block = blocks->item[i];
+
+        if (block->stream == request->stream && block->ptr <= ptr &&
+            ptr + request->size <= block->ptr + block->size) {
+            return block;
+        }
+    }
+    return NULL;
+}
+
+/* Three calls of PyTorch's: malloc of the prefix, malloc at the address, free of the prefix. */
+enum tarn_status ref_alloc_at(struct ref_model *model, uint64_t size, tarn_stream stream,
+                              tarn_ptr ptr)
+{
+    if (size >= REF_ABSURD_SIZE) {
+        return TARN_ERR_OUT_OF_MEMORY;
+    }
+    complete_frees(model, stream);
+    struct ref_request request = make_request(model, size, stream);
+    struct ref_request prefix = request;
+
+    prefix.block = find_containing(&request, ptr);
+    if (!prefix.block) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    prefix.size = ptr - prefix.block->ptr;
+    prefix.requested = prefix.size;
+    if (prefix.size > 0) {
+        if (!should_split(model, prefix.block, prefix.size, prefix.expandable)) {
+            return TARN_ERR_NOT_FOUND;
+        }
+        ref_blocks_remove(&request.pool->blocks, prefix.block);
+        ref_alloc_found_block(model, &prefix, true);
+    }
+    request.block = find_containing(&request, ptr);
+    ref_require(request.block && request.block->ptr == ptr, "no free block at the address");
+    ref_blocks_remove(&request.pool->blocks, request.block);
+    ref_alloc_found_block(model, &request,
+                          should_split(model, request.block, request.size, request.expandable));
+    if (prefix.size > 0) {
+        ref_free_allocated(model, prefix.block);
+    }
     return TARN_OK;
 }
 
@@ -314,7 +377,7 @@ enum tarn_status ref_record_stream(struct ref_model *model, tarn_ptr ptr, tarn_s
         return TARN_OK;
     }
     ref_streams_add(&block->stream_uses, stream);
-    if (model->capture_count > 0) {
+    if (ref_is_capture_context(model)) {
         ref_streams_add(&block->graph_stream_uses, stream);
     }
     return TARN_OK;

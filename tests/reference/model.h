@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reference allocator: PyTorch 2.11's CUDA caching allocator once more, written from its
+ * The reference allocator: PyTorch's CUDA caching allocator once more, 2.11's and, with `rules`,
+ * what newer versions changed. It is written from its
  * description and not from src/alloc, as literally and as slowly as it reads. Sets are sorted
  * arrays, everything is found by looking at everything. It exists to be compared with: two
  * allocators that were written apart and agree after every call are probably both right.
@@ -49,6 +50,8 @@ void ref_poll_first(struct ref_model *model, const tarn_stream *streams, size_t 
 /* As their namesakes in tarn/allocator.h and tarn/graph_pool.h. */
 enum tarn_status ref_alloc(struct ref_model *model, uint64_t size, tarn_stream stream,
                            tarn_ptr *ptr_out);
+enum tarn_status ref_alloc_at(struct ref_model *model, uint64_t size, tarn_stream stream,
+                              tarn_ptr ptr);
 enum tarn_status ref_free(struct ref_model *model, tarn_ptr ptr);
 enum tarn_status ref_record_stream(struct ref_model *model, tarn_ptr ptr, tarn_stream stream);
 enum tarn_status ref_empty_cache(struct ref_model *model, struct tarn_pool_id id);
@@ -67,6 +70,8 @@ void ref_walk(const struct ref_model *model, const struct tarn_walker *walker);
 enum tarn_status ref_begin_pool(struct ref_model *model, struct tarn_pool_id id,
                                 tarn_pool_filter filter, void *context);
 enum tarn_status ref_end_pool(struct ref_model *model, struct tarn_pool_id id);
+enum tarn_status ref_begin_capture(struct ref_model *model);
+enum tarn_status ref_end_capture(struct ref_model *model);
 enum tarn_status ref_acquire_pool(struct ref_model *model, struct tarn_pool_id id);
 enum tarn_status ref_release_pool(struct ref_model *model, struct tarn_pool_id id);
 uint64_t ref_pool_use_count(const struct ref_model *model, struct tarn_pool_id id);

@@ -345,6 +345,17 @@ void ref_alloc_found_block(struct ref_model *model, struct ref_request *request,
     request->block = block;
 }
 
+bool ref_is_capture_context(const struct ref_model *model)
+{
+    switch (model->config.rules) {
+    case TARN_RULES_2_14:
+        return model->active_captures != 0;
+    case TARN_RULES_2_11:
+        break;
+    }
+    return model->capture_count != 0;
+}
+
 /* PyTorch's DeviceCachingAllocator::free. */
 void ref_free_allocated(struct ref_model *model, struct ref_block *block)
 {
@@ -358,7 +369,7 @@ void ref_free_allocated(struct ref_model *model, struct ref_block *block)
     }
     if (block->stream_uses.count == 0) {
         ref_free_block(model, block);
-    } else if (model->capture_count > 0) {
+    } else if (ref_is_capture_context(model)) {
         if (model->config.graph_capture_record_stream_reuse) {
             ref_record_free_markers(model, block);
         }

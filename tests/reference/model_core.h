@@ -114,6 +114,7 @@ struct ref_model {
     struct ref_capture *captures; /* oldest first */
     size_t capture_count;
     size_t capture_capacity;
+    size_t active_captures; /* 2.13's num_active_captures_ */
     struct ref_queue *queues;
     size_t queue_count;
     size_t queue_capacity;
@@ -182,6 +183,10 @@ uint64_t ref_try_merge(struct ref_block *dst, struct ref_block *src, struct ref_
 void ref_free_block(struct ref_model *model, struct ref_block *block);
 void ref_alloc_found_block(struct ref_model *model, struct ref_request *request, bool split);
 void ref_free_allocated(struct ref_model *model, struct ref_block *block);
+
+/* 2.11: captures_underway is not empty. 2.13 splits that list into the scopes that route requests
+ * to pools and a number of captures, and asks for the latter (is_capture_context). */
+bool ref_is_capture_context(const struct ref_model *model);
 
 /* ---- model_device.c: what comes from the device and goes back ---- */
 

@@ -448,7 +448,7 @@ void ref_release_cached(struct ref_model *model, struct tarn_pool_id id)
     const bool all = id.first == 0 && id.second == 0;
     struct ref_private **link = &model->privates;
 
-    if (all && model->capture_count == 0) {
+    if (all && !ref_is_capture_context(model)) {
         ref_synchronize(model, NULL);
         ref_release_blocks(model, &model->large);
         ref_release_blocks(model, &model->small);
@@ -461,7 +461,7 @@ void ref_release_cached(struct ref_model *model, struct tarn_pool_id id)
             link = &private->next;
             continue;
         }
-        if (!all && model->capture_count == 0) {
+        if (!all && !ref_is_capture_context(model)) {
             ref_synchronize(model, private);
         }
         ref_release_blocks(model, &private->small);

@@ -134,6 +134,21 @@ enum tarn_status ref_end_pool(struct ref_model *model, struct tarn_pool_id id)
     return TARN_OK;
 }
 
+enum tarn_status ref_begin_capture(struct ref_model *model)
+{
+    model->active_captures++;
+    return TARN_OK;
+}
+
+enum tarn_status ref_end_capture(struct ref_model *model)
+{
+    if (model->active_captures == 0) {
+        return TARN_ERR_STATE;
+    }
+    model->active_captures--;
+    return TARN_OK;
+}
+
 uint64_t ref_pool_use_count(const struct ref_model *model, struct tarn_pool_id id)
 {
     const struct ref_private *private = ref_find_private(model, id);

@@ -121,6 +121,9 @@ static void pools_and_listeners_are_refused(void)
 
     REFUSED(tarn_allocator_begin_pool(a, id, no_stream, NULL, &error));
     REFUSED(tarn_allocator_end_pool(a, id, &error));
+    REFUSED(tarn_allocator_alloc_at(a, 512, 0, 512, &error));
+    REFUSED(tarn_allocator_begin_capture(a, &error));
+    REFUSED(tarn_allocator_end_capture(a, &error));
     REFUSED(tarn_allocator_acquire_pool(a, id, &error));
     REFUSED(tarn_allocator_release_pool(a, id, &error));
     REFUSED(tarn_allocator_empty_pool(a, id, &error));

@@ -55,6 +55,10 @@ struct scenario {
     {                                                                                              \
         OP_ALLOC, slot, stream, size                                                               \
     }
+#define ALLOC_AT(slot, stream, size)                                                               \
+    {                                                                                              \
+        OP_ALLOC_AT, slot, stream, size                                                            \
+    }
 #define FREE(slot)                                                                                 \
     {                                                                                              \
         OP_FREE, slot, 0, 0                                                                        \
@@ -310,6 +314,17 @@ static const struct scenario scenarios[] = {
                ALLOC(1, 1, 12 * MIB), ALLOC(2, 1, 3 * MIB), RECORD(1, 2), RECORD(1, 3), BLOCK(2),
                POOL(OP_END_POOL, 0, 0), POOL(OP_SET_CHECKPOINT, 0, 0), ALLOC(3, 0, 100), UNBLOCK(2),
                ALLOC(4, 0, 100), POOL(OP_GET_CHECKPOINT, 0, 0), END}},
+    {.name = "at an address", /* sizes that 3 divides: behind the last one */
+     .capacity = 2,
+     .steps = {ALLOC(0, 0, 12 * MIB), FREE(0), ALLOC_AT(0, 0, 3 * MIB), FREE(0),
+               ALLOC_AT(0, 0, 5 * MIB), RECORD(0, 1), BLOCK(1), FREE(0), UNBLOCK(1),
+               ALLOC_AT(0, 0, 4 * MIB), ALLOC(1, 0, 100), FREE(1), ALLOC_AT(1, 0, 300), END}},
+    {.name = "at an address, expandable segments",
+     .capacity = 2,
+     .expandable = true,
+     .steps = {ALLOC(0, 0, 12 * MIB), FREE(0), ALLOC_AT(0, 0, 3 * MIB), FREE(0),
+               ALLOC_AT(0, 0, 5 * MIB), RECORD(0, 1), BLOCK(1), FREE(0), UNBLOCK(1),
+               ALLOC_AT(0, 0, 4 * MIB), END}},
     {.name = "reuse within a capture",
      .capacity = 2,
      .reuse = true,
@@ -366,8 +381,9 @@ struct run {
     struct tarn_allocator *allocator;
     struct tarn_checkpoint *checkpoint;
     tarn_ptr slot[SLOTS];
-    tarn_stream route; /* what begin_pool routes */
-    uint64_t seen;     /* calls so far that could have failed */
+    tarn_ptr last[SLOTS]; /* what it had before */
+    tarn_stream route;    /* what begin_pool routes */
+    uint64_t seen;        /* calls so far that could have failed */
     bool fired;
     const char *where;
 };
@@ -536,7 +552,13 @@ static enum tarn_status step(struct run *run, const struct op *op)
                                     &run->slot[op->slot], NULL);
     case OP_FREE:
         st = tarn_allocator_free(run->allocator, run->slot[op->slot], NULL);
+        run->last[op->slot] = st ? run->last[op->slot] : run->slot[op->slot];
         run->slot[op->slot] = st ? run->slot[op->slot] : 0;
+        return st;
+    case OP_ALLOC_AT:
+        st = tarn_allocator_alloc_at(run->allocator, op->value, ops_stream(op->stream),
+                                     run->last[op->slot] + ops_offset(op), NULL);
+        run->slot[op->slot] = st ? 0 : run->last[op->slot] + ops_offset(op);
         return st;
     case OP_RECORD:
         return tarn_allocator_record_stream(run->allocator, run->slot[op->slot],
@@ -569,7 +591,8 @@ static struct state state_take(const struct run *run)
 
 static bool may_release(enum op_kind kind)
 {
-    return kind == OP_ALLOC || kind == OP_EMPTY_CACHE || kind == OP_EMPTY_POOL;
+    return kind == OP_ALLOC || kind == OP_ALLOC_AT || kind == OP_EMPTY_CACHE ||
+           kind == OP_EMPTY_POOL;
 }
 
 static void check_unchanged(struct run *run, enum op_kind kind, const struct state *before)

@@ -23,7 +23,7 @@ void tn_compact_fini(struct tn_compact *compact)
 
 static bool may_look_at_events(const struct tn_compact *compact)
 {
-    return compact->heap->private_pools.route_count == 0;
+    return !tn_heap_is_capturing(compact->heap);
 }
 
 /* The best place, in a new range if there is none. */

@@ -163,7 +163,7 @@ void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *orde
 static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_pool *pool,
                                   enum tn_harvest_from from, struct tarn_error *error)
 {
-    const bool may_look = harvest->heap->private_pools.route_count == 0;
+    const bool may_look = !tn_heap_is_capturing(harvest->heap);
     enum tarn_status st = TARN_OK;
 
     for (uint32_t i = 0; st == TARN_OK && i < pool->count && harvest->wanted > 0; i++) {

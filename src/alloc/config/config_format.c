@@ -150,6 +150,10 @@ static bool value_add(struct text *text, const struct tarn_config *config,
         text_add(text, "%s",
                  *(const enum tarn_policy *)field == TARN_POLICY_COMPACT ? "compact" : "exact");
         break;
+    case TARN_CONFIG_RULES:
+        text_add(text, "%s",
+                 *(const enum tarn_rules_version *)field == TARN_RULES_2_14 ? "2.14" : "2.11");
+        break;
     case TARN_CONFIG_MIB:
         bytes = *(const uint64_t *)field;
         if (bytes == TARN_SIZE_UNLIMITED) {

@@ -241,6 +241,18 @@ static enum tarn_status policy_set(struct reader *reader, const struct tn_config
     return st;
 }
 
+static enum tarn_status rules_set(const struct reader *reader, const struct tn_config_row *row,
+                                  void *field_out)
+{
+    bool is_newer = false;
+    const enum tarn_status st = word_read(reader, row, "2.11", "2.14", &is_newer);
+
+    if (st == TARN_OK) {
+        *(enum tarn_rules_version *)field_out = is_newer ? TARN_RULES_2_14 : TARN_RULES_2_11;
+    }
+    return st;
+}
+
 /* A number of divisions; 0 only in a list. */
 static enum tarn_status divisions_read(const struct reader *reader, const struct tn_config_row *row,
                                        bool is_in_list, uint32_t *divisions_out)
@@ -374,6 +386,8 @@ static enum tarn_status value_set(struct reader *reader, const struct tn_config_
         return backend_set(reader, row, field);
     case TARN_CONFIG_POLICY:
         return policy_set(reader, row, field);
+    case TARN_CONFIG_RULES:
+        return rules_set(reader, row, field);
     }
     return tn_fail(reader->error, TARN_ERR_INTERNAL, "option %s has no kind", row->option.name);
 }

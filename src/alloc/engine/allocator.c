@@ -3,9 +3,11 @@
  * engine. */
 #include "alloc/engine/allocator.h"
 
+#include "alloc/config/size_class.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/pool/failure.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
@@ -22,6 +24,22 @@ enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t
         return TARN_OK;
     }
     return allocator->methods->alloc(allocator, size, stream, ptr_out, error);
+}
+
+enum tarn_status tarn_allocator_alloc_at(struct tarn_allocator *allocator, uint64_t size,
+                                         tarn_stream stream, tarn_ptr address,
+                                         struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    if (size == 0 || address == 0 || address % TN_MIN_BLOCK_SIZE != 0) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "an allocation at an address needs a size and an address that is a multiple "
+                       "of %d, not %" PRIu64 " bytes at 0x%" PRIx64,
+                       (int)TN_MIN_BLOCK_SIZE, size, address);
+    }
+    return methods->alloc_at ? methods->alloc_at(allocator, size, stream, address, error)
+                             : methods->refuse("mallocWithAddress", error);
 }
 
 enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,

@@ -24,15 +24,17 @@ void tn_engine_apply_fraction(struct tn_engine *engine, double fraction)
 }
 
 /* Whether what makes the heap TN_BUSY_SOME concerns a request on this stream: the stream is routed
- * to a private pool or, if there is no route, an event that blocks wait for is done. */
+ * to a private pool or, if no capture is under way, an event that blocks wait for is done. */
 static bool engine_concerns(struct tn_heap *heap, tarn_stream stream)
 {
     struct tn_engine *engine =
         (struct tn_engine *)(void *)((char *)heap - offsetof(struct tn_engine, heap));
 
-    return heap->private_pools.route_count > 0
-               ? tn_private_pool_route(&heap->private_pools, stream) != NULL
-               : tn_stream_waits_is_any_done(&engine->waits);
+    if (heap->private_pools.route_count > 0 &&
+        tn_private_pool_route(&heap->private_pools, stream)) {
+        return true;
+    }
+    return !tn_heap_is_capturing(heap) && tn_stream_waits_is_any_done(&engine->waits);
 }
 
 void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,

@@ -50,7 +50,7 @@ void tn_engine_fini(struct tn_engine *engine);
  * deferred blocks and no capture, or a capture that may prove some of them reusable. */
 static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
 {
-    const bool looks_at_deferred = engine->heap.private_pools.route_count == 0 ||
+    const bool looks_at_deferred = !tn_heap_is_capturing(&engine->heap) ||
                                    engine->heap.config.graph_capture_record_stream_reuse;
 
     return engine->waits.deferred_count > 0 && looks_at_deferred;

@@ -638,6 +638,16 @@ static enum tarn_status async_end_pool(struct tarn_allocator *allocator, struct 
     return st;
 }
 
+/* Nothing to do: begin and end of the routing say it. */
+static enum tarn_status async_mark_capture(struct tarn_allocator *allocator, bool begins,
+                                           struct tarn_error *error)
+{
+    (void)allocator;
+    (void)begins;
+    (void)error;
+    return TARN_OK;
+}
+
 /* Nothing to do: memory that a graph uses belongs to the graph. */
 static enum tarn_status async_release_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                            struct tarn_error *error)
@@ -741,5 +751,6 @@ static const struct tn_engine_methods async_methods = {
     .look = async_look,
     .begin_pool = async_begin_pool,
     .end_pool = async_end_pool,
+    .mark_capture = async_mark_capture,
     .release_pool = async_release_pool,
 };

@@ -41,6 +41,9 @@ struct tn_engine_methods {
                               tarn_ptr *ptr_out, struct tarn_error *error);
     enum tarn_status (*free)(struct tarn_allocator *allocator, tarn_ptr ptr,
                              struct tarn_error *error);
+    /* NULL: the engine does not choose addresses. */
+    enum tarn_status (*alloc_at)(struct tarn_allocator *allocator, uint64_t size,
+                                 tarn_stream stream, tarn_ptr address, struct tarn_error *error);
     enum tarn_status (*record_stream)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                       tarn_stream stream, struct tarn_error *error);
 
@@ -102,6 +105,9 @@ struct tn_engine_methods {
                                    struct tarn_error *error);
     enum tarn_status (*end_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                  struct tarn_error *error);
+    /* A capture begins, or ends. */
+    enum tarn_status (*mark_capture)(struct tarn_allocator *allocator, bool begins,
+                                     struct tarn_error *error);
     enum tarn_status (*acquire_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                      struct tarn_error *error);
     enum tarn_status (*create_pool_from)(struct tarn_allocator *allocator, struct tarn_pool_id id,

@@ -220,7 +220,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
         }
         st = tn_compact_settle(&engine->compact, error);
     }
-    if (st == TARN_OK && everything && engine->heap.private_pools.route_count == 0) {
+    if (st == TARN_OK && everything && !tn_heap_is_capturing(&engine->heap)) {
         st = release_default_pools(engine, stack, error);
     }
     for (struct tn_private_pool *p = engine->heap.private_pools.first; p && st == TARN_OK;
@@ -233,7 +233,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
             if (p->id.first != id.first || p->id.second != id.second) {
                 continue;
             }
-            if (engine->heap.private_pools.route_count == 0) { /* else perhaps a capture */
+            if (!tn_heap_is_capturing(&engine->heap)) {
                 engine->heap.shard.counters.totals.num_sync_all_streams++;
                 st = tn_stream_waits_drain(&engine->waits, p, stack, error);
             }

@@ -27,6 +27,24 @@ enum tarn_status tarn_allocator_end_pool(struct tarn_allocator *allocator, struc
                              : methods->refuse("endAllocateToPool", error);
 }
 
+enum tarn_status tarn_allocator_begin_capture(struct tarn_allocator *allocator,
+                                              struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->mark_capture ? methods->mark_capture(allocator, true, error)
+                                 : methods->refuse("markCaptureBegin", error);
+}
+
+enum tarn_status tarn_allocator_end_capture(struct tarn_allocator *allocator,
+                                            struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->mark_capture ? methods->mark_capture(allocator, false, error)
+                                 : methods->refuse("markCaptureEnd", error);
+}
+
 enum tarn_status tarn_allocator_acquire_pool(struct tarn_allocator *allocator,
                                              struct tarn_pool_id id, struct tarn_error *error)
 {

@@ -206,8 +206,8 @@ static enum tarn_status step_release_oversize(struct tn_engine *engine, struct t
 static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_request *request,
                                             struct tarn_error *error)
 {
-    /* A capture may be under way, and then events cannot be waited for. */
-    if (engine->heap.private_pools.route_count > 0) {
+    /* Events cannot be waited for. */
+    if (tn_heap_is_capturing(&engine->heap)) {
         return TARN_ERR_NOT_FOUND;
     }
     /* If the request's own pool was released while the lock was dropped, this would delete it. */
@@ -263,7 +263,7 @@ static enum tarn_status step_wait(struct tn_engine *engine, struct tn_request *r
                                   struct tarn_error *error)
 {
     enum tarn_status st = TARN_ERR_NOT_FOUND;
-    bool waited = engine->heap.private_pools.route_count == 0; /* else perhaps a capture */
+    bool waited = !tn_heap_is_capturing(&engine->heap);
 
     while (st == TARN_ERR_NOT_FOUND && waited) {
         st = tn_stream_waits_wait_one(&engine->waits, request->stack, &waited, error);

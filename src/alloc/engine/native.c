@@ -23,13 +23,13 @@
 
 /* ---- allocating ---- */
 
-/* Completes the frees whose other streams are done. */
-static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn_request *request,
-                                       struct tarn_error *error)
+/* Completes the frees whose other streams are done. Inline, as a part of each allocation. */
+static TN_INLINE enum tarn_status
+complete_frees(struct tn_engine *engine, const struct tn_request *request, struct tarn_error *error)
 {
     struct tn_stream_waits *waits = &engine->waits;
 
-    if (engine->heap.private_pools.route_count > 0) { /* a capture may be under way */
+    if (tn_heap_is_capturing(&engine->heap)) {
         return tn_stream_waits_reclaim(waits, request->stream, request->stack, error);
     }
     if (waits->pending == 0 && waits->deferred_count == 0) {
@@ -42,6 +42,13 @@ static enum tarn_status complete_frees(struct tn_engine *engine, const struct tn
         tn_compact_mark(&engine->compact);
     }
     return st;
+}
+
+enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
+                                          const struct tn_request *request,
+                                          struct tarn_error *error)
+{
+    return complete_frees(engine, request, error);
 }
 
 /* No free block fits. Prepares the request again, because the ladder may have used up what was
@@ -168,7 +175,7 @@ static enum tarn_status free_block(struct tn_engine *engine, struct tn_block *bl
     const bool waits = block->uses != 0;
 
     if (waits) {
-        const bool capturing = engine->heap.private_pools.route_count > 0;
+        const bool capturing = tn_heap_is_capturing(&engine->heap);
         const enum tarn_status st = tn_stream_use_release(&engine->waits, block, capturing, error);
 
         if (st) {
@@ -247,7 +254,7 @@ enum tarn_status tn_native_record_stream(struct tn_engine *engine, tarn_ptr ptr,
     if (!block) {
         st = tn_pointer_unknown(ptr, error);
     } else {
-        const bool capturing = engine->heap.private_pools.route_count > 0;
+        const bool capturing = tn_heap_is_capturing(&engine->heap);
 
         st = tn_stream_use_record(&engine->waits, block, stream, capturing);
         if (st) {

@@ -199,6 +199,22 @@ static TN_NO_STACK_GUARD enum tarn_status native_alloc(struct tarn_allocator *al
     return tn_native_alloc(&native->engine, size, stream, ptr_out, error);
 }
 
+static bool native_is_enabled(struct tarn_allocator *allocator)
+{
+    return !atomic_load_explicit(&native_of(allocator)->disabled, memory_order_relaxed);
+}
+
+static enum tarn_status native_alloc_at(struct tarn_allocator *allocator, uint64_t size,
+                                        tarn_stream stream, tarn_ptr address,
+                                        struct tarn_error *error)
+{
+    if (!native_is_enabled(allocator)) {
+        return tn_fail(error, TARN_ERR_STATE,
+                       "the cache is switched off: nothing can be allocated at an address");
+    }
+    return tn_native_alloc_at(tn_allocator_engine(allocator), size, stream, address, error);
+}
+
 static enum tarn_status native_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                     struct tarn_error *error)
 {
@@ -276,11 +292,6 @@ static enum tarn_status native_set_enabled(struct tarn_allocator *allocator, boo
     (void)error;
     atomic_store_explicit(&native_of(allocator)->disabled, !enabled, memory_order_relaxed);
     return TARN_OK;
-}
-
-static bool native_is_enabled(struct tarn_allocator *allocator)
-{
-    return !atomic_load_explicit(&native_of(allocator)->disabled, memory_order_relaxed);
 }
 
 static enum tarn_status native_set_fraction(struct tarn_allocator *allocator, double fraction,
@@ -549,6 +560,19 @@ static enum tarn_status native_end_pool(struct tarn_allocator *allocator, struct
     return st;
 }
 
+static enum tarn_status native_mark_capture(struct tarn_allocator *allocator, bool begins,
+                                            struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st =
+        tn_private_pools_mark_capture(&engine->heap.private_pools, begins, error);
+
+    tn_engine_unlock(engine);
+    return st;
+}
+
 static enum tarn_status native_acquire_pool(struct tarn_allocator *allocator,
                                             struct tarn_pool_id id, struct tarn_error *error)
 {
@@ -651,6 +675,7 @@ const struct tn_engine_methods tn_native_methods = {
     .backend = "native",
     .destroy = native_destroy,
     .alloc = native_alloc,
+    .alloc_at = native_alloc_at,
     .free = native_free,
     .record_stream = native_record_stream,
     .empty_cache = native_empty_cache,
@@ -679,6 +704,7 @@ const struct tn_engine_methods tn_native_methods = {
     .add_memory_callback = native_add_memory_callback,
     .begin_pool = native_begin_pool,
     .end_pool = native_end_pool,
+    .mark_capture = native_mark_capture,
     .acquire_pool = native_acquire_pool,
     .create_pool_from = native_create_pool_from,
     .release_pool = native_release_pool,

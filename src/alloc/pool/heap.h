@@ -96,6 +96,15 @@ static inline bool tn_heap_limit_is_set(const struct tn_heap *heap)
     return heap->limit != TARN_SIZE_UNLIMITED;
 }
 
+/* Whether a graph is being captured: no event may be recorded or asked for, and nothing that waits
+ * for the device be done. Up to 2.12 PyTorch takes every routing to a private pool for a capture;
+ * since 2.13 captures are announced (pytorch #181830). */
+static inline bool tn_heap_is_capturing(const struct tn_heap *heap)
+{
+    return heap->config.rules == TARN_RULES_2_11 ? heap->private_pools.route_count > 0
+                                                 : heap->private_pools.capture_count > 0;
+}
+
 /* Whether searches age free blocks: PyTorch counts only with a limit and a threshold. */
 static inline bool tn_heap_collects_garbage(const struct tn_heap *heap)
 {

@@ -181,6 +181,17 @@ enum tarn_status tn_private_pool_end(struct tn_private_pools *pools, struct tarn
     return TARN_OK;
 }
 
+enum tarn_status tn_private_pools_mark_capture(struct tn_private_pools *pools, bool begins,
+                                               struct tarn_error *error)
+{
+    if (begins ? pools->capture_count == UINT32_MAX : pools->capture_count == 0) {
+        return tn_fail(error, TARN_ERR_STATE,
+                       begins ? "too many captures are under way" : "no capture is under way");
+    }
+    pools->capture_count += begins ? 1U : UINT32_MAX;
+    return TARN_OK;
+}
+
 struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *pools,
                                               tarn_stream stream)
 {

@@ -2,8 +2,8 @@
 /*
  * Private pools: memory kept apart for captured graphs or by a user's choice. While there is a
  * route to a pool (begin ... end), requests that the route's filter accepts are served from the
- * pool; the latest route is asked first. A pool lives while its use count is above 0 or it has
- * segments.
+ * pool; the latest route is asked first. A route is not a capture: those are announced apart. A
+ * pool lives while its use count is above 0 or it has segments.
  *
  * Owns: pools and the list of routes. Guarded by the heap's lock; filters are called under it and
  * must not call the allocator.
@@ -42,6 +42,7 @@ struct tn_private_pools {
     struct tn_pool_route *routes; /* oldest first */
     uint32_t route_count;
     uint32_t route_capacity;
+    uint32_t capture_count; /* captures that were announced and have not ended */
 };
 
 /* NULL when there is no such pool. */
@@ -75,6 +76,10 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
 /* Ends the routing; the use that begin added stays. */
 enum tarn_status tn_private_pool_end(struct tn_private_pools *pools, struct tarn_pool_id id,
                                      struct tarn_error *error) TN_MUST_CHECK;
+
+/* A capture begins, or ends; TARN_ERR_STATE when none is under way. */
+enum tarn_status tn_private_pools_mark_capture(struct tn_private_pools *pools, bool begins,
+                                               struct tarn_error *error) TN_MUST_CHECK;
 
 /* The pool that requests on the stream are routed to; NULL: the default pools serve them. */
 struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *pools,

@@ -144,6 +144,9 @@ static void numbers_are_stored_in_bytes(void **state)
     assert_true(config.memory_fraction_given);
     assert_int_equal(config.backend, TARN_BACKEND_ASYNC);
     assert_int_equal(parsed("backend:native").backend, TARN_BACKEND_NATIVE);
+    assert_int_equal(parsed("").rules, TARN_RULES_2_11);
+    assert_int_equal(parsed("rules:2.14").rules, TARN_RULES_2_14);
+    assert_int_equal(parsed("rules:2.14,rules: 2.11").rules, TARN_RULES_2_11);
     assert_true(same(parsed("per_process_memory_fraction:0").memory_fraction, 0.0));
     assert_true(parsed("per_process_memory_fraction:1.0").memory_fraction_given);
     assert_int_equal(parsed("max_split_size_mb:20").max_split_size, 20 * MIB);
@@ -310,6 +313,8 @@ static void every_wrong_value_says_what_and_where(void **state)
     expect_error("backend:cudamalloc", 8,
                  "backend: \"cudamalloc\" at offset 8 is not known, allowed: native or "
                  "cudaMallocAsync");
+    expect_error("rules:2.12", 6,
+                 "rules: \"2.12\" at offset 6 is not known, allowed: 2.11 or 2.14");
 }
 
 #define DIVISIONS_ALLOWED ", allowed: a power of two, or a list such as [256:1,512:2,>:4]"

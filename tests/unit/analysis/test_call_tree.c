@@ -62,7 +62,7 @@ static void rows_are_chains_and_what_is_left(void **state)
     asked.options.selection = &peak;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0 B reserved, 1.21 KiB allocated, at event 4 of 6\n"
+        "device 0\n\nmemory: 0 B reserved, 1.21 KiB requested, at event 4 of 6\n"
         "       bytes   share    blocks  calls\n"
         "    1.21 KiB  100.0%         5  total\n"
         "    1.21 KiB   99.6%         4    m.py:1:main\n"
@@ -72,12 +72,12 @@ static void rows_are_chains_and_what_is_left(void **state)
         "      1000 B   80.7%         1        (itself)\n"
         "         4 B    0.3%         1      m.py:4:k\n"
         "         5 B    0.4%         1    (no frames)\n"
-        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
+        "         0 B          reserved but not requested: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.min_share = 3;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0 B reserved, 1.21 KiB allocated, at event 4 of 6\n"
+        "device 0\n\nmemory: 0 B reserved, 1.21 KiB requested, at event 4 of 6\n"
         "       bytes   share    blocks  calls\n"
         "    1.21 KiB  100.0%         5  total\n"
         "    1.21 KiB   99.6%         4    m.py:1:main\n"
@@ -87,13 +87,13 @@ static void rows_are_chains_and_what_is_left(void **state)
         "      1000 B   80.7%         1        (itself)\n"
         "         4 B    0.3%         1      others (1 call)\n"
         "         5 B    0.4%         1    others (1 call)\n"
-        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
+        "         0 B          reserved but not requested: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.min_share = 0;
     asked.options.rows = 1;
     asked.options.units = TARN_UNITS_BYTES;
     report_says(live, &asked,
-                "device 0\n\nmemory: 0 reserved, 1239 allocated, at event 4 of 6\n"
+                "device 0\n\nmemory: 0 reserved, 1239 requested, at event 4 of 6\n"
                 "            bytes   share    blocks  calls\n"
                 "             1239  100.0%         5  total\n"
                 "             1234   99.6%         4    m.py:1:main\n"
@@ -103,7 +103,7 @@ static void rows_are_chains_and_what_is_left(void **state)
                 "             1000   80.7%         1        (itself)\n"
                 "                4    0.3%         1      others (1 call)\n"
                 "                5    0.4%         1    others (1 call)\n"
-                "                0          reserved but not allocated: cached, between blocks, or "
+                "                0          reserved but not requested: cached, between blocks, or "
                 "lost to rounding\n");
     tarn_snapshot_destroy(snapshot);
 }
@@ -118,7 +118,7 @@ static void top_sorts_and_shares_by_its_order(void **state)
     report_says(
         top, &asked,
         "device 0: 6 events\n"
-        "     at peak      at end   allocated    blocks  lifetime   share  calls\n"
+        "     at peak      at end   requested    blocks  lifetime   share  calls\n"
         "    1.21 KiB    1.21 KiB    1.21 KiB         5         2  100.0%  total\n"
         "    1.21 KiB    1.20 KiB    1.21 KiB         4         2   80.0%    m.py:1:main\n"
         "    1.20 KiB    1.20 KiB    1.20 KiB         3         -   60.0%      m.py:2:f\n"
@@ -143,19 +143,19 @@ static void few_stacks_are_a_tree(void **state)
     (void)state;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0 B reserved, 0 B allocated, at event 0 of 1\n"
+        "device 0\n\nmemory: 0 B reserved, 0 B requested, at event 0 of 1\n"
         "       bytes   share    blocks  calls\n"
         "         0 B    0.0%         0  total\n"
-        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
+        "         0 B          reserved but not requested: cached, between blocks, or lost to "
         "rounding\n");
     asked.options.selection = &start;
     report_says(
         live, &asked,
-        "device 0\n\nmemory: 0 B reserved, 8 B allocated, before the first event\n"
+        "device 0\n\nmemory: 0 B reserved, 8 B requested, before the first event\n"
         "       bytes   share    blocks  calls\n"
         "         8 B  100.0%         1  total\n"
         "         8 B  100.0%         1    (not recorded)\n"
-        "         0 B          reserved but not allocated: cached, between blocks, or lost to "
+        "         0 B          reserved but not requested: cached, between blocks, or lost to "
         "rounding\n"
         "         8 B          of the total was allocated before the first event\n");
     tarn_snapshot_destroy(snapshot);

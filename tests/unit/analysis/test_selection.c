@@ -106,23 +106,23 @@ static void blocks_are_picked(void **state)
     says(&asked, "4.10 KiB  100.0%         5  total\n");
     asked.selection.one_stream = true;
     asked.selection.stream = 7;
-    says(&asked, "selected: stream 7\n\nmemory: 64.00 KiB reserved, 20 B allocated");
+    says(&asked, "selected: stream 7\n\nmemory: 64.00 KiB reserved, 20 B requested");
     says(&asked, "        20 B  100.0%         1  total\n"
-                 "    4.08 KiB          also allocated, but not selected\n"
-                 "   63.98 KiB          reserved but not allocated");
+                 "    4.08 KiB          requested by blocks that are not selected\n"
+                 "   63.98 KiB          reserved but not requested");
     asked.selection.one_stream = false;
     asked.selection.pools = TARN_POOLS_PRIVATE;
-    says(&asked, "selected: private pools\n\nmemory: 64.00 KiB reserved, 20 B allocated");
+    says(&asked, "selected: private pools\n\nmemory: 64.00 KiB reserved, 20 B requested");
     asked.selection.pools = TARN_POOLS_DEFAULT;
-    says(&asked, "selected: the default pool\n\nmemory: 64.00 KiB reserved, 4.08 KiB allocated");
+    says(&asked, "selected: the default pool\n\nmemory: 64.00 KiB reserved, 4.08 KiB requested");
     asked.selection.pools = TARN_POOLS_ONE;
     asked.selection.pool[1] = 3;
-    says(&asked, "selected: pool (0, 3)\n\nmemory: 64.00 KiB reserved, 20 B allocated");
+    says(&asked, "selected: pool (0, 3)\n\nmemory: 64.00 KiB reserved, 20 B requested");
     asked.selection.pools = TARN_POOLS_ALL;
     asked.selection.size_min = 21;
     asked.selection.size_max = 1000;
     says(&asked, "selected: blocks of at least 21 B, blocks of at most 1000 B\n\n"
-                 "memory: 128.00 KiB reserved, 1.07 KiB allocated");
+                 "memory: 128.00 KiB reserved, 1.07 KiB requested");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -134,7 +134,7 @@ static void frames_are_picked(void **state)
     (void)state;
     asked.selection.match = "b\\.py:[0-9]+:outer$";
     says(&asked,
-         "stacks with \"b\\.py:[0-9]+:outer$\"\n\nmemory: 128.00 KiB reserved, 1000 B allocated");
+         "stacks with \"b\\.py:[0-9]+:outer$\"\n\nmemory: 128.00 KiB reserved, 1000 B requested");
     asked.selection.match = NULL;
     asked.selection.frames = TARN_FRAMES_PYTHON;
     says(&asked, "  a.py:1:inner < b.py:2:outer\n");
@@ -179,11 +179,11 @@ static void parts_are_picked(void **state)
     asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.events = (struct tarn_span){true, 1, 2};
     says(&asked,
-         "selected: events 1 to 2 of 8\n\nmemory: 128.00 KiB reserved, 4.09 KiB allocated, at "
+         "selected: events 1 to 2 of 8\n\nmemory: 128.00 KiB reserved, 4.09 KiB requested, at "
          "event 2 of 8\n");
     says(&asked, "    1.07 KiB          of the total was allocated before that part\n");
     asked.selection.at.kind = TARN_AT_START;
-    says(&asked, "memory: 128.00 KiB reserved, 1.07 KiB allocated, before event 1 of 8\n");
+    says(&asked, "memory: 128.00 KiB reserved, 1.07 KiB requested, before event 1 of 8\n");
     asked.selection.at.kind = TARN_AT_UNSPECIFIED;
     asked.selection.events.is_given = false;
     asked.selection.time_us = (struct tarn_span){true, 10, 30};
@@ -205,7 +205,7 @@ static void parts_are_picked(void **state)
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 31};
     says(&asked, "at event 4 of 8\n");
     asked.selection.at.kind = TARN_AT_RESERVED_PEAK;
-    says(&asked, "memory: 128.00 KiB reserved, 100 B allocated, before the first event\n");
+    says(&asked, "memory: 128.00 KiB reserved, 100 B requested, before the first event\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -217,9 +217,9 @@ static void annotations_are_picked(void **state)
     (void)state;
     asked.selection.annotation = "load";
     says(&asked,
-         "selected: annotation \"load\"\n\nmemory: 128.00 KiB reserved, 3.00 KiB allocated");
+         "selected: annotation \"load\"\n\nmemory: 128.00 KiB reserved, 3.00 KiB requested");
     asked.selection.annotation = "kv_cache";
-    says(&asked, "memory: 128.00 KiB reserved, 5 B allocated");
+    says(&asked, "memory: 128.00 KiB reserved, 5 B requested");
     asked.selection.annotation = NULL;
     asked.options.by = TARN_BY_ANNOTATION;
     says(&asked, "    3.00 KiB   73.2%         1  load#1\n"
@@ -433,7 +433,7 @@ static void info_tells_of_a_selection(void **state)
     assert_non_null(strstr(text, "  steps: 2, from annotations\n"));
     assert_non_null(strstr(text,
                            "  selected: blocks of at least 20 B, events 0 to 5 of 8\n"
-                           "    3 allocations of 4.00 KiB, at most 4.09 KiB allocated at once\n"));
+                           "    3 allocations of 4.00 KiB, at most 4.09 KiB requested at once\n"));
     free(text);
     asked.options.format = TARN_REPORT_JSON;
     text = report_text(info, &asked);

@@ -570,12 +570,12 @@ static void reports_say_what_they_leave_out(void **state)
         "selected: blocks where category != optimizer && annotation == load && pool == "
         "default && file ~ \"\\x1b|ba\" && lifetime > 1us\n"
         "\n"
-        "memory: 128.00 KiB reserved, 3.00 KiB allocated, at event 7 of 8\n"
+        "memory: 128.00 KiB reserved, 3.00 KiB requested, at event 7 of 8\n"
         "       bytes   share    blocks  allocated by\n"
         "    3.00 KiB  100.0%         1  ba.py:3:load\n"
         "    3.00 KiB  100.0%         1  total\n"
-        "       132 B          also allocated, but not selected\n"
-        "  124.87 KiB          reserved but not allocated: cached, between blocks, or lost to "
+        "       132 B          requested by blocks that are not selected\n"
+        "  124.87 KiB          reserved but not requested: cached, between blocks, or lost to "
         "rounding\n");
     assert_true(report_fails_cleanly(live, &asked) > 20);
     tarn_where_destroy(where);

@@ -357,7 +357,14 @@ static void a_run_out_of_memory_comes_out_exactly(void **state)
     assert_int_equal(result.first_oom, 4458);
     figures_equal("oom", info.conf, &result);
 
-    result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True"});
+    const uint64_t whole = result.operations;
+
+    result = run(replay, (struct tarn_replay_options){.stops_at_oom = true});
+    assert_int_equal(result.first_oom, 4458);
+    assert_true(result.operations < whole);
+    result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:True",
+                                                      .stops_at_oom = true});
+    assert_int_equal(result.operations, whole);
     assert_true(figure(&result, "reserved_bytes.all.peak") <= (int64_t)(7168 * MIB));
     result = run(replay, (struct tarn_replay_options){.memory_limit = UINT64_MAX});
     assert_int_equal(result.first_oom, -1);
@@ -494,6 +501,8 @@ struct final_block {
 };
 
 static struct pickle_out pickle;
+/* Of the entries of the trace made next: {0, N}, 0 = not named; NULL: none is. */
+static const uint64_t *entry_pools;
 
 /* A snapshot with one segment of these blocks (none: no segment) and this trace. */
 static enum tarn_status load(const struct entry *entries, size_t count, uint64_t segment,
@@ -540,6 +549,11 @@ static enum tarn_status load(const struct entry *entries, size_t count, uint64_t
         pickle_item(p, "addr", entries[i].address);
         pickle_item(p, "size", entries[i].size);
         pickle_item(p, "stream", entries[i].stream);
+        if (entry_pools && entry_pools[i]) {
+            pickle_item(p, "pool_id", 0);
+            pickle_number(p, entry_pools[i]);
+            pickle_put(p, "\x86", 1);
+        }
         pickle_dict_end(p);
     }
     pickle_list_end(p);
@@ -618,6 +632,41 @@ static void a_flush_and_a_failed_request_come_again(void **state)
     result = run(replay, (struct tarn_replay_options){.device_total = 128 * MIB});
     assert_int_equal(result.first_oom, 7);
     assert_int_equal(result.same_address, 2);
+    tarn_replay_destroy(replay);
+}
+
+/* The request of a pool released the default pool's memory, which only the newer rules do; a device
+ * that has that much and no more shows it. */
+static void the_rules_of_a_run_are_found(void **state)
+{
+    static const struct entry trace[] = {
+        {"segment_alloc", A, 60 * MIB, 0},     {"alloc", A, 60 * MIB, 0},
+        {"free_requested", A, 60 * MIB, 0},    {"free_completed", A, 60 * MIB, 0},
+        {"segment_free", A, 60 * MIB, 0},      {"segment_alloc", A + 512 * MIB, 40 * MIB, 0},
+        {"alloc", A + 512 * MIB, 40 * MIB, 0},
+    };
+    static const uint64_t pools[] = {0, 0, 0, 0, 0, 3, 3};
+
+    entry_pools = pools;
+    struct tarn_replay *replay = replay_made(trace, 7, 0, 0, NULL, 0);
+
+    entry_pools = NULL;
+    struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+    const char *note;
+    size_t i = 0;
+
+    (void)state;
+    assert_int_equal(result.same_address, 2);
+    assert_int_equal(result.first_oom, -1);
+    assert_int_equal(info_of(replay).memory_limit, 64 * MIB);
+    while ((note = tarn_replay_get_note(replay, i)) && !strstr(note, "rules:2.14")) {
+        i++;
+    }
+    assert_non_null(note);
+    result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:False"});
+    assert_int_equal(result.first_oom, -1); /* settings that name no rules keep them */
+    result = run(replay, (struct tarn_replay_options){.conf = "rules:2.11"});
+    assert_int_equal(result.first_oom, 6);
     tarn_replay_destroy(replay);
 }
 
@@ -824,6 +873,7 @@ int main(void)
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(frees_wait_and_complete_where_they_did),
         cmocka_unit_test(a_flush_and_a_failed_request_come_again),
+        cmocka_unit_test(the_rules_of_a_run_are_found),
         cmocka_unit_test(blocks_from_before_the_trace_are_rebuilt),
         cmocka_unit_test(without_a_trace_there_is_no_replay),
         cmocka_unit_test(nonsense_is_survived),

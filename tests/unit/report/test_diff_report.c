@@ -56,8 +56,8 @@ static void told_by_name(void **state)
     (void)state;
     report_says(diff, &asked,
                 "device 0\n"
-                "before: 0 B reserved, 1.07 KiB allocated, at event 1 of 2\n"
-                "after: 0 B reserved, 3.03 KiB allocated, at event 1 of 2\n"
+                "before: 0 B reserved, 1.07 KiB requested, at event 1 of 2\n"
+                "after: 0 B reserved, 3.03 KiB requested, at event 1 of 2\n"
                 "total change: +1.95 KiB (+181.82%)\n\n"
                 "       change      before       after    blocks          allocated by\n"
                 "    +1.95 KiB      1000 B    2.93 KiB        +0  grew    a.py:1:grown\n"

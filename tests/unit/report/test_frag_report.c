@@ -98,7 +98,7 @@ static void as_text(void **state)
     struct tarn_selection selection = {.struct_size = sizeof selection, .at = {TARN_AT_EVENT, 6}};
 
     (void)state;
-    says(&asked, "memory: 142.00 MiB reserved, 31.00 MiB allocated, at event 4 of 8\n");
+    says(&asked, "memory: 142.00 MiB reserved, 31.00 MiB requested, at event 4 of 8\n");
     asked.options.selection = &selection;
     says(&asked, "   31.00 MiB   21.8%  requested by allocated blocks\n"
                  "       724 B    0.0%  internal: rounded up to 512 bytes\n"

@@ -116,7 +116,7 @@ static void the_one_that_stands_out(void **state)
                                                   result->ranks[1].requested);
     tarn_report_destroy(result);
     text = report_text(ranks, &asked);
-    assert_non_null(strstr(text, "5 ranks\nallocated: min 1001 B, median 1004 B, max 5.86 KiB\n"));
+    assert_non_null(strstr(text, "5 ranks\nrequested: min 1001 B, median 1004 B, max 5.86 KiB\n"));
     assert_non_null(strstr(text, "rank2, device 0  outlier\n"));
     assert_non_null(strstr(text, "    2.94 KiB         0 B            others (3 ranks)\n"));
     assert_non_null(strstr(text, "rank2, device 0 (after) against rank3, device 0 (before)\n"));

@@ -28,7 +28,7 @@ static const char three[] =
     "{'action': 'free_completed', 'addr': 20000, 'size': 20, 'stream': 0}]]}";
 
 #define HEAD                                                                                       \
-    "device 0: 6 events\n     at peak      at end   allocated    blocks  lifetime  allocated "     \
+    "device 0: 6 events\n     at peak      at end   requested    blocks  lifetime  allocated "     \
     "by\n"
 #define A "    8.79 KiB         0 B    8.79 KiB         1         4  a.py:1:a\n"
 #define B "        20 B         0 B        30 B         2         1  b.py:2:b\n"
@@ -61,7 +61,7 @@ static void every_order(void **state)
 {
     static const char *const orders[] = {[TARN_TOP_BY_PEAK] = "acb",
                                          [TARN_TOP_BY_END] = "cab",
-                                         [TARN_TOP_BY_ALLOCATED] = "abc",
+                                         [TARN_TOP_BY_REQUESTED] = "abc",
                                          [TARN_TOP_BY_COUNT] = "bac"};
     struct tarn_snapshot *snapshot = report_parse(three);
     struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};

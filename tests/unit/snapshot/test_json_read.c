@@ -139,7 +139,8 @@ static void cut_input_ends_early(void **state)
 {
     static const char whole[] =
         "{\"segments\": [{\"address\": 1024, \"total_size\": 512, \"blocks\": [{\"size\": 512, "
-        "\"state\": \"inactive\"}]}], \"device_traces\": [[{\"action\": \"a\\u0041\"}]]}";
+        "\"state\": \"inactive\"}]}], \"device_traces\": [[{\"action\": \"a\\u0041\", "
+        "\"addr\": 0}]]}";
     struct tarn_error error;
 
     (void)state;
@@ -162,7 +163,8 @@ static void cut_input_ends_early(void **state)
 
 static void every_host_allocation_may_fail(void **state)
 {
-    static const char text[] = "{\"segments\":[],\"device_traces\":[[{\"action\":\"a\\n\"}]]}";
+    static const char text[] =
+        "{\"segments\":[],\"device_traces\":[[{\"action\":\"a\\n\",\"addr\":0}]]}";
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t n = 0;
 

@@ -143,6 +143,46 @@ static void every_kind_of_value_survives(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Keys and values of a program's own, also those that records of a snapshot have. */
+static void metadata_may_be_any_dict(void **state)
+{
+    static const char *const dicts[] = {"{\"phase\":\"forward\",\"step\":3}",
+                                        "{\"filename\":\"data.bin\"}",
+                                        "{\"name\":\"x\",\"filename\":\"y\"}",
+                                        "{\"name\":\"x\",\"line\":4}",
+                                        "{\"line\":\"twelve\"}",
+                                        "{\"line\":null,\"name\":[1]}",
+                                        "{\"filename\":3,\"line\":1.5}",
+                                        "{\"items\":[{\"filename\":\"a\"},{\"filename\":\"b\"}]}",
+                                        "{\"where\":{\"filename\":\"a\",\"epoch\":{\"n\":1}}}",
+                                        "{\"action\":\"alloc\",\"stream\":\"x\"}",
+                                        "{\"action\":\"alloc\",\"size\":4}",
+                                        "{\"state\":\"warm\",\"temperature\":3}",
+                                        "{\"size\":3}",
+                                        "{\"history\":[]}",
+                                        "{}"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
+        char text[512];
+
+        (void)snprintf(text, sizeof text,
+                       "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":512,"
+                       "\"size\":1,\"user_metadata\":%s,\"internal_metadata\":%s}]]}",
+                       dicts[i], dicts[i]);
+        struct tarn_snapshot *snapshot = read_text(text);
+        struct test_collect out = write_out(snapshot, TARN_SNAPSHOT_JSON);
+        const char *first = strstr(out.text, dicts[i]);
+
+        if (!first || !strstr(first + 1, dicts[i])) {
+            fail_msg("%s became %s", dicts[i], out.text);
+        }
+        survives_both(snapshot);
+        free(out.text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 /* Batches of at most 1,000 items: as many openings of a batch as thousands. */
 static void long_lists_come_in_batches(void **state)
 {
@@ -327,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_snapshots_survive),
         cmocka_unit_test(every_kind_of_value_survives),
+        cmocka_unit_test(metadata_may_be_any_dict),
         cmocka_unit_test(long_lists_come_in_batches),
         cmocka_unit_test(numbers_of_every_length_survive),
         cmocka_unit_test(files_have_the_form_of_their_name),

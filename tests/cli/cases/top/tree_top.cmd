@@ -1,1 +1,1 @@
-top --tree --sort allocated -n 2 $data/snapshots/multistream.pickle.gz
+top --tree --sort requested -n 2 $data/snapshots/multistream.pickle.gz

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* The compact policy, through the public interface: what moves, when, and what stays. */
+#include "support/test.h"
+
+#include "support/rig.h"
+#include "tarn/ipc.h"
+
+#define COMPACT "policy:compact"
+
+static uint64_t reserved(struct rig *rig)
+{
+    return (uint64_t)rig_now(rig, TARN_STAT_RESERVED_BYTES);
+}
+
+static uint64_t moved(struct rig *rig)
+{
+    return rig_engine(rig->allocator)->compact.pages_moved;
+}
+
+/* A hole of 30 MiB with 2 MiB in use behind it. */
+static tarn_ptr leave_hole(struct rig *rig, tarn_stream stream)
+{
+    const tarn_ptr hole = rig_alloc(rig, 30 * MIB, stream);
+
+    (void)rig_alloc(rig, 2 * MIB, stream);
+    rig_free(rig, hole);
+    return hole;
+}
+
+static void free_pages_move_to_a_larger_request(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_hole(&rig, 0);
+
+    assert_int_equal(reserved(&rig), 32 * MIB);
+    assert_true(rig_alloc(&rig, 40 * MIB, 0) > hole);
+    assert_int_equal(reserved(&rig), 42 * MIB); /* 15 pages moved, 5 new ones */
+    assert_int_equal(moved(&rig), 15);
+    rig_close(&rig);
+}
+
+static void a_request_that_a_free_block_fits_moves_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_hole(&rig, 0);
+
+    assert_int_equal(rig_alloc(&rig, 12 * MIB, 0), hole);
+    assert_int_equal(rig_alloc(&rig, 18 * MIB, 0), hole + 12 * MIB);
+    assert_int_equal(moved(&rig), 0);
+    rig_close(&rig);
+}
+
+/* What lies free beside unmapped addresses is used where it is. */
+static void a_place_lacks_as_little_as_possible(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    const tarn_ptr last = rig_alloc(&rig, 10 * MIB, 0);
+
+    rig_free(&rig, last);
+    assert_int_equal(rig_alloc(&rig, 16 * MIB, 0), last); /* 3 new pages behind it */
+    assert_int_equal(reserved(&rig), 38 * MIB);
+    rig_free(&rig, first);
+    assert_int_equal(moved(&rig), 0);
+    rig_close(&rig);
+}
+
+static void an_old_address_stays_until_its_stream_has_come_by(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 40 * MIB, 1); /* its own stream need not wait */
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 21 + 15);
+    (void)rig_alloc(&rig, 50 * MIB, 1); /* nowhere near the old addresses */
+    assert_int_equal(sim_counters(rig.device).live_mappings, 46 + 15);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 60 * MIB, 1);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 76);
+    rig_close(&rig);
+}
+
+static void another_stream_takes_what_is_done_and_else_new_pages(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 10 * MIB, 2);
+    assert_int_equal(reserved(&rig), 42 * MIB); /* stream 1 may still use its pages */
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 20 * MIB, 3);
+    assert_int_equal(reserved(&rig), 42 * MIB);
+    assert_int_equal(moved(&rig), 10);
+    rig_close(&rig);
+}
+
+/* At the limit a stream waits for another on the device, and nobody on the host. */
+static void at_the_limit_streams_wait_for_each_other(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 32 * MIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 30 * MIB, 2);
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    assert_int_equal(rig_stats(&rig).num_sync_all_streams, 0);
+    rig_alloc_oom(&rig, 2 * MIB, 2);
+    rig_close(&rig);
+}
+
+/* A block in use on another stream is waited for on the host, when nothing else is left. */
+static void blocks_of_other_streams_are_waited_for_last(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 32 * MIB, COMPACT);
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    rig_record(&rig, ptr, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 1);
+    rig_close(&rig);
+}
+
+static void small_requests_share_pages_of_their_own(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr small = rig_alloc(&rig, 512, 0);
+    const tarn_ptr large = rig_alloc(&rig, 3 * MIB, 0);
+
+    assert_int_equal(reserved(&rig), 6 * MIB);
+    rig_free(&rig, large);
+    assert_int_equal(rig_alloc(&rig, MIB, 0), small + 512);
+    assert_int_equal(rig_alloc(&rig, MIB, 0) >> 30, small >> 30); /* a page of the free block */
+    assert_int_equal(reserved(&rig), 6 * MIB);
+    assert_int_equal(moved(&rig), 1);
+    rig_close(&rig);
+}
+
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static void pages_of_a_private_pool_stay(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    (void)leave_hole(&rig, 0);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 72 * MIB);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_close(&rig);
+}
+
+static void shared_pages_stay(void **state)
+{
+    unsigned char message[1024];
+    size_t length = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    assert_int_equal(
+        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &length, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 72 * MIB);
+    rig_close(&rig);
+}
+
+static void emptying_the_cache_gives_every_free_page_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 0);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    (void)leave_hole(&rig, 1);
+    rig_empty_cache(&rig);
+    assert_int_equal(reserved(&rig), 44 * MIB);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 22);
+    rig_close(&rig);
+}
+
+static void the_policy_is_decided_at_creation(void **state)
+{
+    struct tarn_config config;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_config_parse(COMPACT, &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_non_null(strstr(rig.error.text, "the policy is decided"));
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_pages_move_to_a_larger_request),
+        cmocka_unit_test(a_request_that_a_free_block_fits_moves_nothing),
+        cmocka_unit_test(a_place_lacks_as_little_as_possible),
+        cmocka_unit_test(an_old_address_stays_until_its_stream_has_come_by),
+        cmocka_unit_test(another_stream_takes_what_is_done_and_else_new_pages),
+        cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
+        cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
+        cmocka_unit_test(small_requests_share_pages_of_their_own),
+        cmocka_unit_test(pages_of_a_private_pool_stay),
+        cmocka_unit_test(shared_pages_stay),
+        cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
+        cmocka_unit_test(the_policy_is_decided_at_creation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

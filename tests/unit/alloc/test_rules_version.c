@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decisions that newer versions of PyTorch changed: the same calls under both rules. Between a
+ * torch.cuda.use_mem_pool's begin and end no graph is captured: 2.11 cannot tell, 2.13 can
+ * (pytorch #175015, #181830).
+ */
+#include "support/test.h"
+
+#include "support/rig.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct tarn_pool_id user_pool = {0, 1};
+
+static bool any_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static void begin_use(struct rig *rig)
+{
+    assert_int_equal(
+        tarn_allocator_begin_pool(rig->allocator, user_pool, any_stream, NULL, &rig->error),
+        TARN_OK);
+}
+
+static void end_use(struct rig *rig)
+{
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, user_pool, &rig->error), TARN_OK);
+}
+
+static void begin_capture(struct rig *rig)
+{
+    assert_int_equal(tarn_allocator_begin_capture(rig->allocator, &rig->error), TARN_OK);
+}
+
+static void end_capture(struct rig *rig)
+{
+    assert_int_equal(tarn_allocator_end_capture(rig->allocator, &rig->error), TARN_OK);
+}
+
+/* Whether a block of the pool that stream 7 used too serves the next request. Its work is done. */
+static bool block_comes_back(struct rig *rig)
+{
+    const tarn_ptr first = rig_alloc(rig, MIB, 0);
+
+    rig_record(rig, first, 7);
+    rig_free(rig, first);
+    const tarn_ptr second = rig_alloc(rig, MIB, 0);
+
+    rig_free(rig, second);
+    return first == second;
+}
+
+static void frees_are_deferred_during_captures_only(void **state)
+{
+    static const struct {
+        const char *conf;
+        bool captures;
+        bool comes_back;
+    } cases[] = {{"", false, false},
+                 {"", true, false},
+                 {"rules:2.11", false, false},
+                 {"rules:2.14", false, true},
+                 {"rules:2.14", true, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 64 * MIB, cases[i].conf);
+        begin_use(&rig);
+        if (cases[i].captures) {
+            begin_capture(&rig);
+        }
+        assert_int_equal(block_comes_back(&rig), cases[i].comes_back);
+        if (cases[i].captures) {
+            end_capture(&rig);
+        }
+        end_use(&rig);
+        assert_true(block_comes_back(&rig));
+        rig_close(&rig);
+    }
+}
+
+/* 60 of 80 MiB are cached in the default pool, and the user's pool needs 60. */
+static void memory_is_released_for_a_users_pool(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 80 * MIB, "rules:2.14");
+    rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+    begin_use(&rig);
+    rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 1);
+    end_use(&rig);
+    rig_close(&rig);
+
+    rig_open(&rig, 80 * MIB, "rules:2.14");
+    rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+    begin_use(&rig);
+    begin_capture(&rig);
+    rig_alloc_oom(&rig, 60 * MIB, 0);
+    end_capture(&rig);
+    end_use(&rig);
+    rig_close(&rig);
+
+    rig_open(&rig, 80 * MIB, "");
+    rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+    begin_use(&rig);
+    rig_alloc_oom(&rig, 60 * MIB, 0);
+    end_use(&rig);
+    rig_close(&rig);
+}
+
+static void the_cache_is_emptied_unless_a_graph_is_captured(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 80 * MIB, "rules:2.14");
+    rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+    begin_use(&rig);
+    begin_capture(&rig);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 60 * MIB);
+    end_capture(&rig);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+    end_use(&rig);
+    rig_close(&rig);
+}
+
+/* A capture counts for the whole device, as PyTorch's counter does; captures may overlap. */
+static void captures_are_counted(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "rules:2.14");
+    assert_int_equal(tarn_allocator_end_capture(rig.allocator, &rig.error), TARN_ERR_STATE);
+    assert_string_equal(rig.error.text, "no capture is under way");
+    begin_capture(&rig);
+    begin_capture(&rig);
+    end_capture(&rig);
+    assert_false(block_comes_back(&rig));
+    end_capture(&rig);
+    assert_true(block_comes_back(&rig));
+    assert_int_equal(tarn_allocator_end_capture(rig.allocator, &rig.error), TARN_ERR_STATE);
+    rig_close(&rig);
+}
+
+/* What was deferred under the old rules is waited for under the new ones, and vice versa. */
+static void rules_can_change(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "");
+    begin_use(&rig);
+    assert_false(block_comes_back(&rig));
+    rig_configure(&rig, "rules:2.14");
+    assert_true(block_comes_back(&rig));
+    rig_configure(&rig, "expandable_segments:False"); /* an update keeps the rules */
+    assert_true(block_comes_back(&rig));
+    rig_configure(&rig, "rules:2.11");
+    assert_false(block_comes_back(&rig));
+    end_use(&rig);
+    assert_true(block_comes_back(&rig));
+    rig_close(&rig);
+}
+
+/* Only the caching engine has a decision that depends on them. */
+static void other_engines_take_captures_as_they_take_pools(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "backend:cudaMallocAsync,rules:2.14");
+    begin_capture(&rig);
+    end_capture(&rig);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frees_are_deferred_during_captures_only),
+        cmocka_unit_test(memory_is_released_for_a_users_pool),
+        cmocka_unit_test(the_cache_is_emptied_unless_a_graph_is_captured),
+        cmocka_unit_test(captures_are_counted),
+        cmocka_unit_test(rules_can_change),
+        cmocka_unit_test(other_engines_take_captures_as_they_take_pools),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
