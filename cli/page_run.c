@@ -22,6 +22,8 @@ const struct cli_page_values cli_page_defaults = {
 const struct cli_page_values cli_view_defaults = {
     .device = CLI_DEVICE_ALL, .max_bytes = PAGE_MAX, .names_output = true};
 
+const char *const cli_page_redact_choices[] = {"nothing", "paths", "all", NULL};
+
 static enum tarn_status page_write(const struct tarn_snapshot *snapshot, const void *context,
                                    const struct tarn_writer *writer, struct tarn_error *error)
 {

@@ -30,4 +30,19 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view);
         .help = "output file (default: output.html); - is standard output"                         \
     }
 
+#define CLI_PAGE_TITLE_OPT                                                                         \
+    {                                                                                              \
+        .name = "title", .kind = CLI_OPT_TEXT, .at = offsetof(struct cli_page_values, title),      \
+        .value = "TEXT", .help = "title of the page (default: the snapshot's name)"                \
+    }
+
+extern const char *const cli_page_redact_choices[];
+
+#define CLI_PAGE_REDACT_OPT                                                                        \
+    {                                                                                              \
+        .name = "redact", .kind = CLI_OPT_CHOICE, .at = offsetof(struct cli_page_values, redact),  \
+        .choices = cli_page_redact_choices,                                                        \
+        .help = "what to remove: directories of source files, or all text of the snapshot"         \
+    }
+
 #endif

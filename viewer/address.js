@@ -16,6 +16,11 @@ function putAddress(fragment, isStep) {
   }
 }
 
+/** Without a history there is one moment only, which the map shows. @param {any} info */
+function firstView(info) {
+  return info?.entries === 0 && info.skipped === 0 && info.lifetimes > 0 ? 'map' : 'timeline';
+}
+
 export class Address {
   /** @param {any} app */
   constructor(app) {
@@ -41,6 +46,8 @@ export class Address {
     readFragment(location.hash, state);
     if (!(state.source >= 0 && state.source < head.sources.length)) state.source = 0;
     state.source = Math.floor(state.source);
+    if (!/[#&]v=/.test(location.hash) && state.view === 'timeline' && !state.segments)
+      state.view = firstView(head.sources[state.source]);
     return state;
   }
 

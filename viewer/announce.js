@@ -20,7 +20,7 @@ export function describePicture(app) {
     .join('; ');
   return (
     `${VIEW_TEXTS[state.view]} of ${source.name}. ` +
-    `${cursorText(app)}: ${sizeText(curve.requested(entry))} allocated ` +
+    `${cursorText(app)}: ${sizeText(curve.requested(entry))} requested ` +
     `of ${sizeText(curve.reserved(entry))} reserved. Largest: ` +
     `${largest || 'nothing'}. The view Table has all figures.`
   );
@@ -32,7 +32,7 @@ function describeCursor(app) {
   const entry = app.entryAtCursor();
   const words =
     `${placeName(source, entry)}: ${sizeText(curve.requested(entry))} ` +
-    `allocated, ${sizeText(curve.reserved(entry))} reserved`;
+    `requested, ${sizeText(curve.reserved(entry))} reserved`;
   return state.lifetime >= 0
     ? `${words}. Block of ${sizeText(source.size(state.lifetime))} chosen`
     : words;

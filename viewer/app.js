@@ -4,6 +4,7 @@
 import { BadPage, breathe, readSection } from './payload.js';
 import { Names, Source, readAnnotations, readSizes } from './trace.js';
 import { Curve } from './curve.js';
+import { EventList } from './event_list.js';
 import { Grouping } from './group.js';
 import { byId, element, themeOf } from './paint.js';
 import { keepTheme, keptTheme } from './theme.js';
@@ -18,18 +19,22 @@ import { Address } from './address.js';
 import { Announcer, describePicture } from './announce.js';
 import { Brush } from './brush.js';
 import { showBroken } from './broken.js';
+import { drawDevices } from './devices.js';
 import { figuresOf } from './figures.js';
 import { listenToKeys, showKeys } from './keys.js';
 import { panWindow, zoomWindow } from './navigation.js';
+import { drawNotices } from './notices.js';
 import { Player } from './player.js';
 import { Printer } from './print.js';
 import { Pointer } from './pointer.js';
+import { listenToSaving } from './saving.js';
 import { listenToSearch, searchFor } from './searchbar.js';
 import { drawStatus } from './statusbar.js';
 import { drawToolbar } from './toolbar.js';
 import { CANVAS_VIEWS, DOCUMENT_VIEWS, drawTabs, listenToTabs } from './views.js';
 
 const FRAMES_KEPT = 600;
+const RANK_REST = 180; // milliseconds in which the window stands still
 
 class App {
   /** @param {any} head @param {Names} names */
@@ -45,6 +50,7 @@ class App {
     this.announcer = new Announcer(this);
     this.player = new Player(this);
     this.printer = new Printer(this);
+    this.eventList = new EventList(this);
     this.groupingNumber = 0;
     this.isDark = document.documentElement.classList.contains('dark');
     this.theme = themeOf(this.isDark);
@@ -74,14 +80,22 @@ class App {
     /** @type {any} */
     this.blocksFrame = null;
     this.blocksMoved = -Infinity; // when the window was another one last
+    /** Where the mouse is on the picture. @type {{x: number, y: number} | null} */
+    this.hover = null;
     /** @type {any} */
-    this.flameFocus = null;
+    this.fileNumbers = null;
+    /** @type {any} */
+    this.hitMarks = null;
+    /** @type {any} */
+    this.flameFocus = null; // the box that is as wide as the picture
     this.mapScroll = 0;
     this.flameScroll = 0;
     /** What parts of the page depended on when they were made last. @type {Map<string, string>} */
     this.made = new Map();
     this.sizes = new Float64Array(0);
     this.groupOfSelection = -1;
+    /** @type {number | undefined} */
+    this.rankTimer = undefined;
     this.capacity = 0;
     // Of the source that is shown; set before anything is drawn.
     /** @type {Source} */
@@ -114,6 +128,7 @@ class App {
       await breathe();
       this.loaded.set(number, loaded);
     }
+    if (this.state.to < 0) this.state.to = loaded.source.count;
     this.source = loaded.source;
     this.curve = loaded.curve;
     this.extents = loaded.extents;
@@ -139,6 +154,8 @@ class App {
       this.state.by,
       this.curve,
       this.state.filter ? this.matching : null,
+      this.state,
+      this.state.group,
     );
     this.groupingNumber++;
     this.findGroupOfSelection();
@@ -149,6 +166,22 @@ class App {
     const key = grouping.keys.findIndex((k) => k.key === state.group);
     this.groupOfSelection = key >= 0 ? grouping.groupOfKey[key] : -1;
     if (key < 0) state.group = '';
+  }
+
+  /** Gives colours to the groups that hold most of what is seen. */
+  rank() {
+    if (this.grouping.rankIn(this.state, this.state.group)) this.groupingNumber++;
+    this.findGroupOfSelection();
+  }
+
+  /** The same, when the window stands still. */
+  rankSoon() {
+    clearTimeout(this.rankTimer);
+    this.rankTimer = setTimeout(() => {
+      this.rankTimer = undefined;
+      this.rank();
+      this.refresh();
+    }, RANK_REST);
   }
 
   // ---- state ----
@@ -167,6 +200,8 @@ class App {
       this.changeSource();
       return;
     }
+    if (state.lifetime !== before.lifetime && state.lifetime >= 0) state.picked = '';
+    else if (state.picked !== before.picked && state.picked !== '') state.lifetime = -1;
     clampState(state, this.source);
     if (state.query !== before.query) searchFor(this, state.query);
     if (
@@ -175,7 +210,8 @@ class App {
       (state.filter && state.query !== before.query)
     )
       this.group();
-    if (state.group !== before.group) this.findGroupOfSelection();
+    else if (state.group !== before.group) this.rank();
+    if (state.from !== before.from || state.to !== before.to) this.rankSoon();
     if (state.view !== before.view) {
       this.player.stop();
       this.blocksWorkshop = null;
@@ -201,6 +237,7 @@ class App {
       this.state.cursor = this.curve.peak.entry;
       this.state.mark = -2;
       this.state.lifetime = -1;
+      this.state.picked = '';
       searchFor(this, this.state.query);
       this.group();
       clampState(this.state, this.source);
@@ -293,7 +330,22 @@ class App {
       state.mark,
       state.lifetime,
       state.group,
+      state.picked,
+      state.others,
     ];
+  }
+
+  /** What the panel depends on beside the cursor: a search marks frames, and the flame has a legend
+   * of its own. */
+  panelKey() {
+    const { query, view, flame, boxes, inverted, own, through, filter, from, to } = this.state;
+    const window = view === 'flame' && flame === 'range' ? [from, to] : [];
+    return [
+      ...this.cursorKey(),
+      query,
+      this.state.segments,
+      view === 'flame' ? [flame, boxes, inverted, own, through, filter] : 0,
+    ].concat(window);
   }
 
   draw() {
@@ -301,10 +353,13 @@ class App {
     const begun = performance.now();
     const { view } = this.state;
     drawTabs(this);
+    drawNotices(this);
     drawToolbar(this);
+    drawDevices(this);
     this.drawView();
-    if (CANVAS_VIEWS[view] && this.isStale('panel', ...this.cursorKey()))
+    if (this.hasSide() && this.isStale('panel', ...this.panelKey()))
       fillPanel(this, byId('panel'));
+    this.eventList.draw();
     drawOverview(this, this.overview);
     drawStatus(this);
     if (view === 'blocks' && this.blocksJob) this.paintOn();
@@ -319,7 +374,7 @@ class App {
     this.canvas.hidden = !canvasView || isEmpty;
     byId('document').hidden = Boolean(canvasView);
     byId('empty').hidden = !isEmpty;
-    document.body.classList.toggle('wide', !canvasView);
+    document.body.classList.toggle('wide', !this.hasSide());
     document.body.classList.toggle('document', !canvasView);
     if (isEmpty) {
       byId('empty').textContent = limits(this)[0] || 'There is nothing to draw.';
@@ -333,6 +388,13 @@ class App {
       const isNew = this.isStale('document', ...this.cursorKey(), sort, up);
       if (isNew || view !== 'table') DOCUMENT_VIEWS[view](this, byId('document'));
     }
+  }
+
+  /** Whether there is something beside the view: always beside a picture, beside a document what
+   * was asked for. */
+  hasSide() {
+    const { view, events, picked, lifetime } = this.state;
+    return Boolean(CANVAS_VIEWS[view]) || events || picked !== '' || lifetime >= 0;
   }
 
   isEmptyView() {
@@ -361,14 +423,17 @@ class App {
   listen() {
     new Pointer(this).listen();
     new Brush(this).listen();
+    this.eventList.listen();
     listenToKeys(this);
     listenToSearch(this);
     listenToTabs(this);
     this.address.listen();
     new ResizeObserver(() => this.refresh()).observe(byId('stage'));
+    byId('list').addEventListener('click', () => this.set({ events: !this.state.events }));
     byId('theme').addEventListener('click', () => this.chooseTheme());
-    byId('help').addEventListener('click', () => showKeys());
+    byId('help').addEventListener('click', () => showKeys(this.state.view));
     this.printer.listen();
+    listenToSaving(this);
   }
 }
 

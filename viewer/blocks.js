@@ -10,15 +10,9 @@ import { Axis } from './axis.js';
 import { countText, sizeText, sizeTicks, timeText } from './format.js';
 import { lifetimesAt } from './layout.js';
 import { colourBytes, groupColour, openCanvas } from './paint.js';
-import { Pixels, Raster, addShares } from './pixels.js';
-import {
-  LEFT,
-  drawCursors,
-  drawLanes,
-  drawPlaceAxis,
-  hitLanes,
-  timelineBox,
-} from './timeline.js';
+import { Pixels, Raster, addShares, mixed } from './pixels.js';
+import { drawChosenSpan, drawCursors, drawLanes, drawPlaceAxis, hitLanes } from './over_time.js';
+import { LEFT, OTHERS_SHARE, timelineBox } from './timeline.js';
 import { KIND, NEVER } from './trace.js';
 import { placeName } from './describe.js';
 
@@ -86,11 +80,33 @@ export class Extents {
   }
 }
 
+/** Colours of the groups, then those of blocks that a search does not find. @param {any} app */
+function blockTints(app) {
+  const { grouping, theme, state } = app;
+  const free = colourBytes(theme.free);
+  const plain = Array.from({ length: grouping.count }, (_, group) => {
+    const colour = colourBytes(groupColour(theme, grouping, group));
+    const isOther = state.group !== '' && app.groupOfSelection !== group;
+    return isOther ? mixed(free, colour, OTHERS_SHARE) : colour;
+  });
+  return [...plain, ...plain.map((colour) => mixed(free, colour, OTHERS_SHARE))];
+}
+
+/** The number of a block's colour in these. @param {any} app
+ * @returns {(lifetime: number) => number} */
+function tintOf(app) {
+  const { groupOfLifetime, count } = app.grouping;
+  const { matching } = app;
+  if (!matching) return (lifetime) => groupOfLifetime[lifetime];
+  return (lifetime) => groupOfLifetime[lifetime] + (matching[lifetime] ? 0 : count);
+}
+
 /** Paints blocks by address; gives the cost of what it did, in slices. @param {any} app
  * @param {Axis} axis @param {Raster} raster @param {Float32Array} ground
  * @param {{low: number, high: number}} scale */
 function* paintByAddress(app, axis, raster, ground, scale) {
-  const { source, grouping, extents } = app;
+  const { source, extents } = app;
+  const tint = tintOf(app);
   const index = source.index();
   const { width, height } = raster;
   const times = height / (scale.high - scale.low);
@@ -113,13 +129,7 @@ function* paintByAddress(app, axis, raster, ground, scale) {
       const address = source.lifetimeAddress[lifetime];
       const top = extents.height(address + source.blockSize(lifetime));
       const foot = extents.height(address);
-      raster.add(
-        axis.pixel(start),
-        y(top),
-        axis.pixel(end),
-        y(foot),
-        grouping.groupOfLifetime[lifetime],
-      );
+      raster.add(axis.pixel(start), y(top), axis.pixel(end), y(foot), tint(lifetime));
     }
     yield raster.cost - before + LIFE_COST * (last - index.first(chunk));
   }
@@ -144,7 +154,8 @@ export function pileAt(source, entry) {
  * @param {any} app @param {Axis} axis @param {Raster} raster
  * @param {{low: number, high: number}} scale */
 function* paintPile(app, axis, raster, scale) {
-  const { source, grouping, curve } = app;
+  const { source, curve } = app;
+  const tint = tintOf(app);
   const { first, end } = axis.ranges(raster.width);
   const times = raster.height / (scale.high - scale.low);
   let list = pileAt(source, first[0]);
@@ -170,7 +181,7 @@ function* paintPile(app, axis, raster, scale) {
         raster.height - (ground + size - scale.low) * times,
         i + 1,
         raster.height - (ground - scale.low) * times,
-        grouping.group(lifetime),
+        tint(lifetime),
       );
       ground += size;
     }
@@ -200,6 +211,8 @@ function lookKey(app, width, height) {
     theme.paper,
     app.groupingNumber,
     grouping.by,
+    state.group,
+    state.query,
   ]);
 }
 
@@ -252,7 +265,7 @@ function workshopOf(app, wide, high) {
 /** Paints a picture and returns it; gives the cost of what it did, in slices.
  * @param {any} app @param {number} width @param {number} height */
 function* paintPicture(app, width, height) {
-  const { source, state, theme, grouping } = app;
+  const { source, state, theme } = app;
   const frame = frameOf(app);
   const { axis: kind, mode } = state;
   const look = lookKey(app, width, height);
@@ -264,11 +277,7 @@ function* paintPicture(app, width, height) {
   const axis = new Axis(source, kind, frame.from, frame.to, wide);
   const { raster, ground, pixels } = workshopOf(app, wide, high);
   const isPile = mode === 'pile';
-  raster.begin(
-    Array.from({ length: grouping.count }, (_, group) =>
-      colourBytes(groupColour(theme, group, grouping.count)),
-    ),
-  );
+  raster.begin(blockTints(app));
   ground.fill(0);
   yield wide * high;
   if (source.count > 0 || source.lifetimes > 0)
@@ -415,6 +424,7 @@ export function drawBlocks(app, canvas, width, height) {
   drawHeightAxis(app, context, box, scale, y);
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);
+  if (app.state.mode === 'pile') drawChosenSpan(app, context, box);
   drawCursors(app, context, box, height);
   app.picture = { box, scale, y };
 }

@@ -58,7 +58,7 @@ export function figureText(app) {
   return [
     `${cursorText(app)}: `,
     element('b', {}, sizeText(requested)),
-    ' allocated of ',
+    ' requested of ',
     element('b', {}, sizeText(reserved)),
     element(
       'span',

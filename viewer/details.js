@@ -1,84 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The panel at the side: the legend with its figures at the cursor, a range, and the card of the
-// chosen block.
-import { unitRounded } from './block_size.js';
-import { countOf, countText, shareText, shownText, sizeText, timeText } from './format.js';
-import { lifetimesAt } from './layout.js';
-import { chooseGroup, chooseLifetime, chooseLikeThis, moveCursor } from './navigation.js';
-import { element, groupColour, replaceContent, swatch } from './paint.js';
-import { KIND_NAMES, NEVER } from './trace.js';
-import { cursorText, entryDetail } from './describe.js';
-
-const FRAMES_SHOWN = 80;
-const EVENTS_AROUND = 7;
-
-/** @param {any} app */
-function legendPart(app) {
-  const { grouping, theme, state } = app;
-  const entry = app.entryAtCursor();
-  const sums = grouping.sumsAt(entry);
-  const total = app.curve.requested(entry);
-  const unclassified = sums[grouping.unclassified()] || 0;
-  const rows = [...grouping.order]
-    .reverse()
-    .filter((group) => group > 0 || grouping.others > 0)
-    .filter((group) => group < grouping.count - 1 || grouping.rest >= 0);
-  const list = rows.map((group) => {
-    const key =
-      group > 0 && group < grouping.count - 1 ? grouping.keys[grouping.shown[group - 1]].key : '';
-    const isChosen = key !== '' && state.group === key;
-    return element(
-      'li',
-      {},
-      element(
-        'button',
-        {
-          class: `link row${isChosen ? ' chosen' : ''}${sums[group] > 0 ? '' : ' nil'}`,
-          'aria-pressed': isChosen,
-          'data-key': `group ${key}`,
-          title: `${grouping.text(group)}\n${countText(sums[group])} bytes`,
-          onclick: () => chooseGroup(app, key),
-          disabled: key === '',
-        },
-        swatch(groupColour(theme, group, grouping.count)),
-        element('span', { class: 'label' }, grouping.text(group)),
-        element('span', { class: 'number' }, sizeText(sums[group])),
-      ),
-    );
-  });
-  const line = (
-    /** @type {string} */ name,
-    /** @type {number} */ bytes,
-    /** @type {string} */ colour,
-    kind = '',
-  ) =>
-    element(
-      'div',
-      { class: `row ${kind}`, title: `${countText(bytes)} bytes` },
-      colour ? swatch(colour) : null,
-      element('span', { class: 'label' }, name),
-      element('span', { class: 'number' }, sizeText(bytes)),
-    );
-  const reserved = app.curve.reserved(entry);
-  return element(
-    'section',
-    {},
-    element('h2', {}, 'Allocated ', cursorText(app)),
-    element('ul', { class: 'legend' }, ...list),
-    line('allocated', total, '', 'total'),
-    grouping.by === 'category'
-      ? line(
-          `of it unclassified${total > 0 ? `, ${shareText(unclassified, total)}` : ''}`,
-          unclassified,
-          '',
-        )
-      : null,
-    reserved > 0
-      ? line('reserved, not allocated', Math.max(0, reserved - total), theme.strong)
-      : null,
-    reserved > 0 ? line('reserved', reserved, '', 'total') : null,
-  );
-}
+// The panel at the side: the card of what is chosen, a range, and the legend.
+import { cardPart } from './card.js';
+import { flamePlan } from './flame.js';
+import { fileLegend } from './flame_file.js';
+import { countOf, countText, sizeText, timeText } from './format.js';
+import { legendPart } from './legend.js';
+import { element, replaceContent } from './paint.js';
+import { segmentLegend } from './segment_stack.js';
+import { stackList } from './stack_list.js';
+import { NEVER } from './trace.js';
 
 /** What changed between the mark and the cursor. @param {any} app */
 function rangePart(app) {
@@ -112,7 +42,7 @@ function rangePart(app) {
       { class: 'facts' },
       ...facts([
         ['events', `${countText(to - from)}${took ? ', ' + took : ''}`],
-        ['allocated', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
+        ['requested', `${change >= 0 ? '+' : ''}${sizeText(change)}`],
         ['most in between', sizeText(most.value)],
         ['allocated', `${sizeText(bytes)} in ${countOf(allocs, 'block')}`],
         ['of these still there', `${sizeText(keptBytes)} in ${countOf(kept, 'block')}`],
@@ -136,236 +66,6 @@ function facts(pairs) {
   return pairs.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
 }
 
-/** A stack, innermost frame first. @param {any} app @param {number} stack */
-function stackList(app, stack) {
-  const { names } = app.source;
-  const frames = names.frames(stack);
-  if (frames.length === 0) {
-    return element(
-      'p',
-      { class: 'note' },
-      stack === 0
-        ? 'No stack was recorded: the block is from before ' +
-            'the recording, or stacks were switched off.'
-        : 'The stack has no frames: it was taken where neither Python nor C++ ' +
-            'frames were recorded, as in the backward pass without stacks="all".',
-    );
-  }
-  const items = frames.slice(0, FRAMES_SHOWN).map((/** @type {number} */ frame) => {
-    const file = names.text(names.frameFile[frame]);
-    const fx = names.frameFx[frame];
-    return element(
-      'li',
-      { class: names.isLibrary(frame) ? 'library' : '', title: shownText(file, 500) },
-      names.frameText(frame),
-      fx.length > 0
-        ? element(
-            'div',
-            { class: 'note' },
-            `torch.fx: ${fx
-              .map((/** @type {number} */ text) => shownText(names.text(text), 120))
-              .filter(Boolean)
-              .join(' ')}`,
-          )
-        : null,
-    );
-  });
-  if (frames.length > FRAMES_SHOWN)
-    items.push(element('li', {}, `${countOf(frames.length - FRAMES_SHOWN, 'frame')} more`));
-  return element('ol', { class: 'stack' }, ...items);
-}
-
-/**
- * Blocks of the same stack and size, and what lies beside it.
- * @param {any} app
- * @param {number} lifetime
- */
-function relatives(app, lifetime) {
-  const { source } = app;
-  const stack = source.lifetimeStack[lifetime];
-  const entry = app.entryAtCursor();
-  let siblings = 0;
-  let siblingBytes = 0;
-  let live = 0;
-  for (let other = 0; other < source.lifetimes; other++) {
-    if (source.lifetimeStack[other] !== stack || stack === 0) continue;
-    siblings++;
-    siblingBytes += source.size(other);
-    if (source.isLive(other, entry)) live++;
-  }
-  const start = source.lifetimeStart[lifetime] === NEVER ? -1 : source.lifetimeStart[lifetime];
-  const around = lifetimesAt(source, source.isLive(lifetime, entry) ? entry : start);
-  const at = around.indexOf(lifetime);
-  const neighbour = (/** @type {number} */ other, /** @type {string} */ word) =>
-    other === undefined
-      ? null
-      : element(
-          'button',
-          { class: 'link', onclick: () => chooseLifetime(app, other) },
-          `${word}: ${sizeText(source.size(other))}, ` +
-            `${source.names.stackText(source.lifetimeStack[other])}`,
-        );
-  return element(
-    'div',
-    {},
-    siblings > 1
-      ? element(
-          'p',
-          {},
-          `${countOf(siblings, 'block')} of ${sizeText(siblingBytes)} ` +
-            `came from this stack, ${countText(live)} allocated at the cursor. `,
-          element(
-            'button',
-            { class: 'link', onclick: () => chooseLikeThis(app, lifetime) },
-            'Show all like this',
-          ),
-        )
-      : null,
-    element(
-      'div',
-      { class: 'neighbours' },
-      neighbour(around[at + 1], 'above'),
-      at > 0 ? neighbour(around[at - 1], 'below') : null,
-    ),
-  );
-}
-
-/** Why a block has more bytes than were requested.
- * @param {import('./trace.js').Source} source @param {number} lifetime */
-function roundingText(source, lifetime) {
-  const size = source.size(lifetime);
-  const rounded = source.rounded(size);
-  const slack = source.blockSize(lifetime) - rounded;
-  const word = rounded > unitRounded(size) ? 'by settings' : 'to 512 bytes';
-  return `rounded up ${word}` + (slack > 0 ? `, with ${sizeText(slack)} not split off` : '');
-}
-
-/** @param {any} app */
-function lifetimePart(app) {
-  const { source, state } = app;
-  const lifetime = state.lifetime;
-  if (!(lifetime >= 0 && lifetime < source.lifetimes)) return null;
-  const size = source.size(lifetime);
-  const start = source.lifetimeStart[lifetime];
-  const end = source.lifetimeEnd[lifetime];
-  const asked = source.lifetimeAsked[lifetime];
-  const stack = source.lifetimeStack[lifetime];
-  const extra = source.extra(lifetime);
-  const said = source.names.extras[source.said(lifetime)];
-  /** @type {[string, string | Node][]} */
-  const list = [
-    ['requested', `${sizeText(size)} (${countText(size)} bytes)`],
-    ['takes', `${sizeText(source.blockSize(lifetime))}, ${roundingText(source, lifetime)}`],
-    ['address', element('code', {}, source.hex(source.lifetimeAddress[lifetime]))],
-    ['where', source.poolStreamText(source.lifetimePoolStream[lifetime])],
-    ['allocated', start === NEVER ? 'before the recording' : jumpButton(app, start)],
-    ['freed', end === NEVER ? 'not in the recording' : jumpButton(app, end)],
-  ];
-  if (asked !== NEVER && end !== NEVER && end > asked + 1) {
-    list.push([
-      'free waited',
-      source.hasTime
-        ? timeText(source.time[end] - source.time[asked])
-        : countOf(end - asked, 'event', 'events'),
-    ]);
-  }
-  if (start !== NEVER && end !== NEVER) {
-    list.push([
-      'lasted',
-      countOf(end - start, 'event', 'events') +
-        (source.hasTime ? ', ' + timeText(source.time[end] - source.time[start]) : ''),
-    ]);
-  }
-  for (const [name, text] of [
-    ['metadata', said.metadata],
-    ['category', source.head.categories[source.category(lifetime)]],
-    ['compiled by', extra.compile === 'N/A' ? '' : extra.compile],
-    ['recorded category', extra.category],
-    ['internal', extra.internal],
-  ]) {
-    if (text) list.push([String(name), shownText(text, 600)]);
-  }
-  const freeStack =
-    end !== NEVER && start !== NEVER
-      ? source.stack[end]
-      : start === NEVER && asked !== NEVER
-        ? source.stack[asked]
-        : 0;
-  return element(
-    'section',
-    { class: 'card' },
-    element(
-      'h2',
-      {},
-      `Block of ${sizeText(size)}`,
-      element(
-        'button',
-        {
-          class: 'close',
-          title: 'Close (Esc)',
-          'aria-label': 'Close the card',
-          onclick: () => app.set({ lifetime: -1 }),
-        },
-        '\u00d7',
-      ),
-    ),
-    element('dl', { class: 'facts' }, ...facts(list)),
-    relatives(app, lifetime),
-    element('h3', {}, 'Allocated by'),
-    stackList(app, stack),
-    freeStack > 0 && freeStack !== stack ? element('h3', {}, 'Freed by') : null,
-    freeStack > 0 && freeStack !== stack ? stackList(app, freeStack) : null,
-  );
-}
-
-/** @param {any} app @param {number} entry */
-function jumpButton(app, entry) {
-  const { source } = app;
-  const time = source.hasTime ? `, ${timeText(source.time[entry])}` : '';
-  return element(
-    'button',
-    { class: 'link', onclick: () => moveCursor(app, entry) },
-    `event ${countText(entry + source.info.skipped)}${time}`,
-  );
-}
-
-/** The entries around the cursor. @param {any} app */
-function eventsPart(app) {
-  const { source } = app;
-  if (source.count === 0) return null;
-  const at = Math.max(0, app.entryAtCursor());
-  const from = Math.max(0, Math.min(at - EVENTS_AROUND, source.count - 2 * EVENTS_AROUND - 1));
-  const items = [];
-  for (let entry = from; entry < Math.min(source.count, from + 2 * EVENTS_AROUND + 1); entry++) {
-    items.push(
-      element(
-        'li',
-        {},
-        element(
-          'button',
-          {
-            class: `link row${entry === at ? ' chosen' : ''}`,
-            'aria-current': entry === at,
-            onclick: () => moveCursor(app, entry, true),
-          },
-          element('span', { class: 'number' }, countText(entry + source.info.skipped)),
-          element(
-            'span',
-            { class: 'label' },
-            `${KIND_NAMES[source.kind[entry]]} ${entryDetail(source, entry)}`,
-          ),
-        ),
-      ),
-    );
-  }
-  return element(
-    'section',
-    {},
-    element('h2', {}, 'Events'),
-    element('ol', { class: 'legend events' }, ...items),
-  );
-}
-
 /** The chosen group, when it is of one stack. @param {any} app */
 function groupPart(app) {
   const { state, grouping } = app;
@@ -381,14 +81,15 @@ function groupPart(app) {
   );
 }
 
+/** What the colours stand for: those of the flame are files. @param {any} app */
+function legendParts(app) {
+  if (app.state.view === 'flame') return [fileLegend(app, flamePlan(app).root)];
+  if (app.state.view === 'timeline' && app.state.segments) return [segmentLegend(app)];
+  return [legendPart(app), groupPart(app)];
+}
+
 /** @param {any} app @param {HTMLElement} into */
 export function fillPanel(app, into) {
-  const parts = [
-    lifetimePart(app),
-    rangePart(app),
-    legendPart(app),
-    groupPart(app),
-    app.state.view === 'map' ? eventsPart(app) : null,
-  ];
+  const parts = [cardPart(app), rangePart(app), ...legendParts(app)];
   replaceContent(into, .../** @type {Node[]} */ (parts.filter(Boolean)));
 }

@@ -2,12 +2,15 @@
 // For tests and for programs: the figures that the page shows, as numbers.
 import { pileAt } from './blocks.js';
 import { flamePlan } from './flame.js';
-import { Grouping, groupRows } from './group.js';
+import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { mapPlan, mapRows } from './map.js';
 import { oomFacts, oomHolders } from './oom.js';
+import { segmentsAt } from './segment_stack.js';
 import { tableRows } from './table.js';
 import { timelineColumns } from './timeline.js';
+import { svgText } from './picture_file.js';
+import { groupColour } from './paint.js';
 import { CANVAS_VIEWS } from './views.js';
 
 /** @param {any} app */
@@ -26,7 +29,7 @@ export function figuresOf(app) {
     }),
     rows: () => tableRows(app),
     groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
-      groupRows(new Grouping(app.source, by, app.curve, null), entry, app.curve.peak.entry)
+      groupRows(new GroupKeys(app.source, by, null), entry, app.curve.peak.entry)
         .filter((row) => row.blocks > 0)
         .map((row) => [row.text, row.live, row.blocks]),
     oom: (/** @type {number} */ entry) => ({
@@ -40,8 +43,11 @@ export function figuresOf(app) {
     mapRows: (/** @type {number} */ width) => mapRows(app, width),
     hit: (/** @type {number} */ x, /** @type {number} */ y) =>
       CANVAS_VIEWS[app.state.view].hit(app, x, y),
+    colour: (/** @type {number} */ group) => groupColour(app.theme, app.grouping, group),
     pile: pileAt,
     explain: explainOom,
+    segmentsAt: (/** @type {number} */ entry) => segmentsAt(app.source, entry),
+    svg: () => svgText(app),
     flame: () => flamePlan(app),
   };
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Stacks as an icicle: the width of a box is what its frame and those it called hold. From the
 // outermost frame on, or inverted, from the line that allocates.
+import { LIBRARY_SHARE, fileColour, fileOfBox } from './flame_file.js';
 import { countOf, shareText, sizeText } from './format.js';
-import { Grouping, groupingsOf } from './group.js';
+import { GroupKeys, groupingsOf } from './group_keys.js';
 import { fitText, inkOn, openCanvas } from './paint.js';
+import { cutStack, throughText } from './sandwich.js';
 import { NEVER } from './trace.js';
 
 const FLAME_ROW = 20;
@@ -13,7 +15,7 @@ export const FLAMES = [
   { id: 'live', text: 'at the cursor' },
   { id: 'peak', text: 'at the peak' },
   { id: 'range', text: 'requested in window' },
-  { id: 'growth', text: 'grown since the mark' },
+  { id: 'growth', text: 'changed since the mark' },
 ];
 
 /** What the outermost boxes stand for. */
@@ -56,7 +58,7 @@ function timesOf(app) {
 
 /** Bytes and blocks of each stack; `outer` is a key of a grouping by the outermost boxes, 0 without
  * one.
- * @param {any} app @param {Grouping | null} grouping @returns {Iterable<FlameCell>} */
+ * @param {any} app @param {GroupKeys | null} grouping @returns {Iterable<FlameCell>} */
 function flameCells(app, grouping) {
   const { source } = app;
   const times = timesOf(app);
@@ -81,15 +83,19 @@ function flameCells(app, grouping) {
 /**
  * @typedef {{frame: number, text: string, bytes: number, blocks: number, own: number,
  *   depth: number, x: number, children: Map<string, FlameNode>, parent: FlameNode | null,
- *   library: boolean}} FlameNode
+ *   library: boolean, key: string, name: string,
+ *   sign: number}} FlameNode
  */
 
 /**
  * @param {FlameNode | null} parent @param {number} frame @param {string} text
- * @param {boolean} library @returns {FlameNode}
+ * @param {boolean} library @param {string} [key] @returns {FlameNode}
  */
-function flameNode(parent, frame, text, library) {
+function flameNode(parent, frame, text, library, key = '') {
   return {
+    key,
+    name: '', // of boxName, once it is known
+    sign: parent ? parent.sign : 1, // -1: of what shrank
     frame,
     text,
     bytes: 0,
@@ -105,25 +111,36 @@ function flameNode(parent, frame, text, library) {
 
 /** @typedef {{frame: number, text: string, key: string}} FlameStep */
 
-/** The boxes of a stack, from the outermost on. @param {any} app @param {number} stack
- * @returns {FlameStep[]} */
-function stackSteps(app, stack) {
+/** The frames of a stack that are shown. @param {any} app @param {number} stack
+ * @returns {number[]} */
+function shownFrames(app, stack) {
   const { names } = app.source;
-  let frames = names.frames(stack);
-  if (frames.length === 0) {
-    const text = names.stackText(stack);
-    return [{ frame: 0, text, key: text }];
-  }
-  if (app.state.own) {
-    const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
-    if (own.length > 0) frames = own;
-  }
-  if (!app.state.inverted) frames = frames.reverse();
-  return frames.map((/** @type {number} */ frame) => ({
+  const frames = names.frames(stack);
+  if (!app.state.own) return frames;
+  const own = frames.filter((/** @type {number} */ frame) => !names.isLibrary(frame));
+  return own.length > 0 ? own : frames;
+}
+
+/** @param {any} app @param {number[]} frames @returns {FlameStep[]} */
+function frameSteps(app, frames) {
+  const { names } = app.source;
+  return frames.map((frame) => ({
     frame,
     text: names.frameText(frame),
     key: `${names.frameText(frame)}|${names.frameFile[frame]}`,
   }));
+}
+
+/** The boxes of a stack, from the outermost on. @param {any} app @param {number} stack
+ * @returns {FlameStep[]} */
+function stackSteps(app, stack) {
+  const { names } = app.source;
+  const frames = shownFrames(app, stack);
+  if (frames.length === 0) {
+    const text = names.stackText(stack);
+    return [{ frame: 0, text, key: text }];
+  }
+  return frameSteps(app, app.state.inverted ? frames : frames.reverse());
 }
 
 /** The boxes around stacks: a category, or a module inside of those that have it.
@@ -143,7 +160,7 @@ function addToFlame(root, steps, cell, isLibrary) {
   for (const { frame, text, key } of steps) {
     let child = node.children.get(key);
     if (!child) {
-      child = flameNode(node, frame, text, frame > 0 && isLibrary(frame));
+      child = flameNode(node, frame, text, frame > 0 && isLibrary(frame), key);
       node.children.set(key, child);
     }
     child.bytes += cell.bytes;
@@ -153,39 +170,114 @@ function addToFlame(root, steps, cell, isLibrary) {
   node.own += cell.bytes;
 }
 
-/** The tree of what grew, and what it grew by. Stacks that shrank are kept apart.
- * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
-export function flameTree(app) {
-  const { source, state, curve } = app;
-  const grouping =
-    state.boxes === 'stack' ? null : new Grouping(source, state.boxes, curve, null);
-  const isLibrary = (/** @type {number} */ frame) => source.names.isLibrary(frame);
+/** A tree for each direction: what grew, and what shrank, as positive bytes. They have one root
+ * where something shrank; otherwise the tree of what grew is all.
+ * @param {boolean} hasLess @returns {{root: FlameNode, grown: FlameNode, less: FlameNode}} */
+function flameRoots(hasLess) {
   const root = flameNode(null, 0, 'all', true);
-  let shrunk = 0;
-  let stacks = 0;
-  for (const cell of flameCells(app, grouping)) {
-    if (cell.bytes < 0) shrunk -= cell.bytes;
-    if (!(cell.bytes > 0)) continue;
-    stacks++;
-    const outer = grouping ? outerSteps(state.boxes, grouping.keys[cell.outer]) : [];
-    addToFlame(root, [...outer, ...stackSteps(app, cell.stack)], cell, isLibrary);
-  }
-  return { root, shrunk, stacks };
+  if (!hasLess) return { root, grown: root, less: root };
+  const grown = flameNode(root, 0, 'grown', true, 'grown');
+  const less = flameNode(root, 0, 'less', true, 'less');
+  less.sign = -1;
+  root.children.set('grown', grown);
+  root.children.set('less', less);
+  return { root, grown, less };
 }
 
-/**
- * Colour by file: the same file has the same everywhere.
+/** The stacks through one function: what it called is below it, what called it above.
  * @param {any} app
- * @param {FlameNode} node
- */
+ * @returns {{root: FlameNode, callers: FlameNode, shrunk: number, stacks: number}} */
+function sandwichTree(app) {
+  const { source, state } = app;
+  const { names } = source;
+  const isLibrary = (/** @type {number} */ frame) => names.isLibrary(frame);
+  const root = flameNode(null, state.through, throughText(app), false);
+  const callers = flameNode(null, state.through, root.text, false);
+  let stacks = 0;
+  for (const cell of flameCells(app, null)) {
+    const parts = cutStack(names, shownFrames(app, cell.stack), state.through);
+    if (!parts || !(cell.bytes > 0)) continue;
+    stacks++;
+    addToFlame(root, frameSteps(app, parts.callees), cell, isLibrary);
+    addToFlame(callers, frameSteps(app, parts.callers), cell, isLibrary);
+  }
+  return { root, callers, shrunk: 0, stacks };
+}
+
+/** The tree of what the cells hold; for growth also of what stacks have less, beside it.
+ * @param {any} app @returns {{root: FlameNode, shrunk: number, stacks: number}} */
+export function flameTree(app) {
+  const { source, state } = app;
+  const grouping = state.boxes === 'stack' ? null : new GroupKeys(source, state.boxes, null);
+  const isLibrary = (/** @type {number} */ frame) => source.names.isLibrary(frame);
+  const cells = [...flameCells(app, grouping)].filter((cell) => cell.bytes !== 0);
+  const { root, grown, less } = flameRoots(cells.some((cell) => cell.bytes < 0));
+  for (const cell of cells) {
+    const outer = grouping ? outerSteps(state.boxes, grouping.keys[cell.outer]) : [];
+    const steps = [...outer, ...stackSteps(app, cell.stack)];
+    const isLess = cell.bytes < 0;
+    const part = isLess ? { ...cell, bytes: -cell.bytes, blocks: -cell.blocks } : cell;
+    addToFlame(isLess ? less : grown, steps, part, isLibrary);
+  }
+  if (grown !== root) {
+    root.bytes = grown.bytes + less.bytes;
+    root.blocks = grown.blocks + less.blocks;
+  }
+  return { root, shrunk: less === root ? 0 : less.bytes, stacks: cells.length };
+}
+
+/** @param {any} app @param {FlameNode} node */
 function flameColour(app, node) {
-  if (!node.parent) return app.theme.strong;
+  if (!node.parent) return app.state.through > 0 ? app.theme.accent : app.theme.strong;
   if (node.frame === 0 && app.state.boxes === 'stack') return app.theme.others;
-  const { names } = app.source;
-  const file = node.frame === 0 ? node.text : names.text(names.frameFile[node.frame]);
-  let hash = 17;
-  for (let i = 0; i < file.length; i++) hash = (hash * 31 + file.charCodeAt(i)) >>> 0;
-  return app.theme.groups[hash % app.theme.groups.length];
+  return fileColour(app, fileOfBox(app, node));
+}
+
+/** A box as states and links have it: a hash of all keys from the root to it; '' is the root.
+ * @param {FlameNode} node */
+export function boxName(node) {
+  if (!node.parent) return '';
+  if (node.name !== '') return node.name;
+  const text = `${boxName(node.parent)}\n${node.key}`;
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  node.name = (hash >>> 0).toString(16);
+  return node.name;
+}
+
+/** The function of the chosen box between its callers and callees, or all stacks again.
+ * @param {any} app */
+export function toggleSandwich(app) {
+  const { through } = app.state;
+  const frame = app.flameFocus?.frame ?? 0;
+  if (through > 0) app.set({ through: -1, focus: '' });
+  else if (frame > 0) app.set({ through: frame, focus: '', flame: signless(app.state.flame) });
+}
+
+/** Growth has two directions, a sandwich none. @param {string} flame */
+function signless(flame) {
+  return flame === 'growth' ? 'live' : flame;
+}
+
+/** What a click on a box changes: it is as wide as the picture or, among the callers of a sandwich,
+ * in its middle. @param {any} app @param {FlameNode} node */
+export function chosenBox(app, node) {
+  let top = node;
+  while (top.parent) top = top.parent;
+  return top === app.flame.callers
+    ? { through: node.frame, focus: '' }
+    : { focus: boxName(node) };
+}
+
+/** The box of a name; null when nothing is there now, as when its stacks hold nothing.
+ * @param {FlameNode} root @param {string} name @returns {FlameNode | null} */
+function findBox(root, name) {
+  const list = name === '' ? [] : [...root.children.values()];
+  for (let node = list.pop(); node; node = list.pop()) {
+    if (boxName(node) === name) return node;
+    list.push(...node.children.values());
+  }
+  return null;
 }
 
 /** @param {any} app */
@@ -199,15 +291,38 @@ export function flamePlan(app) {
     state.mark,
     app.state.inverted,
     app.state.own,
+    state.through,
     state.flame === 'range' ? state.from + '-' + state.to : '',
     state.filter ? state.query : '',
   ].join();
   if (app.flameKey !== key) {
     app.flameKey = key;
-    app.flame = flameTree(app);
-    app.flameFocus = null;
+    app.flame = state.through > 0 ? sandwichTree(app) : flameTree(app);
+    app.flameFocus = findBox(app.flame.root, state.focus);
+  } else if ((app.flameFocus ? boxName(app.flameFocus) : '') !== state.focus) {
+    app.flameFocus = findBox(app.flame.root, state.focus);
   }
   return app.flame;
+}
+
+/** A box and those in it, side by side, the largest first.
+ * @param {FlameNode} top @param {number} width
+ * @returns {{x: number, width: number, node: FlameNode}[]} */
+function placeBoxes(top, width) {
+  const boxes = [];
+  const stack = [{ node: top, x: 8, width }];
+  for (let box = stack.pop(); box; box = stack.pop()) {
+    boxes.push(box);
+    let at = box.x;
+    const children = [...box.node.children.values()];
+    children.sort((a, b) => b.bytes - a.bytes);
+    for (const child of children) {
+      const wide = (child.bytes / box.node.bytes) * box.width;
+      if (wide >= 0.4) stack.push({ node: child, x: at, width: wide });
+      at += wide;
+    }
+  }
+  return boxes;
 }
 
 /**
@@ -231,7 +346,7 @@ export function drawFlame(app, canvas, width, height) {
     context.fillText(
       app.state.flame === 'growth' && app.state.mark < -1
         ? 'Press m to set a mark, then move the cursor: this shows what grew in between.'
-        : 'Nothing is allocated here.',
+        : 'Nothing is requested here.',
       width / 2,
       height / 2,
     );
@@ -240,22 +355,19 @@ export function drawFlame(app, canvas, width, height) {
   }
   const focus = app.flameFocus || root;
   app.flameScroll = Math.max(0, app.flameScroll || 0);
+  const { callers } = app.flame;
+  const above = callers && focus === root ? placeBoxes(callers, width - 16) : [];
+  const high = above.reduce(
+    (/** @type {number} */ most, box) => Math.max(most, box.node.depth),
+    0,
+  );
+  for (const box of above)
+    if (box.node !== callers) boxes.push({ ...box, y: (high - box.node.depth) * FLAME_ROW });
   const path = [];
   for (let node = focus.parent; node; node = node.parent) path.unshift(node);
   path.forEach((node, i) => boxes.push({ x: 8, y: i * FLAME_ROW, width: width - 16, node }));
-  const stack = [{ node: focus, x: 8, width: width - 16 }];
-  while (stack.length > 0) {
-    const { node, x, width: wide } = /** @type {any} */ (stack.pop());
-    boxes.push({ x, y: node.depth * FLAME_ROW, width: wide, node });
-    let at = x;
-    const children = [.../** @type {FlameNode} */ (node).children.values()];
-    children.sort((a, b) => b.bytes - a.bytes);
-    for (const child of children) {
-      const childWide = (child.bytes / node.bytes) * wide;
-      if (childWide >= 0.4) stack.push({ node: child, x: at, width: childWide });
-      at += childWide;
-    }
-  }
+  for (const box of placeBoxes(focus, width - 16))
+    boxes.push({ ...box, y: (high + box.node.depth) * FLAME_ROW });
   const deepest = boxes.reduce((most, box) => Math.max(most, box.y), 0) + FLAME_ROW + 16;
   app.picture.height = deepest;
   app.picture.breaks = Array.from({ length: deepest / FLAME_ROW }, (_, i) => 8 + i * FLAME_ROW);
@@ -266,9 +378,25 @@ export function drawFlame(app, canvas, width, height) {
 /** What the outermost box says. @param {any} app */
 function rootText(app) {
   const { root, shrunk } = app.flame;
+  if (app.state.through > 0) return `${root.text}: ${sizeText(root.bytes)}`;
   if (app.state.flame !== 'growth') return `all ${sizeText(root.bytes)}`;
-  const less = shrunk > 0 ? `; elsewhere ${sizeText(shrunk)} less, not shown` : '';
-  return `grown by ${sizeText(root.bytes)}${less}`;
+  const grown = root.bytes - shrunk;
+  const less =
+    shrunk > 0 ? `, ${sizeText(shrunk)} less elsewhere: ${signedText(grown - shrunk)}` : '';
+  return `grown by ${sizeText(grown)}${less}`;
+}
+
+/** "+3.00 MiB". @param {number} bytes */
+function signedText(bytes) {
+  return `${bytes > 0 ? '+' : ''}${sizeText(bytes)}`;
+}
+
+/** What a box says. @param {any} app @param {FlameNode} node */
+function boxText(app, node) {
+  if (!node.parent) return rootText(app);
+  if (node.key === 'grown' || node.key === 'less')
+    return `${node.text}: ${signedText(node.sign * node.bytes)}`;
+  return node.sign < 0 ? `\u2212 ${node.text}` : node.text;
 }
 
 /** @param {any} app @param {CanvasRenderingContext2D} context @param {any} box @param {number}
@@ -280,14 +408,17 @@ function drawFlameBox(app, context, box, height, focus) {
   const colour = flameColour(app, box.node);
   const isAbove = box.node.depth < focus.depth;
   const isMatch = app.frameMatches && app.frameMatches[box.node.frame];
-  context.globalAlpha = isAbove ? 0.45 : box.node.library && box.node.parent ? 0.55 : 1;
+  context.globalAlpha = isAbove ? 0.45 : box.node.library && box.node.parent ? LIBRARY_SHARE : 1;
   if (app.frameMatches && !isMatch) context.globalAlpha *= 0.4;
   context.fillStyle = colour;
   context.fillRect(box.x, y, Math.max(0.6, box.width - 0.8), FLAME_ROW - 1);
   const isFaint = context.globalAlpha < 0.9;
   context.globalAlpha = 1;
-  const label = box.node.parent ? box.node.text : rootText(app);
-  const text = box.width > 24 ? fitText(context, label, box.width - 8) : '';
+  if (box.node.sign < 0 && box.width > 4) {
+    context.fillStyle = app.theme.warn;
+    context.fillRect(box.x, y, 2, FLAME_ROW - 1);
+  }
+  const text = box.width > 24 ? fitText(context, boxText(app, box.node), box.width - 8) : '';
   if (text) {
     context.fillStyle = isFaint ? app.theme.text : inkOn(colour);
     context.fillText(text, box.x + 4, y + FLAME_ROW / 2);
@@ -306,8 +437,8 @@ export function hitFlame(app, px, py) {
   const { node } = box;
   const { names } = app.source;
   const lines = [
-    [node.parent ? node.text : rootText(app), ''],
-    [sizeText(node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
+    [boxText(app, node), ''],
+    [sizeText(node.sign * node.bytes), `${shareText(node.bytes, flame.root.bytes)} of all`],
     [countOf(node.blocks, 'block'), node.own > 0 ? `${sizeText(node.own)} of its own` : ''],
   ];
   const file = node.frame > 0 ? names.text(names.frameFile[node.frame]) : '';

@@ -1,213 +1,132 @@
 // SPDX-License-Identifier: MIT
-// Blocks by what they have in common, and how much each group holds at any entry.
+// Keys of blocks in groups that have a colour each, and how much each group holds at any entry.
+import { GroupKeys } from './group_keys.js';
+import { mostOfKeys, wholeRank } from './group_rank.js';
 import { KIND, NEVER } from './trace.js';
-import { baseName, shownText } from './format.js';
-
-/** What blocks can be grouped by. */
-export const GROUPINGS = [
-  { id: 'line', text: 'allocating line', hint: 'the innermost frame' },
-  { id: 'own', text: 'your code', hint: 'the innermost line that is not of a library' },
-  { id: 'stack', text: 'stack', hint: 'the whole stack of the allocation' },
-  { id: 'file', text: 'file', hint: 'the file of your code' },
-  { id: 'module', text: 'module', hint: 'what the program said of the block: its metadata' },
-  { id: 'category', text: 'category', hint: 'what the rules make of the stack' },
-  { id: 'label', text: 'recorded category', hint: 'the category that the recording gives' },
-  { id: 'compile', text: 'compile context', hint: 'the compiled function' },
-  { id: 'pool_stream', text: 'pool and stream', hint: 'where the allocator keeps it' },
-  { id: 'origin', text: 'recorded or before', hint: 'allocated in the recording or before it' },
-];
-
-/** What a detail of an allocation says, for groupings by it; '' is nothing.
- * @type {Record<string, {of: (extra: any) => string, none: string}>} */
-const DETAILS = {
-  module: { of: (extra) => extra.metadata, none: '(outside of all modules)' },
-  label: { of: (extra) => extra.category, none: '(none)' },
-  compile: { of: (extra) => extra.compile, none: '(not compiled)' },
-};
-
-/** Those that a recording has something for. @param {import('./trace.js').Names} names */
-export function groupingsOf(names) {
-  return GROUPINGS.filter(
-    ({ id }) => !DETAILS[id] || names.extras.some((extra) => DETAILS[id].of(extra) !== ''),
-  );
-}
 
 export const GROUPS_MAX = 12; // with a colour of their own
 const CHECKPOINT = 128;
 
-/** The key of a stack for a grouping, and the text of that key.
- * @param {import('./trace.js').Names} names @param {string} by @param {number} stack
- * @returns {[string, string]} */
-function stackKey(names, by, stack) {
-  if (by === 'stack') return [`s${stack}`, names.stackText(stack)];
-  const frames = names.frames(stack);
-  if (frames.length === 0) {
-    const text = names.stackText(stack);
-    return [text, text];
-  }
-  const own = frames.find((frame) => !names.isLibrary(frame)) ?? frames[0];
-  if (by === 'file') {
-    const file = names.text(names.frameFile[own]);
-    return [`f${file}`, shownText(baseName(file) || '(no file)')];
-  }
-  const frame = by === 'line' ? frames[0] : own;
-  return [`${names.frameText(frame)}|${names.frameFile[frame]}`, names.frameText(frame)];
-}
+/** @typedef {{from: number, to: number}} Window */
 
-/** A grouping of the blocks of a source. Group 0 is "others"; 1 ... are the largest. */
-export class Grouping {
+/** A grouping of the blocks of a source. Group 0 is "others"; 1 ... are the largest of a window,
+ * each in the colour that its key has in every window. */
+export class Grouping extends GroupKeys {
   /** @param {import('./trace.js').Source} source @param {string} by
    * @param {import('./curve.js').Curve} curve
-   * @param {Uint8Array | null} matching by block: with a filter, which are wanted */
-  constructor(source, by, curve, matching) {
-    this.source = source;
-    this.by = by;
-    /** @type {{key: string, text: string, stack: number}[]} */
-    this.keys = [];
-    this.matching = matching;
-    this.rest = -1; // key of what does not match
-    this.recorded = 0;
-    this.old = 0;
+   * @param {Uint8Array | null} matching by block: with a filter, which are wanted
+   * @param {Window} [window] of entries that the groups are ranked in; without one, all
+   * @param {string} [chosen] a key that has a group wherever it ranks */
+  constructor(source, by, curve, matching, window = { from: 0, to: Infinity }, chosen = '') {
+    super(source, by, matching);
+    this.curve = curve;
     this.others = 0; // keys without a group of their own
     this.count = 2; // groups
     /** @type {number[]} */
     this.shown = []; // keys with a group of their own
     /** @type {number[]} */
+    this.colours = []; // of those
+    /** @type {number[]} */
     this.order = [];
-    this.keyOfStack = new Uint32Array(0);
-    this.keyOfPoolStream = new Uint32Array(0);
-    this.keyOfExtra = new Uint32Array(0);
-    this.keyOfCategory = new Uint32Array(0);
-    this.isByStack = ['line', 'own', 'stack', 'file'].includes(by);
-    this.isLookUp = this.isByStack && !matching; // the key of a block is that of its stack
     this.groupOfKey = new Uint8Array(0);
     this.groupOfLifetime = new Uint8Array(0);
     this.sums = new Float64Array(0);
     this.now = new Float64Array(0); // of the groups, after the entry at
     this.at = -Infinity;
-    this.makeKeys(matching);
-    this.rank(curve.peak.entry);
-    this.makeCheckpoints();
+    /** @type {Window & {most: Float64Array} | null} */
+    this.windowMost = null;
+    this.whole = wholeRank(this, curve.peak.entry);
+    this.claims = this.claimsOf(matching);
+    this.rankIn(window, chosen);
   }
 
-  /**
-   * @param {string} key
-   * @param {string} text
-   * @param {Map<string, number>} numbers
-   * @param {number} stack
-   */
-  keyNumber(key, text, numbers, stack) {
-    let number = numbers.get(key);
-    if (number === undefined) {
-      number = this.keys.length;
-      numbers.set(key, number);
-      this.keys.push({ key, text, stack });
-    }
-    return number;
-  }
-
-  /** Numbers every key, and finds that of each stack, pool and stream, or detail.
-   * @param {Uint8Array | null} matching */
-  makeKeys(matching) {
-    /** @type {Map<string, number>} */
-    const numbers = new Map();
-    this.rest = matching ? this.keyNumber('', '(not matching the filter)', numbers, -1) : -1;
-    const put = (/** @type {string} */ key, /** @type {string} */ text, stack = -1) =>
-      this.keyNumber(key, text, numbers, stack);
-    if (this.isByStack) this.makeStackKeys(put);
-    else this.makeOtherKeys(put);
-  }
-
-  /** @param {(key: string, text: string, stack?: number) => number} put */
-  makeStackKeys(put) {
-    const { names } = this.source;
-    this.keyOfStack = Uint32Array.from(names.stackNode, (_, stack) =>
-      put(...stackKey(names, this.by, stack), stack),
-    );
-  }
-
-  /** @param {(key: string, text: string, stack?: number) => number} put */
-  makeOtherKeys(put) {
-    const { source, by } = this;
-    const { head, names } = source;
-    const detail = DETAILS[by];
-    if (by === 'pool_stream') {
-      this.keyOfPoolStream = Uint32Array.from(head.pool_streams, (_, i) =>
-        put(`p${i}`, source.poolStreamText(i)),
-      );
-    } else if (by === 'category') {
-      this.keyOfCategory = Uint32Array.from(head.categories, (text) =>
-        put(`c${text}`, shownText(text, 200)),
-      );
-    } else if (by === 'origin') {
-      this.recorded = put('recorded', 'allocated in the recording');
-      this.old = put('old', 'from before the recording');
-    } else {
-      this.keyOfExtra = Uint32Array.from(names.extras, (extra) => {
-        const text = detail.of(extra);
-        return put(`t${text}`, text === '' ? detail.none : shownText(text, 200));
-      });
-    }
-  }
-
-  /** The key of a block. @param {number} lifetime */
-  key(lifetime) {
-    const { source } = this;
-    if (this.matching && !this.matching[lifetime]) return this.rest;
-    switch (this.by) {
-      case 'pool_stream':
-        return this.keyOfPoolStream[source.lifetimePoolStream[lifetime]];
-      case 'category':
-        return this.keyOfCategory[source.category(lifetime)];
-      case 'origin':
-        return source.lifetimeStart[lifetime] === NEVER ? this.old : this.recorded;
-      case 'module':
-        return this.keyOfExtra[source.said(lifetime)];
-      case 'label':
-      case 'compile':
-        return this.keyOfExtra[source.lifetimeExtra ? source.lifetimeExtra[lifetime] : 0];
-      default:
-        return this.keyOfStack[source.lifetimeStack[lifetime]];
-    }
-  }
-
-  /** The groups that get a colour: those that hold most at the peak, then those that ask for most.
-   * @param {number} peak */
-  rank(peak) {
-    const { source } = this;
-    const { lifetimeSize, lifetimeStart, lifetimeEnd, lifetimeStack } = source;
-    const { isLookUp, keyOfStack } = this;
-    const atPeak = new Float64Array(this.keys.length);
-    const total = new Float64Array(this.keys.length);
-    const stay = new Float64Array(this.keys.length); // bytes times entries
-    for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
-      const key = isLookUp ? keyOfStack[lifetimeStack[lifetime]] : this.key(lifetime);
-      const size = lifetimeSize[lifetime];
-      const start = lifetimeStart[lifetime] === NEVER ? -1 : lifetimeStart[lifetime];
-      const end = lifetimeEnd[lifetime];
-      total[key] += size;
-      if (start <= peak && end > peak) atPeak[key] += size; // NEVER is above all entries
-      stay[key] += size * (Math.min(end, source.count) - Math.max(0, start));
-    }
-    const order = [...this.keys.keys()].filter((key) => total[key] > 0 && key !== this.rest);
-    order.sort((a, b) => atPeak[b] - atPeak[a] || total[b] - total[a] || a - b);
-    this.shown = order.slice(0, GROUPS_MAX);
-    this.showUnclassified(order);
-    this.others = order.length - this.shown.length;
+  /** Gives groups to the keys that hold most in a window. False: all stays as it is.
+   * @param {Window} window @param {string} chosen */
+  rankIn(window, chosen) {
+    const shown = this.keysOfWindow(window, chosen);
+    if (this.groupOfKey.length > 0 && shown.join() === this.shown.join()) return false;
+    this.shown = shown;
+    this.colours = this.coloursOf(shown);
+    this.others = this.whole.order.length - shown.length;
     this.groupOfKey = new Uint8Array(this.keys.length);
-    this.shown.forEach((key, i) => {
+    shown.forEach((key, i) => {
       this.groupOfKey[key] = i + 1;
     });
-    this.count = this.shown.length + 2; // others first, what does not match last
+    this.count = shown.length + 2; // others first, what does not match last
     if (this.rest >= 0) this.groupOfKey[this.rest] = this.count - 1;
     this.makeTables();
-    this.makeOrder(total, stay);
+    this.makeOrder();
+    this.makeCheckpoints();
+    return true;
   }
 
-  /** What the rules say nothing of is never among the others. @param {number[]} order */
-  showUnclassified(order) {
-    const key = this.by === 'category' ? this.keyOfCategory[0] : -1;
-    if (order.includes(key) && !this.shown.includes(key)) this.shown[GROUPS_MAX - 1] = key;
+  /** In the order of the whole recording, so that a key keeps its group while it can.
+   * @param {Window} window @param {string} chosen */
+  keysOfWindow(window, chosen) {
+    const { order, place } = this.whole;
+    if (order.length <= GROUPS_MAX) return order;
+    const isWhole = window.from <= 0 && window.to >= this.source.count;
+    const most = isWhole ? this.whole.most : this.mostIn(window);
+    const ranked = [...order].sort((a, b) => most[b] - most[a] || place[a] - place[b]);
+    const kept = ranked.slice(0, GROUPS_MAX);
+    const forced = this.forced(chosen);
+    for (const key of forced) {
+      if (kept.includes(key)) continue;
+      kept.splice(
+        kept.findLastIndex((one) => !forced.includes(one)),
+        1,
+        key,
+      );
+    }
+    return kept.sort((a, b) => place[a] - place[b]);
+  }
+
+  /** The most bytes that each key holds at once in a window. @param {Window} window */
+  mostIn({ from, to }) {
+    if (this.windowMost?.from !== from || this.windowMost.to !== to)
+      this.windowMost = { from, to, most: mostOfKeys(this, from, to) };
+    return this.windowMost.most;
+  }
+
+  /** Keys that are never among the others: what the rules say nothing of, and what is chosen.
+   * @param {string} chosen */
+  forced(chosen) {
+    const keys = chosen !== '' ? [this.keys.findIndex((k) => k.key === chosen)] : [];
+    if (this.by === 'category') keys.push(this.keyOfCategory[0]);
+    return keys.filter((key) => this.whole.place[key] >= 0);
+  }
+
+  /** By key, its place in the whole recording, which does not depend on a filter.
+   * @param {Uint8Array | null} matching */
+  claimsOf(matching) {
+    if (!matching) return this.whole.place;
+    const plain = new GroupKeys(this.source, this.by, null);
+    const { place } = wholeRank(plain, this.curve.peak.entry);
+    const places = new Map(plain.keys.map(({ key }, i) => [key, place[i]]));
+    return Int32Array.from(this.keys, ({ key }) => places.get(key) ?? 0);
+  }
+
+  /** Each key has the colour of its place; where two want one, the later takes the next that is
+   * free. @param {number[]} shown */
+  coloursOf(shown) {
+    const { claims } = this;
+    const colours = new Array(shown.length).fill(0);
+    const taken = new Set();
+    const order = [...shown.keys()].sort((a, b) => claims[shown[a]] - claims[shown[b]]);
+    for (const i of order) {
+      let colour = claims[shown[i]] % GROUPS_MAX;
+      while (taken.has(colour)) colour = (colour + 1) % GROUPS_MAX;
+      taken.add(colour);
+      colours[i] = colour;
+    }
+    return colours;
+  }
+
+  /** Number of the colour of a group, of those in a theme; -1: others, -2: what does not match.
+   * @param {number} group */
+  colour(group) {
+    if (group === 0) return -1;
+    return group === this.count - 1 ? -2 : this.colours[group - 1];
   }
 
   /** The group of each lifetime, so that finding one is a look-up. */
@@ -225,15 +144,14 @@ export class Grouping {
   }
 
   /** The order in which groups are stacked, from the ground: those whose bytes stay longest
-   * first, so that what comes and goes does so on top of what is always there.
-   * @param {Float64Array} total @param {Float64Array} stays by key */
-  makeOrder(total, stays) {
+   * first, so that what comes and goes does so on top of what is always there. */
+  makeOrder() {
     const { count } = this;
     const bytes = new Float64Array(count);
     const stay = new Float64Array(count);
     this.groupOfKey.forEach((group, key) => {
-      bytes[group] += total[key];
-      stay[group] += stays[key];
+      bytes[group] += this.whole.total[key];
+      stay[group] += this.whole.stay[key];
     });
     const length = (/** @type {number} */ group) =>
       bytes[group] > 0 ? stay[group] / bytes[group] : 0;
@@ -250,6 +168,12 @@ export class Grouping {
   /** The group of what the rules say nothing of; -1 without one. */
   unclassified() {
     return this.by === 'category' ? this.groupOfKey[this.keyOfCategory[0]] || -1 : -1;
+  }
+
+  /** The key of a group as states and links have it; '' for others and what does not match.
+   * @param {number} group */
+  keyOf(group) {
+    return group > 0 && group < this.count - 1 ? this.keys[this.shown[group - 1]].key : '';
   }
 
   /** Name of a group. @param {number} group */
@@ -316,48 +240,4 @@ export class Grouping {
     this.at = Math.max(-1, entry);
     return now;
   }
-}
-
-/** Rows of the table: every key with what it holds and asked for. Columns as of `tarn top`.
- * @param {Grouping} grouping @param {number} cursor @param {number} peak */
-export function groupRows(grouping, cursor, peak) {
-  const { source } = grouping;
-  const rows = grouping.keys.map((key, i) => ({
-    key: i,
-    text: key.text,
-    stack: key.stack,
-    live: 0,
-    blocks: 0,
-    before: 0,
-    peak: 0,
-    end: 0,
-    allocated: 0,
-    count: 0,
-    entries: 0,
-    freed: 0,
-  }));
-  for (let lifetime = 0; lifetime < source.lifetimes; lifetime++) {
-    const row = rows[grouping.key(lifetime)];
-    const size = source.size(lifetime);
-    const start = source.lifetimeStart[lifetime];
-    const end = source.lifetimeEnd[lifetime];
-    if (source.isLive(lifetime, cursor)) {
-      row.live += size;
-      row.blocks++;
-      if (start === NEVER) row.before += size;
-    }
-    if (source.isLive(lifetime, peak)) row.peak += size;
-    if (end === NEVER) row.end += size;
-    if (start !== NEVER) {
-      row.allocated += size;
-      row.count++;
-      if (end !== NEVER) {
-        row.entries += end - start;
-        row.freed++;
-      }
-    }
-  }
-  return rows.filter(
-    (row) => row.live || row.peak || row.end || row.allocated || row.count || row.blocks,
-  );
 }

@@ -123,14 +123,14 @@ export function fillInfo(app, into) {
           'Trace',
           source.count > 0 ? countOf(source.count, 'event', 'events') + span : 'none',
         ),
-        ...fact('Peak allocated', `${sizeText(curve.peak.value)} ${at(curve.peak)}`),
+        ...fact('Peak requested', `${sizeText(curve.peak.value)} ${at(curve.peak)}`),
         ...fact(
           'Peak reserved',
           `${sizeText(curve.reservedPeak.value)} ${at(curve.reservedPeak)}`,
         ),
         ...fact(
           'At the end',
-          `${sizeText(curve.requested(source.count - 1))} allocated, ` +
+          `${sizeText(curve.requested(source.count - 1))} requested, ` +
             `${sizeText(curve.reserved(source.count - 1))} reserved`,
         ),
         ...fact(
@@ -144,8 +144,9 @@ export function fillInfo(app, into) {
       element(
         'p',
         { class: 'note' },
-        'Allocated bytes are those requested, until the free is complete: what ' +
-          'torch.cuda.memory_stats calls requested_bytes. Reserved are the bytes of segments.',
+        'Requested bytes are those that the program asked for, before rounding, until the free ' +
+          'is complete: what torch.cuda.memory_stats calls requested_bytes. Reserved are the ' +
+          'bytes of segments. What max_memory_allocated() counts lies between: it is rounded.',
       ),
       ...limits(app).map((line) => element('p', { class: 'limit' }, line)),
       sum,

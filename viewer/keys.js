@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The keyboard, and the list of its keys.
-import { groupingsOf } from './group.js';
+import { toggleSandwich } from './flame.js';
+import { groupingsOf } from './group_keys.js';
 import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
+import { nextThing } from './next_thing.js';
 import { byId, element } from './paint.js';
 import { VIEWS } from './state.js';
 import { showTip } from './tip.js';
+import { VIEW_HELP } from './view_help.js';
 import { CANVAS_VIEWS } from './views.js';
 
 const KEYS = [
@@ -13,7 +16,8 @@ const KEYS = [
   ['[ ]', 'previous, next event'],
   [', .', 'previous, next step or annotation'],
   ['a d', 'move the window'],
-  ['w s  + -', 'zoom in, out'],
+  ['w s  + -', 'zoom in, out, at the pointer'],
+  ['j k', 'next, previous group, block or box: choose without a mouse'],
   ['0', 'show all'],
   ['Home End', 'cursor to the start, the end'],
   ['p', 'cursor to the peak; P: of reserved'],
@@ -23,16 +27,18 @@ const KEYS = [
   ['/', 'search'],
   ['n N', 'next, previous match'],
   ['f', 'only what matches'],
+  ['e', 'the list of all events'],
   ['x', 'events or time on the axis'],
-  ['h', 'height of all that is reserved, or of what is allocated'],
+  ['h', 'height of all that is reserved, or of what is requested'],
   ['g', 'next grouping'],
   ['b', 'blocks by address or piled'],
   ['i', 'invert the flame'],
+  ['c', 'callers and callees of the chosen box of the flame'],
   ['space', 'play the map'],
   ['t', 'light or dark'],
   ['Esc', 'clear the selection'],
   ['?', 'this list'],
-  ['wheel', 'zoom at the pointer; Shift: move; Ctrl: height'],
+  ['wheel', 'zoom at the pointer; Shift: move; Alt: height'],
   ['drag', 'move; Shift: choose a range'],
   ['click', 'set the cursor, choose'],
   ['double click', 'zoom in here'],
@@ -45,9 +51,12 @@ const SLIDER_KEYS = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 
 const ZOOM_IN = 0.6;
 const PAN = 0.2; // of the window
 
-export function showKeys() {
+/** @param {string} view */
+export function showKeys(view) {
   const dialog = /** @type {HTMLDialogElement} */ (byId('keys'));
   dialog.replaceChildren(
+    element('h2', {}, 'What am I seeing?'),
+    ...VIEW_HELP[view].map((text) => element('p', {}, text)),
     element('h2', {}, 'Keys, mouse and touch'),
     element(
       'div',
@@ -77,6 +86,15 @@ function tenth(app) {
   return Math.max(1, Math.round((app.state.to - app.state.from) / 10));
 }
 
+/** Around what the mouse points at; without one around the cursor.
+ * @param {any} app @param {number} times */
+function zoomAtPointer(app, times) {
+  const box = app.picture?.box;
+  const isOver = app.hover && box && CANVAS_VIEWS[app.state.view]?.isOverTime;
+  const x = isOver ? Math.max(0, Math.min(box.axis.width, app.hover.x - box.left)) : 0;
+  zoomWindow(app, times, isOver ? box.axis.place(x) : undefined);
+}
+
 /** @param {any} app */
 function toggleMark(app) {
   const entry = app.entryAtCursor();
@@ -99,9 +117,10 @@ function nextGrouping(app) {
 
 /** Lets go of one thing after another. @param {any} app */
 function letGo(app) {
-  app.flameFocus = null;
-  showTip(null, 0, 0);
-  if (app.state.lifetime >= 0) app.set({ lifetime: -1 });
+  if (app.state.view === 'flame' && app.state.focus !== '') app.set({ focus: '' });
+  else if (app.state.view === 'flame' && app.state.through > 0) app.set({ through: -1 });
+  else if (app.state.lifetime >= 0 || app.state.picked !== '')
+    app.set({ lifetime: -1, picked: '' });
   else if (app.state.group !== '') app.set({ group: '' });
   else app.set({ mark: -2 });
 }
@@ -116,11 +135,13 @@ const ACTIONS = {
   '.': (app) => nextStep(app, 1),
   a: (app) => panWindow(app, -PAN),
   d: (app) => panWindow(app, PAN),
-  w: (app) => zoomWindow(app, ZOOM_IN),
-  s: (app) => zoomWindow(app, 1 / ZOOM_IN),
-  '+': (app) => zoomWindow(app, ZOOM_IN),
-  '=': (app) => zoomWindow(app, ZOOM_IN),
-  '-': (app) => zoomWindow(app, 1 / ZOOM_IN),
+  w: (app) => zoomAtPointer(app, ZOOM_IN),
+  s: (app) => zoomAtPointer(app, 1 / ZOOM_IN),
+  '+': (app) => zoomAtPointer(app, ZOOM_IN),
+  '=': (app) => zoomAtPointer(app, ZOOM_IN),
+  '-': (app) => zoomAtPointer(app, 1 / ZOOM_IN),
+  j: (app) => nextThing(app, 1),
+  k: (app) => nextThing(app, -1),
   0: (app) => app.set({ from: 0, to: app.source.count, low: 0, high: 1 }),
   Home: (app) => moveCursor(app, -1),
   End: (app) => moveCursor(app, app.source.count - 1),
@@ -136,14 +157,18 @@ const ACTIONS = {
   f: (app) => {
     if (app.state.query !== '') app.set({ filter: !app.state.filter });
   },
+  e: (app) => app.set({ events: !app.state.events }),
   x: (app) => app.set({ axis: app.state.axis === 'time' ? 'event' : 'time' }),
   h: (app) => app.set({ fit: !app.state.fit, low: 0, high: 1 }),
   g: nextGrouping,
   b: (app) => app.set({ mode: app.state.mode === 'pile' ? 'address' : 'pile', low: 0, high: 1 }),
+  c: (app) => {
+    if (app.state.view === 'flame') toggleSandwich(app);
+  },
   i: (app) => app.set({ inverted: !app.state.inverted }),
   ' ': (app) => app.player.toggle(),
   t: (app) => app.chooseTheme(),
-  '?': () => showKeys(),
+  '?': (app) => showKeys(app.state.view),
   Escape: letGo,
 };
 
@@ -168,7 +193,9 @@ function isTaken(app, event) {
 
 /** @param {any} app */
 export function listenToKeys(app) {
+  window.addEventListener('pointerdown', () => document.body.classList.remove('tabbing'));
   window.addEventListener('keydown', (event) => {
+    if (event.key === 'Tab') document.body.classList.add('tabbing');
     if (event.ctrlKey || event.metaKey || event.altKey || !app.source) return;
     if (/** @type {HTMLElement} */ (event.target).id === 'search') {
       searchKey(app, event);
@@ -179,6 +206,7 @@ export function listenToKeys(app) {
     const act = view ? () => app.set({ view }) : ACTIONS[event.key];
     if (!act) return;
     event.preventDefault();
+    showTip(null, 0, 0); // what it says may not be there any more
     act(app, event);
   });
 }

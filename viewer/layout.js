@@ -16,7 +16,7 @@ export function lifetimesAt(source, entry) {
  * @typedef {{from: number, to: number, kind: 'block' | 'slack' | 'free', lifetime: number}} Piece
  * @typedef {{address: number, end: number, poolStream: number, large: boolean, expandable: boolean,
  *   pieces: Piece[], used: number, bySettings: number, waiting: number, slack: number,
- *   free: number, freeRuns: number, largestFree: number, stack: number}} Segment
+ *   free: number, freeRuns: number, largestFree: number}} Segment
  */
 
 /** @param {Segment} segment @param {number} from @param {number} to */
@@ -106,7 +106,6 @@ export function layoutAt(source, entry) {
         free: 0,
         freeRuns: 0,
         largestFree: 0,
-        stack: span.stack,
       });
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Segments and blocks at the cursor, by pool and stream. Each group has its own scale, so that
 // segments of 2 MiB can be seen beside those of gigabytes.
+import { segmentAt } from './card_facts.js';
 import { countOf, sizeText } from './format.js';
 import { layoutAt, layoutRows } from './layout.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
@@ -11,6 +12,7 @@ const GAP = 6;
 const HEAD = 40;
 const ROWS_MAX = 14; // of a group, roughly: the scale is chosen for it
 const EDGE = 16;
+const PALE = 0.25; // of the colour of what is not chosen, or not looked for
 
 /** Where every segment is drawn. @param {any} app @param {number} width */
 export function mapPlan(app, width) {
@@ -19,6 +21,7 @@ export function mapPlan(app, width) {
   const { rows, total } = layoutRows(source, segments);
   const room = Math.max(50, width - 2 * EDGE);
   const places = [];
+  rows.sort((a, b) => b.reserved - a.reserved); // what holds most is seen first
   const heads = [];
   const breaks = []; // where a page may end
   let y = 12;
@@ -154,9 +157,11 @@ function drawSegment(app, context, place) {
       context.fillStyle = theme.slack;
       context.fillRect(from, y, wide, BAND);
     } else if (piece.kind === 'block') {
-      const colour = groupColour(theme, grouping.group(piece.lifetime), grouping.count);
-      context.globalAlpha =
-        state.group !== '' && app.groupOfSelection !== grouping.group(piece.lifetime) ? 0.25 : 1;
+      const colour = groupColour(theme, grouping, grouping.group(piece.lifetime));
+      const isOther =
+        state.group !== '' && app.groupOfSelection !== grouping.group(piece.lifetime);
+      const isMiss = app.matching !== null && !app.matching[piece.lifetime];
+      context.globalAlpha = isOther || isMiss ? PALE : 1;
       context.fillStyle = colour;
       context.fillRect(from, y, wide > 3 ? wide - 0.75 : wide, BAND);
       context.globalAlpha = 1;
@@ -175,8 +180,10 @@ function drawSegment(app, context, place) {
       }
     }
   }
-  context.strokeStyle = theme.strong;
-  context.lineWidth = 1;
+  const picked = state.picked[0] === 's' ? source.spans[Number(state.picked.slice(1))] : null;
+  const isPicked = picked && picked.address >= segment.address && picked.address < segment.end;
+  context.strokeStyle = isPicked ? theme.text : theme.strong;
+  context.lineWidth = isPicked ? 2 : 1;
   context.strokeRect(Math.round(x) + 0.5, y + 0.5, Math.max(1, Math.round(width) - 1), BAND - 1);
 }
 
@@ -213,5 +220,7 @@ export function hitMap(app, px, py) {
     group: -1,
     lifetime: piece && piece.kind === 'block' ? piece.lifetime : -1,
     lines,
+    picked:
+      piece && piece.kind === 'block' ? '' : `s${segmentAt(source, at, app.entryAtCursor())}`,
   };
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Going from one place to another: the cursor, the window, and from one thing to the next.
+import { isOfBlock } from './search.js';
 import { KIND, NEVER } from './trace.js';
 
 /** @typedef {Partial<import('./state.js').State>} Changes */
 
-/** @param {any} app @param {number} entry @param {boolean} [keepWindow] */
-export function moveCursor(app, entry, keepWindow = false) {
+/** @param {any} app @param {number} entry @param {boolean} [keepWindow] @param {Changes} [more] */
+export function moveCursor(app, entry, keepWindow = false, more = {}) {
   const { state, source } = app;
   entry = Math.max(-1, Math.min(source.count - 1, Math.floor(entry)));
   /** @type {Changes} */
-  const changes = { cursor: entry };
+  const changes = { cursor: entry, ...more };
   const span = state.to - state.from;
   if (!keepWindow && (entry < state.from || entry >= state.to)) {
     changes.from = Math.max(0, entry - span / 2);
@@ -65,16 +66,30 @@ function birthOf(app, lifetime) {
 /** @param {any} app @param {number} lifetime */
 export function chooseLifetime(app, lifetime) {
   /** @type {Changes} */
-  const changes = { lifetime };
+  const changes = { lifetime, picked: '' };
   if (!app.source.isLive(lifetime, app.entryAtCursor())) changes.cursor = birthOf(app, lifetime);
   app.set(changes);
 }
 
-/** All blocks of the stack of one. @param {any} app @param {number} lifetime */
-export function chooseLikeThis(app, lifetime) {
-  const key = `s${app.source.lifetimeStack[lifetime]}`;
+/** Opens the card of something that is no block: state.picked says of what.
+ * @param {any} app @param {string} picked @param {Changes} [more] */
+export function pick(app, picked, more = {}) {
+  app.set({ lifetime: -1, picked, ...more });
+}
+
+/** Goes to an event and opens its card: that of its block, if it has one.
+ * @param {any} app @param {number} entry */
+export function chooseEvent(app, entry) {
+  const { source } = app;
+  const isBlock = isOfBlock(source.kind[entry]);
+  const lifetime = isBlock ? source.ref[entry] : -1;
+  moveCursor(app, entry, false, { lifetime, picked: isBlock ? '' : `e${entry}` });
+}
+
+/** All blocks of a stack. @param {any} app @param {number} stack */
+export function chooseLikeThis(app, stack) {
   app.set({ by: 'stack', group: '' });
-  app.set({ group: key, view: app.state.view === 'map' ? 'map' : 'timeline' });
+  app.set({ group: `s${stack}`, view: app.state.view === 'map' ? 'map' : 'timeline' });
 }
 
 /** @param {any} app @param {number} step */

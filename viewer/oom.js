@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Why requests failed: what was requested, what was free where, and who held the memory.
 import { countOf, countText, shareText, sizeText } from './format.js';
-import { Grouping, groupRows } from './group.js';
+import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom } from './layout.js';
-import { jumpTo } from './navigation.js';
+import { jumpTo, pick } from './navigation.js';
 import { element, replaceContent } from './paint.js';
 import { sumRows } from './table.js';
 
 const HOLDERS = 10;
 const OOMS_SHOWN = 20;
 
-const VERDICTS = /** @type {Record<string, string>} */ ({
+export const VERDICTS = /** @type {Record<string, string>} */ ({
   fragmented: 'Enough was free, but not in one piece.',
   'wrong pool or stream': 'Enough was free, but in another pool or of another stream.',
   'rounded by settings':
@@ -25,7 +25,7 @@ export function oomFacts(app, entry) {
 
 /** Who held the memory, by stack, most first. @param {any} app @param {number} entry */
 export function oomHolders(app, entry) {
-  const grouping = new Grouping(app.source, 'stack', app.curve, null);
+  const grouping = new GroupKeys(app.source, 'stack', null);
   const rows = groupRows(grouping, entry, app.curve.peak.entry).filter((row) => row.blocks > 0);
   return rows.sort((a, b) => b.live - a.live || a.key - b.key);
 }
@@ -75,13 +75,22 @@ function poolsTable(app, oom) {
   );
 }
 
+/** Opens the card of the stack that holds memory. @param {any} app @param {any} row */
+function holderButton(app, row) {
+  return element(
+    'button',
+    { class: 'link name', onclick: () => pick(app, `t${row.stack}`) },
+    row.text,
+  );
+}
+
 /** @param {any} app @param {number} entry */
 function holdersTable(app, entry) {
   const rows = oomHolders(app, entry);
   const sum = sumRows(rows);
   const shown = rows.slice(0, HOLDERS);
   const rest = sumRows(rows.slice(HOLDERS));
-  const line = (/** @type {any} */ row, /** @type {string} */ text) =>
+  const line = (/** @type {any} */ row, /** @type {string | Node} */ text) =>
     element(
       'tr',
       {},
@@ -90,7 +99,7 @@ function holdersTable(app, entry) {
       element('td', {}, shareText(row.live, sum.live)),
       element('td', {}, countText(row.blocks)),
     );
-  const body = element('tbody', {}, ...shown.map((row) => line(row, row.text)));
+  const body = element('tbody', {}, ...shown.map((row) => line(row, holderButton(app, row))));
   if (rows.length > HOLDERS)
     body.append(line(rest, `others (${countOf(rows.length - HOLDERS, 'stack')})`));
   return element(
@@ -141,13 +150,17 @@ function oomPart(app, entry, number) {
       `${countText(oom.size)} bytes (rounded), ` +
         `${oom.large ? 'large' : 'small'} pool, ${source.poolStreamText(oom.poolStream)}; `,
       `${sizeText(oom.reserved)} reserved, ` +
-        `${sizeText(oom.requested)} of it allocated. ${device} ${emptying}`,
+        `${sizeText(oom.requested)} of it requested. ${device} ${emptying}`,
     ),
     element(
       'p',
       {},
       'Asked for by ',
-      element('code', {}, source.names.stackText(source.stack[entry])),
+      element(
+        'button',
+        { class: 'link', onclick: () => pick(app, `e${entry}`) },
+        element('code', {}, source.names.stackText(source.stack[entry])),
+      ),
       stack.length > 0 ? null : '.',
     ),
     element(

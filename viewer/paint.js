@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Colours of the two themes, and canvases that are sharp on every screen.
+// Colours of the two themes, which people can tell apart who lack a kind of cone
+// (tests/viewer/vision.mjs), and canvases that are sharp on every screen.
 
 const LIGHT = {
   paper: '#ffffff',
@@ -11,28 +12,29 @@ const LIGHT = {
   accent: '#0b5fd0',
   warn: '#c0271f',
   reserved: '#1b2129',
-  free: '#e9ecf0',
-  slack: '#c9ced6',
+  free: '#e4e8ed',
+  slack: '#a6afba',
   pending: '#b35900',
   cursor: '#0b5fd0',
   mark: '#8a2be2',
   least: 'rgba(255,255,255,0.35)',
-  others: '#9aa3ae',
-  rest: '#d4d9df',
+  edge: 'rgba(255,255,255,0.6)', // between areas
+  others: '#8d96a1',
+  rest: '#b9c1ca',
   range: 'rgba(11,95,208,0.12)',
   groups: [
-    '#4472b8',
-    '#e0863c',
-    '#4c9f70',
-    '#c8545c',
-    '#8a6cb8',
-    '#b5985a',
-    '#d184b0',
-    '#4aa3b5',
-    '#6b7f2f',
-    '#9c5f3f',
-    '#7f9fe0',
-    '#d6b93c',
+    '#1668d7',
+    '#f2bc4c',
+    '#f36260',
+    '#69b391',
+    '#84648c',
+    '#1d585b',
+    '#24d9fc',
+    '#845342',
+    '#3f2689',
+    '#6c800a',
+    '#79003c',
+    '#3f3c02',
   ],
 };
 
@@ -46,28 +48,29 @@ const DARK = {
   accent: '#6fb1ff',
   warn: '#ff7b72',
   reserved: '#e8ebef',
-  free: '#262c34',
-  slack: '#48505c',
+  free: '#2a313a',
+  slack: '#5b6571',
   pending: '#ffb057',
   cursor: '#6fb1ff',
   mark: '#cf9bff',
   least: 'rgba(20,23,27,0.35)',
-  others: '#7b8592',
-  rest: '#363d47',
+  edge: 'rgba(20,23,27,0.6)', // between areas
+  others: '#76808d',
+  rest: '#4c5560',
   range: 'rgba(111,177,255,0.16)',
   groups: [
-    '#5d8fdb',
-    '#e89a57',
-    '#5fb585',
-    '#de6c74',
-    '#a386d6',
-    '#c9ae72',
-    '#dd97c2',
-    '#5fbccf',
-    '#93aa4e',
-    '#bd7b58',
-    '#a0b9f0',
-    '#e3ca5c',
+    '#5eb3bc',
+    '#e47038',
+    '#cd87ff',
+    '#c8d75f',
+    '#c82a5b',
+    '#bed6ff',
+    '#017962',
+    '#f3b1b0',
+    '#8c5a00',
+    '#2affdc',
+    '#9d4eb2',
+    '#9a9c7a',
   ],
 };
 
@@ -78,16 +81,12 @@ export function themeOf(isDark) {
   return isDark ? DARK : LIGHT;
 }
 
-/**
- * Colour of a group of a grouping.
- * @param {Theme} theme
- * @param {number} group
- * @param {number} count
- */
-export function groupColour(theme, group, count) {
-  if (group === 0) return theme.others;
-  if (group === count - 1) return theme.rest;
-  return theme.groups[(group - 1) % theme.groups.length];
+/** Colour of a group. @param {Theme} theme @param {{colour: (group: number) => number}} grouping
+ * @param {number} group */
+export function groupColour(theme, grouping, group) {
+  const number = grouping.colour(group);
+  if (number < 0) return number === -1 ? theme.others : theme.rest;
+  return theme.groups[number % theme.groups.length];
 }
 
 /** "#rrggbb" as three numbers. @param {string} colour @returns {[number, number, number]} */

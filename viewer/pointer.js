@@ -4,6 +4,7 @@
 import { Axis } from './axis.js';
 import { panWindow, zoomWindow } from './navigation.js';
 import { byId } from './paint.js';
+import { chosenBox } from './flame.js';
 import { showTip } from './tip.js';
 import { CANVAS_VIEWS } from './views.js';
 
@@ -44,7 +45,10 @@ export class Pointer {
     canvas.addEventListener('pointermove', (event) => this.move(event));
     canvas.addEventListener('pointerup', (event) => this.release(event));
     canvas.addEventListener('pointercancel', (event) => this.release(event));
-    canvas.addEventListener('pointerleave', () => showTip(null, 0, 0));
+    canvas.addEventListener('pointerleave', () => {
+      this.app.hover = null;
+      showTip(null, 0, 0);
+    });
     canvas.addEventListener('dblclick', (event) => {
       if (!this.wasTouch) this.zoomIn(this.at(event));
     });
@@ -106,6 +110,7 @@ export class Pointer {
     const { app, down, start } = this;
     const point = this.at(event);
     if (down.has(event.pointerId)) down.set(event.pointerId, point);
+    app.hover = point;
     if (!start || down.size === 0) {
       showTip(app.picture ? this.view()?.hit(app, point.x, point.y) : null, point.x, point.y);
       return;
@@ -164,7 +169,7 @@ export class Pointer {
     if (!hit) return;
     this.choose(hit, false);
     showTip(hit, point.x, point.y);
-    start.hasCard = hit.lifetime >= 0;
+    start.hasCard = hit.lifetime >= 0 || Boolean(hit.picked);
   }
 
   /** @param {Point} point */
@@ -238,7 +243,7 @@ export class Pointer {
       app.refresh();
     } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       panWindow(app, (event.deltaX || event.deltaY) * lines * 0.0008);
-    } else if (event.ctrlKey) {
+    } else if (event.altKey) {
       this.zoomHeight(point, amount);
     } else if (app.picture?.box) {
       const times = Math.exp(Math.max(-200, Math.min(200, amount)) * 0.0022);
@@ -265,7 +270,7 @@ export class Pointer {
     const hit = app.picture ? this.view()?.hit(app, point.x, point.y) : null;
     showTip(null, 0, 0);
     if (hit) this.choose(hit, isShift);
-    else app.set({ lifetime: -1 });
+    else app.set({ lifetime: -1, picked: '' });
   }
 
   /** @param {any} hit @param {boolean} isShift */
@@ -273,15 +278,15 @@ export class Pointer {
     const { app } = this;
     const { state } = app;
     if (hit.node) {
-      app.flameFocus = hit.node.parent ? hit.node : null;
-      app.refresh();
+      app.set(chosenBox(app, hit.node));
       return;
     }
     /** @type {Partial<import('./state.js').State>} */
     const changes = {};
     if (hit.entry >= -1) changes[isShift ? 'mark' : 'cursor'] = hit.entry;
-    if (state.view === 'timeline') changes.group = this.groupAt(hit);
-    else changes.lifetime = hit.lifetime;
+    changes.picked = hit.picked ?? '';
+    if (state.view === 'timeline' && !hit.picked) changes.group = this.groupAt(hit);
+    changes.lifetime = hit.lifetime;
     app.set(changes);
   }
 
@@ -289,8 +294,7 @@ export class Pointer {
    * @param {any} hit */
   groupAt(hit) {
     const { state, grouping } = this.app;
-    if (!(hit.group > 0 && hit.group < grouping.count - 1)) return '';
-    const { key } = grouping.keys[grouping.shown[hit.group - 1]];
+    const key = grouping.keyOf(hit.group);
     return state.group === key && state.cursor === hit.entry ? '' : key;
   }
 }

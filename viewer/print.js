@@ -41,7 +41,7 @@ function paperFacts(app) {
     ['Shown', source.count > 0 ? windowText(app) : 'the moment of the snapshot'],
     [
       'Cursor',
-      `${cursorText(app)}: ${sizeText(curve.requested(entry))} allocated of ` +
+      `${cursorText(app)}: ${sizeText(curve.requested(entry))} requested of ` +
         `${sizeText(curve.reserved(entry))} reserved`,
     ],
     ['Mark', state.mark >= -1 ? placeName(source, state.mark) : ''],

@@ -6,6 +6,14 @@ import { findMatches } from './search.js';
 
 const SEARCH_REST = 90; // milliseconds without a key
 
+/** How much was found: blocks, or else events that are of none. @param {any} app */
+function foundText(app) {
+  const { blocks, bytes, hasEvent } = app.matches;
+  if (blocks > 0) return `${countOf(blocks, 'block')}, ${sizeText(bytes)} in total`;
+  const events = app.source.events.filter((/** @type {any} */ event) => hasEvent(event.entry));
+  return events.length > 0 ? countOf(events.length, 'event') : 'nothing matches';
+}
+
 /** @param {any} app @param {string} query */
 export function searchFor(app, query) {
   const found = byId('found');
@@ -20,10 +28,8 @@ export function searchFor(app, query) {
   app.matches = findMatches(app.source, query);
   app.matching = app.matches.has;
   app.frameMatches = app.matches.frames;
-  found.textContent =
-    app.matches.blocks > 0
-      ? `${countOf(app.matches.blocks, 'block')}, ${sizeText(app.matches.bytes)}`
-      : 'nothing matches';
+  found.textContent = foundText(app);
+  found.title = 'Blocks of the whole recording: they need not be there at once';
 }
 
 /** @param {any} app */

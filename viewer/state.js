@@ -2,14 +2,18 @@
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
 import { BOXES, FLAMES } from './flame.js';
-import { GROUPINGS } from './group.js';
+import { EVENT_ACTIONS } from './event_rows.js';
+import { GROUPINGS } from './group_keys.js';
+import { isOfBlock } from './search.js';
 
 /**
  * @typedef {{view: string, source: number, from: number, to: number, cursor: number, mark: number,
  *   by: string, axis: string, mode: string, flame: string, boxes: string,
  *   inverted: boolean, own: boolean, query: string, filter: boolean,
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
- *   sort: string, up: boolean, fit: boolean}} State
+ *   sort: string, up: boolean, fit: boolean,
+ *   others: boolean, events: boolean, picked: string, actions: string,
+ *   focus: string, through: number}} State
  */
 
 export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
@@ -38,6 +42,12 @@ const SHORT = /** @type {const} */ ({
   sort: 't',
   up: 'u',
   fit: 'h',
+  others: 'n',
+  events: 'z',
+  picked: 'j',
+  actions: 'ea',
+  focus: 'fb',
+  through: 'th',
 });
 
 /** @returns {State} */
@@ -66,6 +76,12 @@ export function initialState() {
     sort: 'live',
     up: false,
     fit: false,
+    others: false,
+    events: false,
+    picked: '',
+    actions: '',
+    focus: '',
+    through: -1,
   };
 }
 
@@ -111,8 +127,18 @@ export function readFragment(fragment, state) {
   if (!GROUPINGS.some((g) => g.id === state.by)) state.by = 'line';
   if (!FLAMES.some((f) => f.id === state.flame)) state.flame = 'live';
   if (!BOXES.some((b) => b.id === state.boxes)) state.boxes = 'stack';
+  if (!EVENT_ACTIONS.some(({ id }) => id === state.actions)) state.actions = '';
   if (state.axis !== 'time') state.axis = 'event';
   if (state.mode !== 'pile') state.mode = 'address';
+}
+
+/** Whether a card can be shown: "e7" is of an event beside allocations, "s7" of a segment, "t7" of
+ * a stack. @param {string} picked @param {import('./trace.js').Source} source */
+function isPicked(picked, source) {
+  const number = Number(picked.slice(1));
+  if (!/^[est]\d+$/.test(picked)) return false;
+  if (picked[0] === 'e') return number < source.count && !isOfBlock(source.kind[number]);
+  return number < (picked[0] === 's' ? source.spans.length : source.names.stackNode.length);
 }
 
 /** Brings everything back to what there is. @param {State} state
@@ -129,6 +155,9 @@ export function clampState(state, source) {
   state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
   if (!(state.lifetime >= 0 && state.lifetime < source.lifetimes)) state.lifetime = -1;
   state.lifetime = Math.floor(state.lifetime);
+  if (!(state.through > 0 && state.through < source.names.frameName.length)) state.through = -1;
+  state.through = Math.floor(state.through);
+  if (!isPicked(state.picked, source)) state.picked = '';
   state.high = Math.max(0.01, Math.min(1, state.high));
   state.low = Math.max(0, Math.min(state.high - 0.005, state.low));
 }

@@ -37,7 +37,7 @@ export function drawStatus(app) {
     element(
       'span',
       {},
-      source.info.skipped > 0 ? 'of these, peak allocated ' : 'peak allocated ',
+      source.info.skipped > 0 ? 'of these, peak requested ' : 'peak requested ',
       element('b', {}, sizeText(curve.peak.value)),
       ', peak reserved ',
       element('b', {}, sizeText(curve.reservedPeak.value)),

@@ -2,7 +2,7 @@
 // Groups as a table: what they hold and ask for. It says in words what the pictures show.
 import { countText, shareText, sizeText } from './format.js';
 import { copyText } from './clipboard.js';
-import { GROUPINGS, groupRows } from './group.js';
+import { GROUPINGS, groupRows } from './group_keys.js';
 import { chooseGroup } from './navigation.js';
 import { element, groupColour, replaceContent, swatch } from './paint.js';
 import { cursorText } from './describe.js';
@@ -17,14 +17,14 @@ const COLUMNS = [
   {
     id: 'live',
     head: 'At cursor',
-    hint: 'bytes allocated at the cursor',
+    hint: 'bytes requested for blocks allocated at the cursor',
     value: (row) => row.live,
     text: (row) => sizeText(row.live),
   },
   {
     id: 'share',
     head: 'Share',
-    hint: 'of what is allocated at the cursor',
+    hint: 'of what is requested at the cursor',
     value: (row) => row.live,
     text: (row, sum) => shareText(row.live, sum.live),
   },
@@ -38,7 +38,7 @@ const COLUMNS = [
   {
     id: 'peak',
     head: 'At peak',
-    hint: 'bytes allocated at the peak',
+    hint: 'bytes requested for blocks allocated at the peak',
     value: (row) => row.peak,
     text: (row) => sizeText(row.peak),
   },
@@ -112,7 +112,7 @@ function tableRow(app, row, sum) {
       onclick: () => chooseGroup(app, grouping.keys[row.key].key),
       title: row.text,
     },
-    swatch(groupColour(theme, group, grouping.count)),
+    swatch(groupColour(theme, grouping, group)),
     row.text,
   );
   return element(

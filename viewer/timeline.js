@@ -1,35 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Bytes in use over time, stacked by group. A column of pixels shows the composition at the moment
 // of the column at which most is in use, so that no peak is lost however far one zooms out.
+import { areaLabels, drawAreaLabels } from './area_label.js';
 import { Axis } from './axis.js';
+import { placeName } from './describe.js';
+import { countText, shareText, sizeText, sizeTicks } from './format.js';
 import {
-  countText,
-  shareText,
-  sizeText,
-  sizeTicks,
-  roundTicks,
-  shownText,
-  timeText,
-} from './format.js';
-import {
-  FONT,
-  FONT_BOLD,
-  colourBytes,
-  fitText,
-  groupColour,
-  inkOn,
-  openCanvas,
-} from './paint.js';
+  drawChosenSpan,
+  drawCursors,
+  drawLanes,
+  drawPlaceAxis,
+  hitLanes,
+  lanesOf,
+} from './over_time.js';
+import { FONT, FONT_BOLD, colourBytes, groupColour, openCanvas } from './paint.js';
 import { Pixels, Stacker, mixed, pixelOf, shareOfColour } from './pixels.js';
-import { KIND } from './trace.js';
-import { eventLines, placeName } from './describe.js';
+import { hitSegment, segmentColours, segmentLines, stackSegments } from './segment_stack.js';
 
 export const LEFT = 76; // room for the labels of bytes
-const LANE = 18;
-const LANES_MAX = 3;
-const MARK_SHAPES = 4;
 const FOOT = 24;
-const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
+const EDGE_LEAST = 4; // times its edge that an area with one is high, at least
+export const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen one
 
 /**
  * Where things are in the picture.
@@ -39,8 +30,7 @@ const OTHERS_SHARE = 0.25; // of the colour of groups that are not the chosen on
  */
 export function timelineBox(app, width, height) {
   const { source, state } = app;
-  const lanes = Math.min(LANES_MAX, app.annotations.depth) + (source.events.length > 0 ? 1 : 0);
-  const top = 8 + lanes * LANE;
+  const { lanes, top } = lanesOf(app);
   const axis = new Axis(source, state.axis, state.from, state.to, Math.max(1, width - LEFT - 12));
   return { left: LEFT, top, bottom: height - FOOT, axis, lanes, right: LEFT + axis.width };
 }
@@ -80,8 +70,7 @@ export function timelineColumns(app, axis, columns) {
 export function timelineTop(columns, isFit = false) {
   let top = 0;
   for (const value of columns.most) top = Math.max(top, value);
-  if (!isFit || top === 0)
-    for (const value of columns.reserved) top = Math.max(top, value);
+  if (!isFit || top === 0) for (const value of columns.reserved) top = Math.max(top, value);
   return Math.max(1, top) * 1.06;
 }
 
@@ -110,12 +99,15 @@ export function drawTimeline(app, canvas, width, height) {
   context.rect(box.left, box.top, box.axis.width, box.bottom - box.top);
   context.clip();
   drawReserved(app, context, box, data, columns, y);
+  const labels = state.segments ? [] : areaLabels(app, context, box, data, y);
+  drawAreaLabels(app, context, labels);
   drawPeak(app, context, box, data, y);
   context.restore();
   drawPlaceAxis(app, context, box);
   drawLanes(app, context, box);
+  drawChosenSpan(app, context, box);
   drawCursors(app, context, box, height);
-  app.picture = { box, data, columns, y, scale, high };
+  app.picture = { box, data, columns, y, scale, high, labels };
 }
 
 /** What is behind the areas, by row of pixels: paper, and the lines of the axis.
@@ -132,36 +124,47 @@ function groundRows(app, box, rows, ratio, lines) {
 }
 
 /** Colours of the groups as they are, then where a group is only for a part of the column's time,
- * and last of what is reserved and not in use. @param {any} app */
+ * then of the upper edges of their areas, and last of what is reserved and not in use.
+ * @param {any} app */
 function areaColours(app) {
   const { theme, grouping, state } = app;
   const free = colourBytes(theme.free);
   const [paler, share] = shareOfColour(theme.least);
+  const [gap, gapShare] = shareOfColour(theme.edge);
   const plain = Array.from({ length: grouping.count }, (_, group) => {
-    const colour = colourBytes(groupColour(theme, group, grouping.count));
+    const colour = colourBytes(groupColour(theme, grouping, group));
     const isOther = state.group !== '' && app.groupOfSelection !== group;
     return isOther ? mixed(free, colour, OTHERS_SHARE) : colour;
   });
-  return [...plain, ...plain.map((colour) => mixed(colour, paler, share)), free];
+  return [
+    ...plain,
+    ...plain.map((colour) => mixed(colour, paler, share)),
+    ...plain.map((colour) => mixed(colour, gap, gapShare)),
+    free,
+  ];
 }
 
-/** The areas, a column of pixels at a time, from the ground up. @param {any} app @param {any} data
- * @param {Stacker} stacker @param {(bytes: number) => number} high in pixels */
-function stackAreas(app, data, stacker, high) {
-  const { grouping, state } = app;
+/** The areas, a column of pixels at a time, from the ground up, each with an edge above it where
+ * there is room. @param {any} app @param {any} data @param {Stacker} stacker
+ * @param {(bytes: number) => number} high in pixels @param {number} edge its height in pixels */
+function stackAreas(app, data, stacker, high, edge) {
+  const { grouping } = app;
   const { most, least, sums, groups, reserved } = data;
   for (let i = 0; i < most.length; i++) {
     let sum = 0;
     stacker.begin(i);
-    for (let k = 0; k < groups && !state.segments; k++) {
+    for (let k = 0; k < groups; k++) {
       const group = grouping.order[k];
       const size = sums[i * groups + group];
       if (!(size > 0)) continue;
-      if (sum < least[i]) stacker.fill(high(Math.min(sum + size, least[i])), group);
+      const top = high(sum + size);
+      const end = top - high(sum) > EDGE_LEAST * edge ? top - edge : top;
+      if (sum < least[i]) stacker.fill(Math.min(end, high(least[i])), group);
       sum += size;
-      if (sum > least[i]) stacker.fill(high(sum), groups + group);
+      if (sum > least[i]) stacker.fill(end, groups + group);
+      if (end < top) stacker.fill(top, 2 * groups + group);
     }
-    stacker.fill(high(reserved[i]), 2 * groups);
+    stacker.fill(high(reserved[i]), 3 * groups);
     stacker.end();
   }
 }
@@ -174,12 +177,12 @@ function drawAreas(app, context, box, data, scale, ratio, lines) {
   const pixels = Pixels.of(app.areas, data.most.length, rows);
   const times = rows / (scale.high - scale.low);
   app.areas = pixels;
-  stackAreas(
-    app,
-    data,
-    new Stacker(pixels, areaColours(app), groundRows(app, box, rows, ratio, lines)),
-    (bytes) => (bytes - scale.low) * times,
-  );
+  const ground = groundRows(app, box, rows, ratio, lines);
+  const high = (/** @type {number} */ bytes) => (bytes - scale.low) * times;
+  if (app.state.segments) {
+    const look = segmentColours(app);
+    stackSegments(app, data, new Stacker(pixels, look.colours, ground), look, high, ratio);
+  } else stackAreas(app, data, new Stacker(pixels, areaColours(app), ground), high, ratio);
   context.putImageData(pixels.image, Math.round(box.left * ratio), top);
 }
 
@@ -259,156 +262,6 @@ function drawBytesAxis(app, context, box, scale, y) {
   return ticks.map((tick) => Math.round(y(tick)));
 }
 
-/** Labels of the axis, and where they belong. @param {any} app @param {any} axis
- * @returns {{at: number, text: string}[]} */
-function placeTicks(app, axis) {
-  const count = axis.width / 110;
-  if (!axis.isTime) {
-    const { skipped } = app.source.info; // numbers are those of the whole recording
-    return roundTicks(axis.low + skipped, axis.high + skipped, count, 1).map((tick) => ({
-      at: tick - skipped,
-      text: countText(tick),
-    }));
-  }
-  const ticks = roundTicks(axis.low, axis.high, count, 1); // microseconds
-  const step = ticks.length > 1 ? ticks[1] - ticks[0] : Infinity;
-  return ticks.map((tick) => ({ at: tick, text: timeText(tick, step) }));
-}
-
-/**
- * The axis below the picture.
- * @param {any} app
- * @param {CanvasRenderingContext2D} context
- * @param {any} box
- */
-export function drawPlaceAxis(app, context, box) {
-  const { theme } = app;
-  const { axis } = box;
-  context.strokeStyle = theme.strong;
-  context.lineWidth = 1;
-  context.beginPath();
-  context.moveTo(box.left, box.bottom + 0.5);
-  context.lineTo(box.right, box.bottom + 0.5);
-  context.stroke();
-  context.fillStyle = theme.muted;
-  context.textAlign = 'center';
-  for (const { at, text } of placeTicks(app, axis)) {
-    const x = box.left + ((at - axis.low) / (axis.high - axis.low)) * axis.width;
-    const half = context.measureText(text).width / 2;
-    context.fillRect(Math.round(x), box.bottom, 1, 4);
-    if (x + half < box.right - 70)
-      context.fillText(text, Math.max(box.left + half, x), box.bottom + 13);
-  }
-  context.textAlign = 'right';
-  context.font = 'italic ' + FONT;
-  context.fillText(axis.isTime ? 'time' : 'trace event', box.right, box.bottom + 13);
-  context.font = FONT;
-  context.textAlign = 'left';
-}
-
-/** Annotations and what happened beside allocations, above the picture.
- * @param {any} app @param {CanvasRenderingContext2D} context @param {any} box */
-export function drawLanes(app, context, box) {
-  const { theme, source } = app;
-  const { axis } = box;
-  const rows = Math.min(LANES_MAX, app.annotations.depth);
-  context.save();
-  context.beginPath();
-  context.rect(box.left, 0, axis.width, box.bottom);
-  context.clip();
-  const lastPixel = new Float64Array(LANES_MAX).fill(-2);
-  for (const span of app.annotations.spans) {
-    if (span.depth >= LANES_MAX || span.end < axis.from || span.start > axis.to) continue;
-    const from = box.left + Math.max(-2, axis.pixel(span.start));
-    const to = box.left + Math.min(axis.width + 2, axis.pixel(span.end));
-    if (to - from < 1 && from - lastPixel[span.depth] < 1) continue;
-    lastPixel[span.depth] = to;
-    const y = 4 + span.depth * LANE;
-    const colour = theme.groups[span.colour % theme.groups.length];
-    context.globalAlpha = 0.85;
-    context.fillStyle = colour;
-    context.fillRect(from, y, Math.max(1, to - from - 1), LANE - 3);
-    context.globalAlpha = 1;
-    const text = fitText(context, span.name, to - from - 10);
-    if (text) {
-      context.fillStyle = inkOn(colour);
-      context.fillText(text, from + 5, y + (LANE - 3) / 2);
-    }
-  }
-  const y = 4 + rows * LANE;
-  const last = new Float64Array(MARK_SHAPES).fill(-9); // by shape: one hides only its like
-  for (const event of source.events) {
-    if (event.entry < axis.from - 1 || event.entry > axis.to) continue;
-    const x = Math.round(box.left + axis.pixel(event.entry));
-    const shape = markShape(event.kind);
-    if (x <= last[shape]) continue;
-    last[shape] = x;
-    drawMark(context, theme, shape, x, y, box.bottom);
-  }
-  context.restore();
-}
-
-/** How an event is drawn: 0 what came, 1 what went, 2 what failed, 3 everything else.
- * @param {number} kind */
-function markShape(kind) {
-  if (kind === KIND.SEGMENT_ALLOC || kind === KIND.SEGMENT_MAP) return 0;
-  if (kind === KIND.SEGMENT_FREE || kind === KIND.SEGMENT_UNMAP) return 1;
-  return kind === KIND.OOM ? 2 : 3;
-}
-
-/** @param {CanvasRenderingContext2D} context @param {any} theme @param {number} shape
- * @param {number} x @param {number} y @param {number} bottom */
-function drawMark(context, theme, shape, x, y, bottom) {
-  context.fillStyle = shape === 2 ? theme.warn : theme.muted;
-  if (shape === 0) context.fillRect(x, y, 1, 6);
-  else if (shape === 1) context.fillRect(x, y + 7, 1, 6);
-  else if (shape === 2) {
-    context.fillRect(x, y + 8, 1, bottom - y - 8);
-    context.beginPath();
-    context.moveTo(x - 5.5, y);
-    context.lineTo(x + 6.5, y);
-    context.lineTo(x + 0.5, y + 11);
-    context.fill();
-  } else {
-    context.beginPath();
-    context.arc(x + 0.5, y + 6.5, 3, 0, 7);
-    context.fill();
-  }
-}
-
-/** The cursor, the mark and what lies between. @param {any} app
- * @param {CanvasRenderingContext2D} context @param {any} box @param {number} height */
-export function drawCursors(app, context, box, height) {
-  const { theme, state } = app;
-  const { axis } = box;
-  const at = (/** @type {number} */ entry) =>
-    box.left + axis.pixel(Math.max(0, entry) + (axis.isTime ? 0 : 0.5));
-  context.save();
-  context.beginPath();
-  context.rect(box.left - 1, 0, axis.width + 2, height);
-  context.clip();
-  if (state.mark >= -1 && state.cursor >= -1) {
-    const [from, to] = [at(state.mark), at(state.cursor)].sort((a, b) => a - b);
-    context.fillStyle = theme.range;
-    context.fillRect(from, box.top, to - from, box.bottom - box.top);
-  }
-  for (const [entry, colour, text] of [
-    [state.mark, theme.mark, 'mark'],
-    [state.cursor, theme.cursor, ''],
-  ]) {
-    if (entry < -1) continue;
-    const x = Math.round(at(entry));
-    context.fillStyle = colour;
-    context.fillRect(x - 0.75, box.top - 2, 1.5, box.bottom - box.top + 4);
-    if (text) {
-      context.font = FONT_BOLD;
-      context.fillText(text, x + 5, box.top + 10);
-      context.font = FONT;
-    }
-  }
-  context.restore();
-}
-
 /** What is at a point of the picture. @param {any} app @param {number} px @param {number} py */
 export function hitTimeline(app, px, py) {
   const { picture, grouping, source, state, curve } = app;
@@ -422,13 +275,14 @@ export function hitTimeline(app, px, py) {
   const entry = data.moment[i];
   const lines = [
     [placeName(source, entry), ''],
-    ['allocated', sizeText(data.most[i])],
+    ['requested', sizeText(data.most[i])],
     ['reserved', sizeText(data.reserved[i])],
   ];
   if (data.least[i] < data.most[i])
     lines.splice(2, 0, ['least in this column', sizeText(data.least[i])]);
   let ground = 0;
   let found = -1;
+  let segment = -1;
   const bytes =
     picture.scale.low +
     ((box.bottom - py) / (box.bottom - box.top)) * (picture.scale.high - picture.scale.low);
@@ -440,54 +294,32 @@ export function hitTimeline(app, px, py) {
     }
     ground += sum;
   }
-  if (found < 0 && bytes < curve.reserved(entry)) {
+  if (state.segments) segment = hitSegment(app, entry, bytes);
+  if (segment >= 0) lines.push(...segmentLines(app, segment));
+  else if (found < 0 && bytes < curve.reserved(entry)) {
     lines.push([
-      'reserved, not allocated',
+      'reserved, not requested',
       sizeText(Math.max(0, data.reserved[i] - data.most[i])),
     ]);
   }
-  const of = stackOfGroup(app, found);
-  return { entry: source.count > 0 ? entry : -1, group: found, lines, lifetime: -1, of };
+  const of =
+    segment >= 0
+      ? { names: source.names, stack: source.spans[segment].stack }
+      : stackOfGroup(app, found);
+  return {
+    entry: source.count > 0 ? entry : -1,
+    group: found,
+    lines,
+    lifetime: -1,
+    of,
+    picked: segment >= 0 ? `s${segment}` : '',
+  };
 }
 
 /** A stack that the blocks of a group come from, for what hovering shows.
  * @param {any} app @param {number} group */
 function stackOfGroup({ grouping, source, state }, group) {
   const key = grouping.keys[grouping.shown[group - 1]];
-  if (group <= 0 || !key || key.stack < 0) return null;
+  if (!(group > 0) || !key || key.stack < 0) return null;
   return { names: source.names, stack: key.stack, isExample: state.by !== 'stack' };
-}
-
-/** What is marked above a picture. @param {any} app @param {any} box @param {number} px
- * @param {number} py */
-export function hitLanes(app, box, px, py) {
-  const { source } = app;
-  const depth = Math.floor((py - 4) / LANE);
-  const place = box.axis.place(px - box.left);
-  const rows = Math.min(LANES_MAX, app.annotations.depth);
-  if (depth >= 0 && depth < rows) {
-    const span = app.annotations.spans.find(
-      (/** @type {any} */ s) => s.depth === depth && s.start <= place && s.end >= place,
-    );
-    if (!span) return null;
-    const lines = [
-      [shownText(span.name, 200), ''],
-      ['from event', countText(span.start + source.info.skipped)],
-    ];
-    if (isFinite(span.from) && isFinite(span.to))
-      lines.push(['lasted', timeText(span.to - span.from)]);
-    return { entry: Math.floor(span.start), group: -1, lines, lifetime: -1 };
-  }
-  let near = null;
-  let best = 6;
-  for (const event of source.events) {
-    const away = Math.abs(box.left + box.axis.pixel(event.entry) - px);
-    if (away < best || (away < 6 && event.kind === KIND.OOM)) {
-      best = event.kind === KIND.OOM ? -1 : away;
-      near = event;
-    }
-  }
-  return near
-    ? { entry: near.entry, group: -1, lifetime: -1, lines: eventLines(source, near) }
-    : null;
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
-import { FLAMES, boxesOf } from './flame.js';
-import { groupingsOf } from './group.js';
+import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame.js';
+import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
+import { sourceName } from './source_name.js';
 import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './describe.js';
+
+const ZOOM_BUTTON = 0.5; // of the window
 
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
  * @param {string} value @param {(id: string) => void} choose @param {string} [kind] "terse": where
@@ -43,7 +46,7 @@ function sourceChoice(app) {
     '',
     head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
       id: String(i),
-      text: info.host ? `pinned memory ${info.device}` : `device ${info.device}`,
+      text: sourceName(info),
     })),
     String(state.source),
     (id) => app.set({ source: Number(id) }),
@@ -114,9 +117,26 @@ function fitButton(app) {
       onclick: () => app.set({ fit: !state.fit, low: 0, high: 1 }),
       'aria-pressed': state.fit,
       class: 'tool',
-      title: 'As high as what is allocated, without what is reserved (h)',
+      title: 'As high as what is requested, without what is reserved (h)',
     },
     'Fit',
+  );
+}
+
+/** Zoom for those who have no wheel. @param {any} app */
+function zoomButtons(app) {
+  if (!CANVAS_VIEWS[app.state.view]?.isOverTime || app.source.count === 0) return null;
+  const all = () => app.set({ from: 0, to: app.source.count, low: 0, high: 1 });
+  return element(
+    'span',
+    { class: 'switch zoom', role: 'group', 'aria-label': 'Zoom' },
+    ...[
+      ['\u2212', 'Zoom out (s)', () => app.zoom(1 / ZOOM_BUTTON)],
+      ['+', 'Zoom in (w)', () => app.zoom(ZOOM_BUTTON)],
+      ['All', 'Show all (0)', all],
+    ].map(([text, title, onclick]) =>
+      element('button', { title, 'aria-label': title, onclick }, /** @type {string} */ (text)),
+    ),
   );
 }
 
@@ -160,6 +180,24 @@ function placeSlider(app, slider) {
 }
 
 /** @param {any} app */
+function sandwichButton(app) {
+  flamePlan(app); // finds the chosen box
+  const isOn = app.state.through > 0;
+  return element(
+    'button',
+    {
+      'data-key': 'sandwich',
+      'aria-pressed': isOn,
+      class: 'tool',
+      title: 'Callers and callees of the chosen box (c)',
+      disabled: !isOn && !(app.flameFocus?.frame > 0),
+      onclick: () => toggleSandwich(app),
+    },
+    'Sandwich',
+  );
+}
+
+/** @param {any} app */
 function flameControls(app) {
   if (app.state.view !== 'flame') return [];
   return [
@@ -188,8 +226,9 @@ function flameControls(app) {
         class: 'tool',
         onclick: () => app.set({ own: !app.state.own }),
       },
-      'Your code only',
+      'Your code',
     ),
+    sandwichButton(app),
   ];
 }
 
@@ -207,10 +246,14 @@ function toolbarKey(app) {
     state.source,
     app.state.inverted,
     app.state.own,
+    state.through,
+    state.focus,
     state.fit,
+    state.events,
     app.player.isPlaying,
     state.query !== '',
     state.filter,
+    app.source.count,
   ];
 }
 
@@ -233,11 +276,14 @@ export function drawToolbar(app) {
     modeSwitch(app),
     axisSwitch(app),
     fitButton(app),
+    zoomButtons(app),
     playButton(app),
     cursorSlider(app),
     ...flameControls(app),
     element('span', { class: 'figure' }, ...figure),
   ].filter((part) => part !== null);
+  byId('list').setAttribute('aria-pressed', String(state.events));
+  byId('list').hidden = app.source.count === 0;
   byId('filter').setAttribute('aria-pressed', String(state.filter));
   byId('filter').hidden = state.query === '';
   replaceContent(byId('controls'), .../** @type {Node[]} */ (parts));

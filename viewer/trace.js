@@ -5,6 +5,7 @@ import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.
 import { baseName, shownText } from './format.js';
 import { settingsRounded, unitRounded } from './block_size.js';
 import { LifetimeIndex } from './lifetime_index.js';
+import { sourceName } from './source_name.js';
 
 /** Kinds of entries; the numbers are those of src/page/record.h. */
 export const KIND = {
@@ -265,7 +266,7 @@ export class Source {
     this.lifetimes = info.lifetimes;
     this.base = BigInt(info.base);
     this.hasTime = info.time !== null;
-    this.name = info.host ? `pinned memory ${info.device}` : `device ${info.device}`;
+    this.name = sourceName(info);
     this.kind = new Uint8Array(this.count);
     this.ref = new Uint32Array(this.count);
     this.stack = numbersBelow(this.count, names.stackNode.length);

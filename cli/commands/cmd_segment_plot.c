@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn segment_plot`: allocations in segments, as a page. */
 #include "device_opt.h"
+#include "overwrite.h"
 #include "page_run.h"
 
 static const struct cli_opt segment_plot_opts[] = {
     CLI_DEVICE_OPT(struct cli_page_values),
     CLI_PAGE_OUTPUT_OPT,
+    CLI_FORCE_OPT(struct cli_page_values),
+    CLI_PAGE_TITLE_OPT,
+    CLI_PAGE_REDACT_OPT,
     {0},
 };
 
@@ -20,7 +24,9 @@ const struct cli_command cli_command_segment_plot = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "write an HTML page that opens with the allocations in segments",
-    .details = "The page of \"tarn view\". It needs no network. It replaces an existing file.\n",
+    .details =
+        "The page of \"tarn view\". It needs no network. It replaces an existing file, with\n"
+        "--force or without.\n",
     .examples = "tarn segment_plot dump.pickle -o segments.html",
     .opts = segment_plot_opts,
     .values_size = sizeof(struct cli_page_values),

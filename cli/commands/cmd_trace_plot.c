@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn trace_plot`: memory over time, as a page. */
 #include "device_opt.h"
+#include "overwrite.h"
 #include "page_run.h"
 
 static const struct cli_opt trace_plot_opts[] = {
     CLI_DEVICE_OPT(struct cli_page_values),
     CLI_PAGE_OUTPUT_OPT,
+    CLI_FORCE_OPT(struct cli_page_values),
+    CLI_PAGE_TITLE_OPT,
+    CLI_PAGE_REDACT_OPT,
     {.name = "segments",
      .letter = 's',
      .kind = CLI_OPT_FLAG,
@@ -27,7 +31,9 @@ const struct cli_command cli_command_trace_plot = {
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "write an HTML page that opens with memory over time",
-    .details = "The page of \"tarn view\". It needs no network. It replaces an existing file.\n",
+    .details =
+        "The page of \"tarn view\". It needs no network. It replaces an existing file, with\n"
+        "--force or without.\n",
     .examples = "tarn trace_plot dump.pickle -o timeline.html",
     .opts = trace_plot_opts,
     .values_size = sizeof(struct cli_page_values),

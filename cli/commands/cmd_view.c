@@ -4,8 +4,6 @@
 #include "overwrite.h"
 #include "page_run.h"
 
-static const char *const redact_choices[] = {"nothing", "paths", "all", NULL};
-
 static const struct cli_opt view_opts[] = {
     CLI_DEVICE_OPT(struct cli_page_values),
     {.name = "output",
@@ -15,16 +13,8 @@ static const struct cli_opt view_opts[] = {
      .value = "FILE",
      .help = "output file (default: SNAPSHOT.html in this directory); - is standard output"},
     CLI_FORCE_OPT(struct cli_page_values),
-    {.name = "title",
-     .kind = CLI_OPT_TEXT,
-     .at = offsetof(struct cli_page_values, title),
-     .value = "TEXT",
-     .help = "title of the page (default: the snapshot's name)"},
-    {.name = "redact",
-     .kind = CLI_OPT_CHOICE,
-     .at = offsetof(struct cli_page_values, redact),
-     .choices = redact_choices,
-     .help = "what to remove: directories of source files, or all text of the snapshot"},
+    CLI_PAGE_TITLE_OPT,
+    CLI_PAGE_REDACT_OPT,
     {.name = "rules",
      .kind = CLI_OPT_TEXT,
      .at = offsetof(struct cli_page_values, rules),

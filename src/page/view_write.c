@@ -308,7 +308,13 @@ static enum tarn_status page_put(struct page *page, const struct tarn_writer *wr
 
 /* ---- the limit ---- */
 
-/* The page with as many entries as fit. A guess how many comes from the size of the page before. */
+/* Bytes of a page beside its data. */
+static uint64_t bundle_size(void)
+{
+    return (uint64_t)tn_bundle_start_size + tn_bundle_middle_size + tn_bundle_end_size;
+}
+
+/* The page with as many entries as fit. A guess how many comes from the data of the page before. */
 static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struct tarn_error *error)
 {
     const struct tarn_writer writer = {keeper_write, keeper};
@@ -324,10 +330,11 @@ static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struc
         if (keeper->bytes <= keeper->limit) {
             return TARN_OK;
         }
-        if (page->kept == 0) {
+        if (page->kept == 0 || keeper->limit <= bundle_size()) {
             break;
         }
-        const double share = (double)keeper->limit / (double)keeper->bytes * 0.97;
+        const double share = (double)(keeper->limit - bundle_size()) /
+                             (double)(keeper->bytes - bundle_size()) * 0.97;
 
         page->kept = i + 2 < TRIES ? (uint64_t)((double)page->kept * share) : 0;
     }

@@ -1,1 +1,1 @@
-view -o $tmp/a --max-size 230000 $data/snapshots/gpt2_varlen.pickle.gz && [ $(wc -c <$tmp/a) -le 230000 ] && echo fits
+view -o $tmp/a --max-size 260000 $data/snapshots/gpt2_varlen.pickle.gz && [ $(wc -c <$tmp/a) -le 260000 ] && echo fits

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What has to be known before a picture is looked at, above all views: why a request failed, and
+// that a file contradicts itself.
+import { contradictions } from './contradiction.js';
+import { countOf, countText, sizeText } from './format.js';
+import { jumpTo } from './navigation.js';
+import { VERDICTS, oomFacts } from './oom.js';
+import { byId, element } from './paint.js';
+
+/** @param {any} app */
+function oomNotice(app) {
+  const { source } = app;
+  const { ooms } = source;
+  if (ooms.length === 0 || app.state.view === 'oom') return null;
+  const [entry] = ooms;
+  const { verdict, size } = oomFacts(app, entry);
+  const more =
+    ooms.length > 1 ? ` ${countOf(ooms.length - 1, 'later request')} failed as well.` : '';
+  const event = countText(entry + source.info.skipped);
+  return element(
+    'div',
+    { class: 'notice oom' },
+    element(
+      'p',
+      {},
+      element('strong', {}, `Out of memory at event ${event}: no ${sizeText(size)}. `),
+      `${verdict[0].toUpperCase()}${verdict.slice(1)}: ${VERDICTS[verdict]}${more}`,
+    ),
+    element('button', { 'data-key': 'why', onclick: () => app.set({ view: 'oom' }) }, 'Why'),
+    element(
+      'button',
+      { 'data-key': 'then', onclick: () => jumpTo(app, entry, 'map') },
+      'Map then',
+    ),
+  );
+}
+
+/** @param {any} app */
+function contradictionNotice(app) {
+  const texts = contradictions(app);
+  if (texts.length === 0) return null;
+  return element(
+    'div',
+    { class: 'notice' },
+    element(
+      'p',
+      {},
+      element('strong', {}, 'The file contradicts itself: '),
+      `${texts.join('; ')}. Figures may be wrong; \u201ctarn check\u201d lists every case.`,
+    ),
+  );
+}
+
+/** @param {any} app */
+export function drawNotices(app) {
+  if (!app.isStale('notices', app.source.number, app.state.view === 'oom')) return;
+  const parts = [oomNotice(app), contradictionNotice(app)];
+  byId('notices').replaceChildren(.../** @type {Node[]} */ (parts.filter((part) => part)));
+}
