@@ -103,7 +103,7 @@ static enum tarn_status leaf_convert(struct tn_decoder *decoder, struct tn_value
         return pair_convert(decoder, value, field);
     }
     struct tn_object *object = tn_decode_object(decoder, value);
-    enum tn_container_kind kind;
+    enum tn_container_kind kind = TN_CONTAINER_DICT;
     const struct tn_value_list *list = container_list(decoder, value, &kind);
 
     object->sealed = 1;
@@ -163,7 +163,7 @@ static enum tarn_status level_step(struct conversion *conversion)
     struct level *level = &conversion->levels[conversion->depth - 1];
     const size_t at = level->kind == TN_CONTAINER_DICT ? 2 * level->next + 1 : level->next;
     const struct tn_value value = level->list->items[at];
-    enum tn_container_kind kind;
+    enum tn_container_kind kind = TN_CONTAINER_DICT;
     struct tn_value_list *list = container_list(decoder, value, &kind);
     struct tn_field field = {0};
     bool kept = level_key(decoder, level, &field.key);
@@ -207,7 +207,7 @@ static enum tarn_status list_convert(struct tn_decoder *decoder, uint32_t key,
 enum tarn_status tn_rest_convert(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                  struct tn_field *field_out, bool *kept_out)
 {
-    enum tn_container_kind kind;
+    enum tn_container_kind kind = TN_CONTAINER_DICT;
     struct tn_value_list *list = container_list(decoder, value, &kind);
     struct tn_field field = {.key = key};
     enum tarn_status status = TARN_OK;
