@@ -53,8 +53,8 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
                                   enum tn_compact_effort effort,
                                   struct tarn_error *error) TN_MUST_CHECK;
 
-/* Notes that blocks which other streams used have become free: their pages can be had once their own
- * stream is done with them, too. Not while requests are routed to private pools. */
+/* Notes that blocks which other streams used have become free: their pages can be had once their
+ * own stream is done with them, too. Not while requests are routed to private pools. */
 void tn_compact_mark(struct tn_compact *compact);
 
 /* Whether no page can be given back to the device now: some may still be mapped at an old address,

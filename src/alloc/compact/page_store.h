@@ -47,7 +47,8 @@ enum tarn_status tn_page_store_create(struct tn_page_store *store,
 uint64_t tn_page_store_take(struct tn_page_store *store, const struct tn_stream_order *order,
                             tarn_stream stream, uint64_t wanted);
 
-/* The same with pages for which the stream waits. Not while requests are routed to private pools. */
+/* The same with pages for which the stream waits. Not while requests are routed to private
+ * pools. */
 enum tarn_status tn_page_store_take_ordered(struct tn_page_store *store,
                                             struct tn_stream_order *order, tarn_stream stream,
                                             uint64_t *wanted,
