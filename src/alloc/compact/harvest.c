@@ -11,8 +11,8 @@ struct run {
     uint64_t end;
 };
 
-/* Index of the first page that may be taken: behind the place that the pages are wanted for. A block
- * overlaps that with its front or as a whole. */
+/* Index of the first page that may be taken: behind the place that the pages are wanted for. A
+ * block overlaps that with its front or as a whole. */
 static uint64_t first_page(const struct tn_harvest *harvest, const struct tn_segment *segment,
                            const struct tn_block *block)
 {
