@@ -56,6 +56,7 @@ struct contestant {
 static struct contestant contestants[] = {
     {.name = "tarn", .program = "worker_tarn", .conf = ""},
     {.name = "tarn-expandable", .program = "worker_tarn", .conf = "expandable_segments:True"},
+    {.name = "tarn-compact", .program = "worker_tarn", .conf = "policy:compact"},
     {.name = "torch-native", .program = "worker_torch", .conf = ""},
     {.name = "torch-expandable", .program = "worker_torch", .conf = "expandable_segments:True"},
     {.name = "cudaMallocAsync", .program = "worker_async", .conf = ""},
