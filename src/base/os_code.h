@@ -29,4 +29,8 @@ static inline bool tn_code_range_has(const struct tn_code_range *range, uintptr_
 /* The range that contains the address; false when there is none. */
 bool tn_os_code_find(uintptr_t address, struct tn_code_range *range_out);
 
+/* The code of this library; empty when it is linked into the program, whose own code then lies in
+ * the same range. Asks the loader once. */
+struct tn_code_range tn_os_code_own(void);
+
 #endif

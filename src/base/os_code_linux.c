@@ -154,3 +154,41 @@ bool tn_os_code_find(uintptr_t address, struct tn_code_range *range_out)
     look_again();
     return search(address, range_out);
 }
+
+static int find_own(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct tn_code_range *own = context;
+
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const struct tn_code_range range = {.begin = info->dlpi_addr + part->p_vaddr,
+                                            .end = info->dlpi_addr + part->p_vaddr + part->p_memsz};
+
+        if (part->p_type == PT_LOAD && tn_code_range_has(&range, (uintptr_t)&tn_os_code_own)) {
+            const bool is_program = !info->dlpi_name || info->dlpi_name[0] == '\0';
+
+            *own = is_program ? (struct tn_code_range){0, 0} : range;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+struct tn_code_range tn_os_code_own(void)
+{
+    static _Atomic uintptr_t begin;
+    static _Atomic uintptr_t end;
+    static _Atomic bool is_known; /* set last; several threads may find the same */
+    struct tn_code_range own = {0, 0};
+
+    if (tn_unlikely(!atomic_load_explicit(&is_known, memory_order_acquire))) {
+        (void)dl_iterate_phdr(find_own, &own);
+        atomic_store_explicit(&begin, own.begin, memory_order_relaxed);
+        atomic_store_explicit(&end, own.end, memory_order_relaxed);
+        atomic_store_explicit(&is_known, true, memory_order_release);
+    }
+    own.begin = atomic_load_explicit(&begin, memory_order_relaxed);
+    own.end = atomic_load_explicit(&end, memory_order_relaxed);
+    return own;
+}

@@ -59,6 +59,7 @@ TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, ui
     const struct tn_os_stack stack = tn_os_stack_bounds();
     const struct frame_record *frame = __builtin_frame_address(0);
     uintptr_t low = (uintptr_t)frame;
+    const struct tn_code_range own = tn_os_code_own();
     struct known_code known = {{0, 0}, {0, 0}};
     uint64_t hash = *hash_io;
     size_t count = 0;
@@ -77,8 +78,10 @@ TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, ui
         if (!is_code(&known, address)) {
             break;
         }
-        addresses[count++] = address;
-        hash = tn_stack_hash(hash, address);
+        if (count > 0 || !tn_code_range_has(&own, address)) {
+            addresses[count++] = address;
+            hash = tn_stack_hash(hash, address);
+        }
         if (outer <= low) { /* outer frames have higher addresses */
             break;
         }
@@ -94,6 +97,7 @@ struct unwinding {
     size_t max;
     size_t count;
     uint64_t hash;
+    struct tn_code_range own;
     bool begun; /* the first step is the calling function */
 };
 
@@ -109,14 +113,17 @@ static _Unwind_Reason_Code unwind_step(struct _Unwind_Context *context, void *ar
     if (unwinding->count == unwinding->max || address == 0) {
         return _URC_END_OF_STACK;
     }
-    unwinding->addresses[unwinding->count++] = address;
-    unwinding->hash = tn_stack_hash(unwinding->hash, address);
+    if (unwinding->count > 0 || !tn_code_range_has(&unwinding->own, address)) {
+        unwinding->addresses[unwinding->count++] = address;
+        unwinding->hash = tn_stack_hash(unwinding->hash, address);
+    }
     return _URC_NO_REASON;
 }
 
 TN_NOINLINE size_t tn_stack_unwind(uint64_t *addresses, size_t max, uint64_t *hash_io)
 {
-    struct unwinding unwinding = {.addresses = addresses, .max = max, .hash = *hash_io};
+    struct unwinding unwinding = {
+        .addresses = addresses, .max = max, .hash = *hash_io, .own = tn_os_code_own()};
 
     (void)_Unwind_Backtrace(unwind_step, &unwinding);
     *hash_io = unwinding.hash;

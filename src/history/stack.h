@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calling thread's return addresses, innermost first.
+ * The calling thread's return addresses, innermost first. Those of this library at the beginning
+ * are left out, if it is a library of its own: callers want to know who called it.
  *
  * By frame pointers: follows the chain of saved frame pointers, reads only the thread's own stack
  * between here and its end, and accepts only addresses in modules' code. So a chain broken by code

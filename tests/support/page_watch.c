@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/page_watch.h"
 
+#include "base/attr.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,7 +57,7 @@ static struct page_watch *watch_of(struct tarn_device *device)
     return (struct page_watch *)(void *)device;
 }
 
-static void report(struct page_watch *watch, const char *format, ...)
+static TN_PRINTF(2, 3) void report(struct page_watch *watch, const char *format, ...)
 {
     va_list arguments;
 

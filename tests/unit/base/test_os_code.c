@@ -34,6 +34,16 @@ static void code_of_all_modules_is_found(void **state)
     assert_false(tn_code_range_has(&own, own.begin - 1));
 }
 
+/* The library is linked into this program, so nothing is its own. */
+static void the_program_is_not_the_library(void **state)
+{
+    const struct tn_code_range own = tn_os_code_own();
+
+    (void)state;
+    assert_false(tn_code_range_has(&own, address_of(own_function)));
+    assert_int_equal(own.begin, own.end);
+}
+
 static void data_is_no_code(void **state)
 {
     static const int constant = 7;
@@ -136,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_of_all_modules_is_found),
+        cmocka_unit_test(the_program_is_not_the_library),
         cmocka_unit_test(data_is_no_code),
         cmocka_unit_test(threads_may_ask_at_once),
         cmocka_unit_test(nothing_is_lost_while_modules_change),
