@@ -8,10 +8,11 @@
  *
  * What it shows: the number of operations is fixed, not the time. Without sanitizer it is a smoke
  * test of 8 threads x 1,500 operations; under the tsan preset any access to shared state outside
- * the lock that these calls can reach is reported, whether or not it did harm. Six configurations:
- * plain, expandable segments, the lock dropped during device calls, each with much and with little
- * memory, so that running out, collecting and retrying happen while others allocate. It does not
- * prove the absence of rare interleavings, nor does it touch private pools from several threads.
+ * the lock that these calls can reach is reported, whether or not it did harm. Eight configurations:
+ * plain, expandable segments, the lock dropped during device calls, the compact policy, each with
+ * much and with little memory, so that running out, collecting and retrying happen while others
+ * allocate. It does not prove the absence of rare interleavings, nor does it touch private pools
+ * from several threads.
  */
 #include "support/test.h"
 
@@ -262,6 +263,7 @@ static void *work(void *context)
 struct setting {
     bool expandable;
     bool drop_lock;
+    bool compact;
     uint64_t capacity;
 };
 
@@ -274,6 +276,7 @@ static void arena_open(struct arena *arena, const struct setting *setting)
     tarn_config_init(&config);
     config.expandable_segments = setting->expandable;
     config.release_lock_on_device_alloc = setting->drop_lock;
+    config.policy = setting->compact ? TARN_POLICY_COMPACT : TARN_POLICY_EXACT;
     config.garbage_collection_threshold = 0.5;
     assert_int_equal(tarn_sim_open(&options, &arena->device, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_create(arena->device, &config, &arena->allocator, NULL),
@@ -468,19 +471,22 @@ int main(void)
         {.expandable = true, .drop_lock = false, .capacity = 160 * MIB},
         {.expandable = false, .drop_lock = true, .capacity = 1024 * MIB},
         {.expandable = false, .drop_lock = true, .capacity = 96 * MIB},
+        {.compact = true, .capacity = 1024 * MIB},
+        {.compact = true, .capacity = 64 * MIB},
     };
     static const char *const names[] = {
         "plain, much memory",     "plain, little memory",      "growing, much memory",
         "growing, little memory", "lock dropped, much memory", "lock dropped, little memory",
+        "compact, much memory",   "compact, little memory",
     };
-    struct CMUnitTest tests[7] = {{0}};
+    struct CMUnitTest tests[9] = {{0}};
 
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 8; i++) {
         tests[i].name = names[i];
         tests[i].test_func = threads_share_an_allocator;
         tests[i].initial_state = &settings[i];
     }
-    tests[6].name = "streams of their own";
-    tests[6].test_func = threads_have_streams_of_their_own;
+    tests[8].name = "streams of their own";
+    tests[8].test_func = threads_have_streams_of_their_own;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
