@@ -8,11 +8,11 @@
  *
  * What it shows: the number of operations is fixed, not the time. Without sanitizer it is a smoke
  * test of 8 threads x 1,500 operations; under the tsan preset any access to shared state outside
- * the lock that these calls can reach is reported, whether or not it did harm. Eight configurations:
- * plain, expandable segments, the lock dropped during device calls, the compact policy, each with
- * much and with little memory, so that running out, collecting and retrying happen while others
- * allocate. It does not prove the absence of rare interleavings, nor does it touch private pools
- * from several threads.
+ * the lock that these calls can reach is reported, whether or not it did harm. Eight
+ * configurations: plain, expandable segments, the lock dropped during device calls, the compact
+ * policy, each with much and with little memory, so that running out, collecting and retrying
+ * happen while others allocate. It does not prove the absence of rare interleavings, nor does it
+ * touch private pools from several threads.
  */
 #include "support/test.h"
 
