@@ -49,10 +49,14 @@ static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_se
                : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
 }
 
-static void count_pages(struct tn_compact *compact, uint64_t moved, uint64_t created)
+/* A request begins with the first effort. */
+static void count_pages(struct tn_compact *compact, enum tn_compact_effort effort, uint64_t moved,
+                        uint64_t created)
 {
-    const uint64_t ns = moved * TN_PAGE_MOVE_NS + created * TN_PAGE_CREATE_NS;
+    const uint64_t before = effort == TN_COMPACT_FREE ? 0 : compact->request_ns;
+    const uint64_t ns = before + moved * TN_PAGE_MOVE_NS + created * TN_PAGE_CREATE_NS;
 
+    compact->request_ns = ns;
     compact->pages_moved += moved;
     compact->pages_created += created;
     compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
@@ -119,7 +123,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     if (st == TARN_ERR_NOT_FOUND && effort == TN_COMPACT_ORDERED && may_look_at_events(compact)) {
         st = take_ordered(compact, &harvest, error);
     }
-    count_pages(compact, harvest.taken, created);
+    count_pages(compact, effort, harvest.taken, created);
     return st;
 }
 

@@ -20,7 +20,8 @@ struct tn_compact {
     struct tn_page_store store;
     uint64_t pages_moved;   /* from one place to another, since the beginning */
     uint64_t pages_created; /* likewise */
-    uint64_t longest_ns;    /* what the most expensive request cost, by the times below */
+    uint64_t request_ns;    /* what the latest request has cost so far, by the times below */
+    uint64_t longest_ns;    /* what the most expensive request cost */
 };
 
 /* Measured on an H200, driver 580, for one page: unmapping and mapping it elsewhere; creating and

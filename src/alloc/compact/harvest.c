@@ -104,7 +104,6 @@ static int64_t set_newest(const struct tn_free_set *set)
 static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_free_set *set,
                                         bool wait, struct tarn_error *error)
 {
-    struct tarn_device *device = harvest->heap->device;
     const size_t runs_before = harvest->retired->runs.count;
     tn_event_handle event = 0;
     enum tarn_status st = tn_order_record(harvest->order, set->stream, &event, error);
@@ -113,8 +112,7 @@ static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_fr
         return st;
     }
     if (wait) {
-        st = device->ops->stream_wait_event(device, harvest->stream, event);
-        st = st ? tn_heap_device_failed(harvest->heap, st, "ordering streams", error) : st;
+        st = tn_order_after(harvest->order, harvest->stream, event, error);
     }
     if (st == TARN_OK) {
         st = set_take(harvest, set, INT64_MAX, event, error);

@@ -111,13 +111,17 @@ enum tarn_status tn_page_store_take_ordered(struct tn_page_store *store,
                                             uint64_t *wanted, struct tarn_error *error)
 {
     const struct tn_kept_page *kept = store->kept.items;
+    tarn_stream waited = stream; /* pages of a stream are adjacent, mostly: one wait for all */
 
     for (size_t i = store->kept.count; i-- > 0 && *wanted > 0;) {
-        const enum tarn_status st = tn_order_wait(order, stream, kept[i].stream, error);
+        const enum tarn_status st = kept[i].stream == waited
+                                        ? TARN_OK
+                                        : tn_order_wait(order, stream, kept[i].stream, error);
 
         if (st) {
             return st;
         }
+        waited = kept[i].stream;
         take_kept(store, i);
         --*wanted;
     }

@@ -68,17 +68,24 @@ enum tarn_status tn_order_record(struct tn_stream_order *order, tarn_stream stre
     return TARN_OK;
 }
 
+enum tarn_status tn_order_after(const struct tn_stream_order *order, tarn_stream stream,
+                                tn_event_handle event, struct tarn_error *error)
+{
+    struct tarn_device *device = order->heap->device;
+    const enum tarn_status st = device->ops->stream_wait_event(device, stream, event);
+
+    return st ? tn_heap_device_failed(order->heap, st, "ordering streams", error) : TARN_OK;
+}
+
 enum tarn_status tn_order_wait(struct tn_stream_order *order, tarn_stream stream, tarn_stream other,
                                struct tarn_error *error)
 {
-    struct tarn_device *device = order->heap->device;
     tn_event_handle event = 0;
     enum tarn_status st = tn_order_record(order, other, &event, error);
 
     if (st == TARN_OK) {
-        st = device->ops->stream_wait_event(device, stream, event);
+        st = tn_order_after(order, stream, event, error);
         tn_order_give(order, event);
-        st = st ? tn_heap_device_failed(order->heap, st, "ordering streams", error) : st;
     }
     return st;
 }

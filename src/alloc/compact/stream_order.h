@@ -52,7 +52,11 @@ enum tarn_status tn_order_record(struct tn_stream_order *order, tarn_stream stre
 /* Takes back an event that is not needed any more. Also while requests are routed. */
 void tn_order_give(struct tn_stream_order *order, tn_event_handle event);
 
-/* Makes the stream's later work wait, on the device, for what is queued on `other` now. */
+/* Makes the stream's later work wait, on the device, for the event. */
+enum tarn_status tn_order_after(const struct tn_stream_order *order, tarn_stream stream,
+                                tn_event_handle event, struct tarn_error *error) TN_MUST_CHECK;
+
+/* The same for what is queued on `other` now. */
 enum tarn_status tn_order_wait(struct tn_stream_order *order, tarn_stream stream, tarn_stream other,
                                struct tarn_error *error) TN_MUST_CHECK;
 

@@ -203,8 +203,9 @@ static enum tarn_status step_release_oversize(struct tn_engine *engine, struct t
     return step_ask_device(engine, request, error);
 }
 
-static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_request *request,
-                                            struct tarn_error *error)
+/* Releases the whole cache. */
+static enum tarn_status release_cached(struct tn_engine *engine, const struct tn_request *request,
+                                       struct tarn_error *error)
 {
     /* Events cannot be waited for. */
     if (tn_heap_is_capturing(&engine->heap)) {
@@ -222,13 +223,16 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
     if (owner) {
         owner->pins--;
     }
-    if (st) {
-        return st;
-    }
-    engine->heap.shard.counters.totals.num_alloc_retries++;
-    return tn_compact_is_on(&engine->heap) && request->expandable
-               ? tn_compact_alloc(&engine->compact, request, TN_COMPACT_ORDERED, error)
-               : step_ask_device(engine, request, error);
+    engine->heap.shard.counters.totals.num_alloc_retries += st == TARN_OK;
+    return st;
+}
+
+static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_request *request,
+                                            struct tarn_error *error)
+{
+    const enum tarn_status st = release_cached(engine, request, error);
+
+    return st ? st : step_ask_device(engine, request, error);
 }
 
 /* ---- the steps of the compact policy ---- */
@@ -255,7 +259,9 @@ static enum tarn_status step_release_pools(struct tn_engine *engine, struct tn_r
     for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
         any = any || (p->freeable && p->segment_count > 0);
     }
-    return any ? step_release_cached(engine, request, error) : TARN_ERR_NOT_FOUND;
+    const enum tarn_status st = any ? release_cached(engine, request, error) : TARN_ERR_NOT_FOUND;
+
+    return st ? st : step_compact_ordered(engine, request, error);
 }
 
 /* Waits for the blocks that other streams use, one after the other, until that helps. */
