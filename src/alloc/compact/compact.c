@@ -5,8 +5,14 @@
 #include "alloc/compact/placement.h"
 #include "alloc/pool/segment.h"
 
+/* Moving may take half as long as creating the pages has, and a share of the time: */
 enum {
-    OTHERS_SHARE = 30 /* of the time: for pages of other streams while memory is plentiful */
+    TIDY_SHARE = 400, /* to keep what lives together */
+    OTHERS_SHARE = 30 /* for pages of other streams, while memory is plentiful */
+};
+
+enum {
+    WORTH_MOVING = 8 /* pages, to keep what lives together */
 };
 
 void tn_compact_init(struct tn_compact *compact, struct tn_heap *heap)
@@ -40,26 +46,39 @@ static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
     return heap->reserved + pages * TN_SMALL_BUFFER <= limit / 2;
 }
 
-/* Streams that take turns could move the same pages to and fro all the time. So while memory is
- * plentiful moving may take half as long as creating the pages has, and a share of the time. */
-static bool may_take_from_others(const struct tn_compact *compact, uint64_t pages)
+static bool has_time(const struct tn_compact *compact, uint64_t share)
 {
     struct tarn_device *device = compact->heap->device;
     const uint64_t elapsed = device->ops->now_ns(device) - compact->begin_ns;
 
-    return !is_plentiful(compact->heap, pages) ||
-           compact->pages_moved * TN_PAGE_MOVE_NS <=
-               compact->pages_created * TN_PAGE_CREATE_NS / 2 + elapsed / OTHERS_SHARE;
+    return compact->pages_moved * TN_PAGE_MOVE_NS <=
+           compact->pages_created * TN_PAGE_CREATE_NS / 2 + elapsed / share;
+}
+
+/* Streams that take turns could move the same pages to and fro all the time. */
+static bool may_take_from_others(const struct tn_compact *compact, uint64_t pages)
+{
+    return !is_plentiful(compact->heap, pages) || has_time(compact, OTHERS_SHARE);
+}
+
+/* The free block that fits best, wherever it lies; NULL if none fits. */
+static struct tn_block *mapped_block(const struct tn_heap *heap, const struct tn_request *request)
+{
+    struct tn_block *block = tn_request_is_placed(heap, request)
+                                 ? tn_free_set_find(request->set, request->size)
+                                 : NULL; /* others were looked for already */
+
+    return block && tn_fit_is_allowed(&heap->config, block, request->size) ? block : NULL;
 }
 
 /* The best place, in a new range if there is none. */
 static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_set *set,
-                                   uint64_t size, struct tn_placement *place_out,
+                                   uint64_t size, bool anywhere, struct tn_placement *place_out,
                                    struct tarn_error *error)
 {
     struct tn_block *block;
 
-    if (tn_placement_find(compact->heap, &compact->retired, set, size, place_out)) {
+    if (tn_placement_find(compact->heap, &compact->retired, set, size, anywhere, place_out)) {
         return TARN_OK;
     }
     if (size > tn_expandable_range_size(compact->heap, set)) {
@@ -70,7 +89,7 @@ static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_se
     if (st) {
         return st;
     }
-    return tn_placement_find(compact->heap, &compact->retired, set, size, place_out)
+    return tn_placement_find(compact->heap, &compact->retired, set, size, anywhere, place_out)
                ? TARN_OK
                : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
 }
@@ -129,12 +148,10 @@ static enum tarn_status take_rest(struct tn_compact *compact, struct tn_harvest 
                : TARN_ERR_NOT_FOUND;
 }
 
-/* Takes the pages that the place lacks in hand. */
-static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
-                                      const struct tn_placement *place,
-                                      enum tn_compact_effort effort, struct tarn_error *error)
+static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn_request *request,
+                                     const struct tn_placement *place)
 {
-    struct tn_harvest harvest = {
+    return (struct tn_harvest){
         .heap = compact->heap,
         .order = &compact->order,
         .retired = &compact->retired,
@@ -145,6 +162,14 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
         .wanted = place->missing,
         .stack = request->stack,
     };
+}
+
+/* Takes the pages that the place lacks in hand. */
+static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
+                                      const struct tn_placement *place,
+                                      enum tn_compact_effort effort, struct tarn_error *error)
+{
+    struct tn_harvest harvest = harvest_for(compact, request, place);
 
     harvest.wanted -=
         tn_page_store_take(&compact->store, &compact->order, request->stream, harvest.wanted);
@@ -234,25 +259,69 @@ static enum tarn_status fill_place(struct tn_compact *compact, struct tn_request
     return TARN_OK;
 }
 
+/* Whether there is a place for the request, at the beginning of a hole, that few pages of its own
+ * stream would fill. */
+static bool is_worth_moving(struct tn_compact *compact, const struct tn_request *request)
+{
+    struct tn_placement place;
+
+    if (!tn_placement_find(compact->heap, &compact->retired, request->set, request->size, false,
+                           &place)) {
+        return false;
+    }
+    const struct tn_harvest harvest = harvest_for(compact, request, &place);
+
+    return place.missing <= WORTH_MOVING && tn_harvest_suffices(&harvest, request->set);
+}
+
+/* The first block from this one on that begins its hole. */
+static struct tn_block *first_of_hole(const struct tn_heap *heap, const struct tn_request *request,
+                                      struct tn_block *block)
+{
+    while (block && !tn_fit_is_first(block)) {
+        block = tn_free_set_next(request->set, block);
+    }
+    return block && tn_fit_is_allowed(&heap->config, block, request->size) ? block : NULL;
+}
+
+/* Serves the request from the mapped block that fits, unless moving pages is better. */
+static bool take_mapped(struct tn_compact *compact, struct tn_request *request, bool tidy)
+{
+    struct tn_block *block = mapped_block(compact->heap, request);
+    struct tn_block *first = tidy ? first_of_hole(compact->heap, request, block) : NULL;
+
+    if (!block || (tidy && !first && is_worth_moving(compact, request))) {
+        return false;
+    }
+    request->block = first ? first : block;
+    tn_pool_remove(request->block);
+    return true;
+}
+
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort, struct tarn_error *error)
 {
+    const bool tidy = has_time(compact, TIDY_SHARE);
+    const bool anywhere = !tidy;
     struct tn_placement place;
     enum tarn_status st = TARN_OK;
 
+    if (take_mapped(compact, request, tidy)) {
+        return TARN_OK;
+    }
     if (may_look_at_events(compact)) {
         tn_harvest_prepare(compact->heap, &compact->order);
         st = tn_retired_unmap(&compact->retired, false, error);
     }
     if (st == TARN_OK) {
-        st = find_place(compact, request->set, request->size, &place, error);
+        st = find_place(compact, request->set, request->size, anywhere, &place, error);
     }
     if (st == TARN_OK) {
         st = collect_pages(compact, request, &place, effort, error);
     }
     /* Once more: what was taken changed the holes around it, not the place. */
     if (st == TARN_OK) {
-        st = find_place(compact, request->set, request->size, &place, error);
+        st = find_place(compact, request->set, request->size, anywhere, &place, error);
     }
     if (st == TARN_OK) {
         st = fill_place(compact, request, &place, error);

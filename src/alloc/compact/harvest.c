@@ -88,6 +88,19 @@ static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set 
     return st;
 }
 
+bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set)
+{
+    uint64_t pages = 0;
+
+    for (const struct tn_block *b = tn_free_set_last(set);
+         b && b->size >= TN_SMALL_BUFFER && pages < harvest->wanted; b = tn_free_set_prev(set, b)) {
+        const struct run run = block_run(harvest, b);
+
+        pages += run.end > run.begin ? run.end - run.begin : 0;
+    }
+    return pages >= harvest->wanted;
+}
+
 /* The epoch of the newest block that may have whole pages; -1 if there is none. */
 static int64_t set_newest(const struct tn_free_set *set)
 {

@@ -37,6 +37,9 @@ struct tn_harvest {
  * once the marks are done. Not while requests are routed to private pools. */
 void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *order);
 
+/* Whether the set, of the same stream, has all that is wanted. */
+bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set);
+
 /* Takes up to `wanted` pages. Does nothing while requests are routed to private pools, unless no
  * event is needed. On failure what was taken is in the store. */
 enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,

@@ -11,6 +11,7 @@ struct search {
     struct tn_block *first; /* of the hole */
     uint64_t end;
     uint64_t size; /* wanted */
+    bool anywhere; /* in a hole, or only at its beginning */
     struct tn_placement best;
 };
 
@@ -114,13 +115,13 @@ static void try_behind_retired(struct search *search, struct tn_block *block)
 static void try_hole(struct search *search)
 {
     for (struct tn_block *b = search->first; b && b->address < search->end; b = b->next) {
-        if (b->mapped) {
+        if (b->mapped && search->anywhere) {
             try_place(search, b, b->address);
             try_ending_with(search, b);
-        } else {
+        } else if (!b->mapped) {
             try_behind_retired(search, b);
         }
-        if (!b->mapped && b == search->first) {
+        if (b == search->first && (!b->mapped || !search->anywhere)) {
             try_place(search, b, b->address);
         }
     }
@@ -142,10 +143,10 @@ static void hole_around(struct search *search, struct tn_block *block)
 }
 
 bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *retired,
-                       const struct tn_free_set *set, uint64_t size,
+                       const struct tn_free_set *set, uint64_t size, bool anywhere,
                        struct tn_placement *placement_out)
 {
-    struct search search = {.retired = retired, .size = size};
+    struct search search = {.retired = retired, .size = size, .anywhere = anywhere};
 
     for (uint32_t i = 0; i < set->unmapped.count; i++) {
         struct tn_block *block = set->unmapped.blocks[i];

@@ -20,7 +20,7 @@ struct tn_placement {
 
 /* The best place for `size` bytes; false if there is none. */
 bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *retired,
-                       const struct tn_free_set *set, uint64_t size,
+                       const struct tn_free_set *set, uint64_t size, bool anywhere,
                        struct tn_placement *placement_out);
 
 #endif

@@ -104,6 +104,21 @@ static inline struct tn_block *tn_fit_expandable(const struct tn_free_set *set,
     return block;
 }
 
+/* Whether nothing is free in front of the block: it begins its hole. */
+static inline bool tn_fit_is_first(const struct tn_block *block)
+{
+    return !block->prev || !tn_block_is_idle(block->prev);
+}
+
+/* Whether compact/ chooses the place. Pages of private pools stay, and small requests share
+ * pages. */
+static inline bool tn_request_is_placed(const struct tn_heap *heap,
+                                        const struct tn_request *request)
+{
+    return heap->config.policy == TARN_POLICY_COMPACT && request->expandable &&
+           request->pool == &heap->large;
+}
+
 /* Whether max_split_size lets this block serve the request: a smaller request takes no oversize
  * block, an oversize request none that is larger by max_non_split_rounding or more. Applies to
  * blocks of expandable segments, too, although these are always split. */
@@ -126,7 +141,9 @@ TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_
     struct tn_block *block = tn_free_set_find(set, request->size);
 
     if (block && block->expandable) {
-        block = tn_fit_expandable(set, block, request->expandable);
+        block = tn_unlikely(tn_request_is_placed(heap, request))
+                    ? (tn_fit_is_first(block) ? block : NULL)
+                    : tn_fit_expandable(set, block, request->expandable);
     }
     if (!block || !tn_fit_is_allowed(&heap->config, block, request->size)) {
         return false;
