@@ -3,7 +3,6 @@
 
 #include "analysis/group_key.h"
 #include "base/errinfo.h"
-#include "base/host_mem.h"
 #include "base/plural.h"
 #include "render/label_cut.h"
 #include "render/row.h"
@@ -329,24 +328,6 @@ static void widths_shrink(struct tn_document *document, const struct tn_row_tabl
     document->hides_spare = columns_before(document, table, &last) > document->columns + 2;
 }
 
-static bool groups_fit(const struct tn_row_table *table, const struct tn_rows *rows,
-                       const struct tn_row_column *last, size_t room, struct tn_label_fit *fit)
-{
-    const char **labels = tn_host_alloc(rows->count * sizeof *labels);
-    bool good = labels != NULL;
-
-    for (size_t i = 0; good && i < rows->count; i++) {
-        labels[i] = tn_row_group(last, tn_row_member(rows->rows, i * table->row_size))->text;
-    }
-    good = good && tn_label_fit_init(fit, labels, rows->count, room);
-    if (good && !tn_labels_cut(fit, labels, room)) {
-        tn_label_fit_fini(fit);
-        good = false;
-    }
-    tn_host_free(labels, rows->count * sizeof *labels);
-    return good;
-}
-
 /* Without host memory labels stay as they are. */
 static void labels_fit(const struct tn_document *document, const struct tn_row_table *table,
                        const struct tn_rows *rows, struct tn_label_fit *fit)
@@ -355,8 +336,10 @@ static void labels_fit(const struct tn_document *document, const struct tn_row_t
     const size_t before = columns_before(document, table, &last);
     const bool is_group = last && (last->kind == TN_ROW_GROUP || last->kind == TN_ROW_NAME);
 
-    if (document->columns <= before || !is_group || rows->count == 0 ||
-        !groups_fit(table, rows, last, document->columns - before, fit)) {
+    if (is_group && rows->count > 0 && document->columns > before) {
+        tn_group_labels_fit(fit, tn_row_member(rows->rows, last->at), rows->count, table->row_size,
+                            document->columns - before);
+    } else {
         *fit = (struct tn_label_fit){.count = 0};
     }
 }
