@@ -35,5 +35,6 @@ void cli_report_style(const struct cli_call *call, const char *path,
     if (!path || strcmp(path, "-") == 0) {
         options->columns = call->terminal->width;
         options->color = call->terminal->out_color;
+        options->is_utf8 = call->terminal->out_is_utf8;
     }
 }

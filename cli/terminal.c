@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "terminal.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -60,6 +62,16 @@ unsigned cli_terminal_err_width(void)
     return size.ws_col - 1U;
 }
 
+/* The program itself stays in the C locale. */
+static bool locale_is_utf8(void)
+{
+    (void)setlocale(LC_CTYPE, "");
+    const bool is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+
+    (void)setlocale(LC_CTYPE, "C");
+    return is_utf8;
+}
+
 void cli_terminal_init(struct cli_terminal *terminal, enum cli_color color)
 {
     const char *no_color = getenv("NO_COLOR");
@@ -70,6 +82,7 @@ void cli_terminal_init(struct cli_terminal *terminal, enum cli_color color)
     terminal->err_is_terminal = isatty(STDERR_FILENO) == 1;
     terminal->out_color = cli_color_decide(color, terminal->out_is_terminal, no_color, force, term);
     terminal->err_color = cli_color_decide(color, terminal->err_is_terminal, no_color, force, term);
+    terminal->out_is_utf8 = terminal->out_is_terminal && locale_is_utf8();
     terminal->width = terminal->out_is_terminal ? terminal_width() : 0;
 }
 

@@ -23,7 +23,8 @@ struct cli_terminal {
     bool err_is_terminal;
     bool out_color;
     bool err_color;
-    unsigned width; /* columns of the terminal on stdout; 0 = no limit */
+    bool out_is_utf8; /* a terminal, in a locale of UTF-8 */
+    unsigned width;   /* columns of the terminal on stdout; 0 = no limit */
 };
 
 enum cli_style {

@@ -207,8 +207,10 @@ struct tarn_report_options {
     bool full_stacks; /* lines of text have all frames of a stack, not those that say most */
 
     unsigned columns; /* of a line of text: longer labels of stacks lose outer frames, as long as
-                         rows still differ; 0: no limit */
+                         rows still differ, and bars stand behind shares where there is room; 0: no
+                         limit, and no bars */
     bool color;       /* of headings and what stands out in text: escape sequences of a terminal */
+    bool is_utf8;     /* the terminal shows UTF-8: bars in parts of a character, else of ASCII */
 };
 
 /* ---- results ----

@@ -12,16 +12,18 @@ static uint64_t deltas_fill(uint64_t *deltas, const struct tn_timeline *timeline
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
     uint64_t before = 0;
+    size_t next = 0; /* lifetimes are in the order in which the trace mentions them */
 
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
         const struct tn_lifetime *lifetime = &lifetimes[i];
-        const uint64_t bytes =
-            tn_block_extent_of(extents, lifetime->start, lifetime->address, lifetime->size);
         const uint64_t end = lifetime->requested != TN_NEVER ? lifetime->requested : lifetime->end;
+        uint64_t bytes;
 
         if (lifetime->start == TN_NEVER) {
+            bytes = tn_block_extent_of(extents, TN_NEVER, lifetime->address, lifetime->size);
             before += bytes;
         } else {
+            bytes = tn_block_extent_next(extents, &next, lifetime->start, lifetime->size);
             deltas[lifetime->start] += bytes;
         }
         if (end != TN_NEVER) {

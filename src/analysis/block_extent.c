@@ -20,17 +20,26 @@ struct live_block {
     bool is_used;
 };
 
+/* Whether memory was reserved before the trace. To know it costs a walk over the trace, which few
+ * blocks need. */
+enum before {
+    BEFORE_UNKNOWN,
+    BEFORE_NONE,
+    BEFORE_SOME
+};
+
 struct walk {
     struct tn_block_extents *extents;
     struct tn_trace_source source;
     struct tn_segment_walk segments;
-    struct tn_vec blocks; /* struct live_block */
-    struct tn_vec unused; /* uint64_t: numbers of blocks */
-    struct tn_map starts; /* MiB in which a block begins -> its number */
-    struct tn_map ends;   /* MiB in which its rounded request ends -> the same */
-    struct tn_map odd;    /* address of a block of the snapshot that cannot have more, but has
+    struct tn_vec blocks;     /* struct live_block */
+    struct tn_vec unused;     /* uint64_t: numbers of blocks */
+    struct tn_map starts;     /* MiB in which a block begins -> its number */
+    struct tn_map ends;       /* MiB in which its rounded request ends -> the same */
+    struct tn_map odd;        /* address of a block of the snapshot that cannot have more, but has
                               another size than the rule gives -> its size */
-    bool has_before;      /* memory was reserved before the trace */
+    uint64_t least_with_more; /* of the requests in the trace */
+    enum before before;
 };
 
 static uint64_t near_key(uint64_t address)
@@ -110,6 +119,25 @@ static uint64_t rounded_of(const struct walk *walk, uint64_t requested)
     return tn_split_rounded(&walk->extents->rule, requested);
 }
 
+/* The least request whose block can have more than the request rounded. Rounding never makes the
+ * larger of two requests the smaller one. */
+static uint64_t least_with_more(const struct tn_split_rule *rule)
+{
+    uint64_t low = 0;
+    uint64_t high = TN_BLOCK_SMALL_MAX + 1;
+
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+
+        if (tn_split_rounded(rule, middle) > TN_BLOCK_SMALL_MAX) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return rule->expandable ? UINT64_MAX : low;
+}
+
 /* Where the next block begins, if that is not farther than a remainder can be large. */
 static uint64_t next_start(const struct walk *walk, uint64_t rounded_end)
 {
@@ -186,12 +214,20 @@ static bool finals_add(struct walk *walk)
     return true;
 }
 
+static bool has_before(struct walk *walk)
+{
+    if (walk->before == BEFORE_UNKNOWN) {
+        walk->before = tn_source_reserved_before(&walk->source, 0) > 0 ? BEFORE_SOME : BEFORE_NONE;
+    }
+    return walk->before == BEFORE_SOME;
+}
+
 /* The free block that served the request began there, so the block before it ended there. Only
  * blocks from before the trace need to be told. */
 static void end_set(struct walk *walk, uint64_t address)
 {
     const struct tn_segment_range *range =
-        walk->has_before ? tn_segment_walk_find(&walk->segments, address) : NULL;
+        has_before(walk) ? tn_segment_walk_find(&walk->segments, address) : NULL;
 
     for (uint64_t i = 0; i <= 1 && range && address >= NEAR; i++) {
         struct live_block *before = live_near(walk, &walk->ends, address - i * NEAR);
@@ -209,8 +245,7 @@ static bool odd_undo(struct walk *walk, const struct tn_trace_entry *entry, uint
 {
     uint64_t size;
 
-    return walk->odd.count == 0 ||
-           !tn_map_take(&walk->odd, tn_address_key(entry->address), &size) ||
+    return !tn_map_take(&walk->odd, tn_address_key(entry->address), &size) ||
            extent_add(walk, &walk->extents->allocated, number, entry->size, size);
 }
 
@@ -219,9 +254,6 @@ static bool alloc_undo(struct walk *walk, const struct tn_trace_entry *entry, ui
     struct live_block *block;
     uint64_t size = 0;
 
-    if (!tn_split_leaves_slack(&walk->extents->rule, rounded_of(walk, entry->size), false)) {
-        return odd_undo(walk, entry, number);
-    }
     if (!tn_segment_walk_to(&walk->segments, number)) {
         return false;
     }
@@ -237,20 +269,19 @@ static bool alloc_undo(struct walk *walk, const struct tn_trace_entry *entry, ui
     return extent_add(walk, &walk->extents->allocated, number, entry->size, size);
 }
 
-static bool free_undo(struct walk *walk, const struct tn_trace_entry *entry)
-{
-    return !tn_split_leaves_slack(&walk->extents->rule, rounded_of(walk, entry->size), false) ||
-           live_add(walk, entry->address, entry->size, 0);
-}
-
 static bool entry_undo(struct walk *walk, uint64_t number)
 {
     const struct tn_trace_entry *entry = tn_source_entry(&walk->source, number);
+    const bool has_more = entry->size >= walk->least_with_more;
 
-    if (entry->action == TN_TRACE_ALLOC) {
-        return alloc_undo(walk, entry, number);
+    if (!has_more && walk->odd.count == 0) {
+        return true; /* most entries */
     }
-    return entry->action != TN_TRACE_FREE_COMPLETED || free_undo(walk, entry);
+    if (entry->action == TN_TRACE_ALLOC) {
+        return has_more ? alloc_undo(walk, entry, number) : odd_undo(walk, entry, number);
+    }
+    return entry->action != TN_TRACE_FREE_COMPLETED || !has_more ||
+           live_add(walk, entry->address, entry->size, 0);
 }
 
 /* ---- before the trace ---- */
@@ -294,11 +325,9 @@ static bool befores_add(struct walk *walk)
 {
     const struct live_block *blocks = walk->blocks.items;
 
-    if (!tn_segment_walk_to(&walk->segments, TN_NEVER)) {
-        return false;
-    }
     for (size_t i = 0; i < walk->blocks.count; i++) {
-        if (blocks[i].is_used && !before_add(walk, &blocks[i])) {
+        if (blocks[i].is_used &&
+            (!tn_segment_walk_to(&walk->segments, TN_NEVER) || !before_add(walk, &blocks[i]))) {
             return false;
         }
     }
@@ -343,11 +372,11 @@ bool tn_block_extents_init(struct tn_block_extents *extents, const struct tn_tra
     struct walk walk = {.extents = extents, .source = *source};
 
     extents->rule = tn_split_rule_of(source->is_host ? &unset : &source->model->settings);
+    walk.least_with_more = least_with_more(&extents->rule);
     tn_vec_init(&extents->allocated, sizeof(struct tn_block_extent));
     tn_vec_init(&extents->before, sizeof(struct tn_block_extent));
     tn_vec_init(&walk.blocks, sizeof(struct live_block));
     tn_vec_init(&walk.unused, sizeof(uint64_t));
-    walk.has_before = tn_source_reserved_before(source, 0) > 0;
     if (!tn_segment_walk_init(&walk.segments, source)) {
         return false;
     }
@@ -398,4 +427,17 @@ uint64_t tn_block_extent_of(const struct tn_block_extents *extents, uint64_t sta
                                                : extent_find(&extents->allocated, start);
 
     return extent ? extent->size : tn_split_rounded(&extents->rule, requested);
+}
+
+uint64_t tn_block_extent_next(const struct tn_block_extents *extents, size_t *next, uint64_t start,
+                              uint64_t requested)
+{
+    const struct tn_block_extent *items = extents->allocated.items;
+
+    while (*next < extents->allocated.count && items[*next].key < start) {
+        ++*next;
+    }
+    return *next < extents->allocated.count && items[*next].key == start
+               ? items[*next].size
+               : tn_split_rounded(&extents->rule, requested);
 }

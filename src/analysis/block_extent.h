@@ -40,4 +40,9 @@ void tn_block_extents_fini(struct tn_block_extents *extents);
 uint64_t tn_block_extent_of(const struct tn_block_extents *extents, uint64_t start,
                             uint64_t address, uint64_t requested);
 
+/* The same for blocks that the trace allocated, in the order of their allocations: without a
+ * search. *next is where the next one begins, at first 0. */
+uint64_t tn_block_extent_next(const struct tn_block_extents *extents, size_t *next, uint64_t start,
+                              uint64_t requested);
+
 #endif

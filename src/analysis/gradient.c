@@ -30,14 +30,23 @@ enum fit {
     FIT_FREED, /* the optimizer or a zero_grad frees it */
 };
 
+/* A block that may be a gradient. */
+struct candidate {
+    uint64_t start;
+    struct size *size; /* borrowed from the search */
+    size_t step;       /* the first that begins while it is allocated */
+    enum fit fit;
+};
+
 struct search {
     struct tn_gradients *gradients;
     const struct tn_timeline *timeline;
     const struct tn_optimizer_steps *steps;
-    struct tn_vec sizes; /* struct size, by bytes */
-    struct tn_map taken; /* (size, step) + 1 -> gradients */
-    bool has_freed;      /* gradients are freed from step to step */
-    bool keeps;          /* gradients are kept */
+    struct tn_vec sizes;      /* struct size, by bytes */
+    struct tn_vec candidates; /* struct candidate, in the order of the trace */
+    struct tn_map taken;      /* (size, step) + 1 -> gradients */
+    bool has_freed;           /* gradients are freed from step to step */
+    bool keeps;               /* gradients are kept */
 };
 
 /* ---- sizes of parameters ---- */
@@ -146,10 +155,6 @@ static size_t steps_of(const struct search *search, const struct tn_lifetime *li
 static enum fit fit_of(const struct search *search, const struct tn_lifetime *lifetime,
                        size_t *step_out)
 {
-    if (lifetime->start == TN_NEVER || lifetime->stack != TN_STACK_EMPTY ||
-        !size_find(search, lifetime)) {
-        return FIT_NONE;
-    }
     const size_t steps = steps_of(search, lifetime, step_out);
     const bool stays = lifetime->requested == TN_NEVER && lifetime->end == TN_NEVER;
 
@@ -164,6 +169,27 @@ static enum fit fit_of(const struct search *search, const struct tn_lifetime *li
         return stays ? FIT_LAST : FIT_STEP;
     }
     return FIT_KEPT;
+}
+
+static bool candidates_collect(struct search *search)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(search->timeline);
+    bool good = true;
+
+    for (size_t i = 0; good && i < search->timeline->lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = &lifetimes[i];
+        struct candidate candidate = {.start = lifetime->start};
+
+        if (lifetime->start == TN_NEVER || lifetime->stack != TN_STACK_EMPTY) {
+            continue;
+        }
+        candidate.size = size_find(search, lifetime);
+        if (candidate.size) {
+            candidate.fit = fit_of(search, lifetime, &candidate.step);
+        }
+        good = candidate.fit == FIT_NONE || tn_vec_add(&search->candidates, &candidate);
+    }
+    return good;
 }
 
 /* Counts a gradient of the step; false when it has as many of that size as there are parameters.
@@ -192,15 +218,14 @@ static bool gradient_count(struct search *search, const struct size *size, size_
 /* Takes blocks that fit as well as that. */
 static bool blocks_take(struct search *search, enum fit wanted)
 {
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(search->timeline);
+    const struct candidate *candidates = search->candidates.items;
     bool good = true;
 
-    for (size_t i = 0; good && i < search->timeline->lifetimes.count; i++) {
-        const uint64_t start = lifetimes[i].start;
-        size_t step = 0;
+    for (size_t i = 0; good && i < search->candidates.count; i++) {
+        const uint64_t start = candidates[i].start;
 
-        if (fit_of(search, &lifetimes[i], &step) == wanted &&
-            gradient_count(search, size_find(search, &lifetimes[i]), search->has_freed ? step : 0,
+        if (candidates[i].fit == wanted &&
+            gradient_count(search, candidates[i].size, search->has_freed ? candidates[i].step : 0,
                            wanted != FIT_FREED, &good)) {
             search->gradients->of_entry[start / 8] |= (uint8_t)(1U << (start % 8));
         }
@@ -211,19 +236,16 @@ static bool blocks_take(struct search *search, enum fit wanted)
 /* Whether gradients are freed from step to step and, if not, whether they are kept. */
 static void habit_find(struct search *search)
 {
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(search->timeline);
-    struct size *sizes = search->sizes.items;
+    const struct candidate *candidates = search->candidates.items;
+    const struct size *sizes = search->sizes.items;
     uint64_t all = 0;
     uint64_t kept = 0;
 
-    for (size_t i = 0; i < search->timeline->lifetimes.count; i++) {
-        size_t step;
-        const enum fit fit = fit_of(search, &lifetimes[i], &step);
+    for (size_t i = 0; i < search->candidates.count; i++) {
+        const enum fit fit = candidates[i].fit;
 
         search->has_freed |= fit == FIT_FREED || fit == FIT_STEP;
-        if (fit == FIT_KEPT || fit == FIT_LAST) {
-            size_find(search, &lifetimes[i])->kept++;
-        }
+        candidates[i].size->kept += fit == FIT_KEPT || fit == FIT_LAST;
     }
     for (size_t i = 0; i < search->sizes.count; i++) {
         all += sizes[i].bytes * sizes[i].count;
@@ -234,7 +256,7 @@ static void habit_find(struct search *search)
 
 static bool search_run(struct search *search, uint64_t first_step)
 {
-    if (!sizes_collect(search, first_step)) {
+    if (!sizes_collect(search, first_step) || !candidates_collect(search)) {
         return false;
     }
     habit_find(search);
@@ -255,12 +277,14 @@ static bool gradients_find(struct tn_gradients *gradients, const struct tn_timel
     struct search search = {.gradients = gradients, .timeline = timeline, .steps = steps};
 
     tn_vec_init(&search.sizes, sizeof(struct size));
+    tn_vec_init(&search.candidates, sizeof(struct candidate));
     const bool good = search_run(&search, first_step);
 
     if (!good) {
         tn_gradients_fini(gradients);
     }
     tn_map_fini(&search.taken);
+    tn_vec_fini(&search.candidates);
     tn_vec_fini(&search.sizes);
     return good;
 }
@@ -272,6 +296,9 @@ bool tn_gradients_init(struct tn_gradients *gradients, const struct tn_timeline 
     struct tn_optimizer_steps steps;
 
     *gradients = (struct tn_gradients){0};
+    if (timeline->empty_stacks == 0) {
+        return true;
+    }
     const bool good =
         tn_optimizer_steps_init(&steps, phases, categories) &&
         (steps.begins.count == 0 || gradients_find(gradients, timeline, &steps, first_step));

@@ -45,13 +45,15 @@ static void free_step(struct tn_lifetime_walk *walk, const struct tn_trace_entry
                       struct tn_lifetime_step *step)
 {
     const uint64_t key = tn_address_key(entry->address);
-    uint64_t lifetime;
+    uint64_t *live = tn_map_find(&walk->live, key);
 
-    step->lifetime = tn_lifetime_walk_at(walk, entry->address);
-    if (step->lifetime == TN_LIFETIME_NONE && !tn_map_find(&walk->freed, key)) {
+    if (!live && !tn_map_find(&walk->freed, key)) {
         lifetime_begin(walk, entry->address, step);
+        live = tn_map_find(&walk->live, key);
     }
-    if (entry->action == TN_TRACE_FREE_COMPLETED && tn_map_take(&walk->live, key, &lifetime)) {
+    step->lifetime = live ? *live : TN_LIFETIME_NONE;
+    if (entry->action == TN_TRACE_FREE_COMPLETED && live) {
+        tn_map_remove(&walk->live, live);
         tn_map_insert(&walk->freed, key, TN_LIFETIME_NONE);
     }
 }

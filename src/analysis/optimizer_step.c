@@ -43,9 +43,8 @@ static bool stack_is_in_optimizer(const struct tn_optimizer_steps *steps, uint32
     return strcmp(name, "optimizer") == 0 || has_zero_grad(model, tn_model_stack(model, stack));
 }
 
-bool tn_optimizer_steps_has(const struct tn_optimizer_steps *steps, uint64_t entry)
+static bool is_in_optimizer(const struct tn_optimizer_steps *steps, uint32_t stack)
 {
-    const uint32_t stack = entry_at(steps, entry)->stack;
     uint8_t *known = &steps->of_stack[stack];
 
     if (*known == 0) {
@@ -54,10 +53,14 @@ bool tn_optimizer_steps_has(const struct tn_optimizer_steps *steps, uint64_t ent
     return *known == STACK_IN_OPTIMIZER;
 }
 
-static bool is_empty_alloc(const struct tn_optimizer_steps *steps, uint64_t entry)
+bool tn_optimizer_steps_has(const struct tn_optimizer_steps *steps, uint64_t entry)
 {
-    return entry_at(steps, entry)->action == TN_TRACE_ALLOC &&
-           entry_at(steps, entry)->stack == TN_STACK_EMPTY;
+    return is_in_optimizer(steps, entry_at(steps, entry)->stack);
+}
+
+static bool is_empty_alloc(const struct tn_trace_entry *entry)
+{
+    return entry->action == TN_TRACE_ALLOC && entry->stack == TN_STACK_EMPTY;
 }
 
 static bool is_step(const struct tn_phases *phases, const struct tn_phase *phase)
@@ -78,7 +81,7 @@ static bool annotated_collect(struct tn_optimizer_steps *steps, const struct tn_
             continue;
         }
         for (; at < items[i].start; at++) {
-            is_new = is_new || is_empty_alloc(steps, at);
+            is_new = is_new || is_empty_alloc(entry_at(steps, at));
         }
         if (is_new && !tn_vec_add(&steps->begins, &items[i].start)) {
             return false;
@@ -95,9 +98,11 @@ static bool recorded_collect(struct tn_optimizer_steps *steps)
     bool is_new = true;
 
     for (uint64_t i = 0; i < steps->timeline->trace->count; i++) {
-        if (is_empty_alloc(steps, i)) {
+        const struct tn_trace_entry *entry = entry_at(steps, i);
+
+        if (is_empty_alloc(entry)) {
             is_new = true;
-        } else if (tn_optimizer_steps_has(steps, i)) {
+        } else if (is_in_optimizer(steps, entry->stack)) {
             if (is_new && !tn_vec_add(&steps->begins, &i)) {
                 return false;
             }

@@ -22,6 +22,7 @@ static struct tn_lifetime *lifetime_at(const struct tn_timeline *timeline, uint6
 static bool lifetime_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
 {
     timeline->before_count += lifetime.start == TN_NEVER;
+    timeline->empty_stacks += lifetime.stack == TN_STACK_EMPTY;
     return tn_vec_append(&timeline->lifetimes, &lifetime, 1);
 }
 
@@ -103,10 +104,12 @@ static void start_set(struct tn_timeline *timeline)
 {
     const struct tn_trace_source source = tn_timeline_source(timeline);
     uint64_t requested = 0;
+    uint64_t found = 0;
 
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+    for (size_t i = 0; found < timeline->before_count; i++) {
         const struct tn_lifetime *lifetime = lifetime_at(timeline, i);
 
+        found += lifetime->start == TN_NEVER;
         requested += lifetime->start == TN_NEVER ? lifetime->size : 0;
     }
     timeline->start = (struct tn_time_point){.entry = TN_NEVER,

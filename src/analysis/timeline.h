@@ -60,6 +60,7 @@ struct tn_timeline {
                                themselves say */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
     uint64_t before_count;           /* lifetimes that began before the first entry */
+    uint64_t empty_stacks;           /* lifetimes whose allocation has the empty stack */
     uint64_t doubled_allocs;         /* of an allocated address: its free is missing */
     uint64_t unknown_frees;          /* of an address that the trace freed already */
 };

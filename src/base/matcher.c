@@ -47,6 +47,10 @@ static bool set_has(const struct tn_match_set *set, unsigned char byte)
 
 /* ---- reading an expression ---- */
 
+enum {
+    PLACES_MAX = 8 /* bits of tn_matcher.places */
+};
+
 #define NO_PART UINT32_MAX
 #define ENDLESS UINT32_MAX
 
@@ -520,30 +524,57 @@ static void search_begin(struct search *s, const struct tn_matcher *matcher, con
     seen_clear(s);
 }
 
-/* What a match can begin with: the bytes that the operations take to which the first one leads,
- * whichever anchors hold. */
-static void first_find(struct tn_matcher *matcher)
+/* Notes which bytes the operations take, as byte number `place` of a match. */
+static void place_note(struct tn_matcher *matcher, const struct waiting *waiting, unsigned place)
 {
     const struct tn_match_op *ops = matcher->ops.items;
-    struct search s; /* large: only the used part is initialized */
 
-    search_begin(&s, matcher, NULL, 0);
-    matcher->has_empty = op_follow(&s, &s.waiting[0], 0);
-    memset(matcher->first, 0, sizeof matcher->first);
-    for (uint32_t i = 0; i < s.waiting[0].count; i++) {
+    for (uint32_t i = 0; i < waiting->count; i++) {
         for (unsigned byte = 0; byte < 256; byte++) {
-            if (op_takes(matcher, &ops[s.waiting[0].ops[i]], (unsigned char)byte)) {
-                matcher->first[byte] = true;
+            if (op_takes(matcher, &ops[waiting->ops[i]], (unsigned char)byte)) {
+                matcher->places[byte] |= (uint8_t)(1u << place);
             }
         }
+    }
+}
+
+/* The operations that take the byte behind those of `now`, whichever bytes and anchors there are.
+ * True when the expression may match there. */
+static bool place_next(struct search *s, const struct waiting *now, struct waiting *next)
+{
+    seen_clear(s);
+    next->count = 0;
+    for (uint32_t i = 0; i < now->count; i++) {
+        if (op_follow(s, next, now->ops[i] + 1u)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a match can begin with: as many bytes as the shortest one has, at most 8. */
+static void begin_learn(struct tn_matcher *matcher)
+{
+    struct search s; /* large: only the used part is initialized */
+    bool matches;
+
+    search_begin(&s, matcher, NULL, 0);
+    memset(matcher->places, 0, sizeof matcher->places);
+    matcher->place_count = 0;
+    matches = op_follow(&s, &s.waiting[0], 0);
+    while (!matches && matcher->place_count < PLACES_MAX) {
+        const unsigned place = matcher->place_count++;
+
+        place_note(matcher, &s.waiting[place % 2], place);
+        matches = place_next(&s, &s.waiting[place % 2], &s.waiting[!(place % 2)]);
     }
 }
 
 /* Whether a match can begin here. */
 static bool can_begin(const struct search *s)
 {
-    return s->matcher->has_empty ||
-           (s->at < s->length && s->matcher->first[(unsigned char)s->text[s->at]]);
+    return s->matcher->place_count == 0 ||
+           (s->at < s->length && s->matcher->places[(unsigned char)s->text[s->at]] & 1);
 }
 
 /* Advances all states by one byte, and starts a new match at it. */
@@ -617,7 +648,7 @@ enum tarn_status tn_matcher_init(struct tn_matcher *matcher, const char *text)
     if (r.status) {
         tn_matcher_fini(matcher);
     } else {
-        first_find(matcher);
+        begin_learn(matcher);
     }
     return r.status;
 }
@@ -628,16 +659,20 @@ void tn_matcher_fini(struct tn_matcher *matcher)
     tn_vec_fini(&matcher->ops);
 }
 
-/* Goes on to where a match begins, if none is under way; none is empty. */
+/* Goes on to where a match may begin, if none is under way; none is empty. Bit k of `fitting` is
+ * set while the last k + 1 bytes can be the first ones of a match. */
 static bool begin_find(struct search *s, struct waiting *waiting)
 {
     const unsigned char *text = (const unsigned char *)s->text;
-    const bool *first = s->matcher->first;
+    const uint8_t *places = s->matcher->places;
+    const unsigned count = s->matcher->place_count;
     const size_t length = s->length;
+    unsigned fitting = 0;
 
     for (size_t at = s->at; at < length; at++) {
-        if (first[text[at]]) {
-            s->at = at;
+        fitting = (fitting << 1 | 1) & places[text[at]];
+        if (fitting >> (count - 1) & 1) {
+            s->at = at - (count - 1);
             seen_clear(s);
             (void)op_follow(s, waiting, 0);
             if (waiting->count > 0) {
@@ -658,7 +693,7 @@ bool tn_matcher_finds(const struct tn_matcher *matcher, const char *text, size_t
         return true;
     }
     while (s.at < length) {
-        if (s.waiting[turn].count == 0 && !matcher->has_empty &&
+        if (s.waiting[turn].count == 0 && matcher->place_count > 0 &&
             !begin_find(&s, &s.waiting[turn])) {
             return false;
         }

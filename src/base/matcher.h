@@ -2,10 +2,10 @@
 /*
  * Searches texts for POSIX extended regular expressions in bounded time and memory. It simulates
  * the NFA (Thompson's construction), following all alternatives in parallel byte by byte, so a
- * search takes O(operations * bytes) for any expression; bytes that no match begins with are
- * skipped. The C library can take minutes and gigabytes for a text of 4 KiB,
- * for example with "(a|b)*a(a|b){300}c"; PCRE2 backtracks and can only give up, and RE2 would bring
- * a C++ runtime into a C library.
+ * search takes O(operations * bytes) for any expression; bytes that cannot begin a match are
+ * skipped by a table. The C library can take minutes and gigabytes for a text of 4 KiB, for example
+ * with "(a|b)*a(a|b){300}c"; PCRE2 backtracks and can only give up, and RE2 would bring a C++
+ * runtime into a C library.
  *
  * An expression is a list of operations. A subexpression is contiguous and uses only relative
  * jumps, within itself or to just after it, so it can be copied and moved unchanged.
@@ -31,8 +31,11 @@ enum {
 struct tn_matcher {
     struct tn_vec ops;  /* struct tn_match_op */
     struct tn_vec sets; /* struct tn_match_set */
-    bool first[256];    /* of each byte: whether a match can begin with it */
-    bool has_empty;     /* a match may be empty, so it can begin anywhere */
+
+    /* Of each byte: bit k is set if it can be byte k of a match, of the first `place_count` bytes.
+     * 0: a match may be empty, so it can begin anywhere. */
+    uint8_t places[256];
+    unsigned place_count;
 };
 
 /* `text` must be an expression that regcomp accepts. TARN_ERR_HOST_MEMORY, or TARN_ERR_LIMIT for

@@ -2,6 +2,7 @@
 #include "render/label_cut.h"
 
 #include "base/host_mem.h"
+#include "tarn/report.h"
 
 #include <string.h>
 
@@ -156,4 +157,31 @@ bool tn_labels_cut(struct tn_label_fit *fit, const char *const *labels, size_t r
     }
     tn_host_free(cuts, 2 * size);
     return good;
+}
+
+static bool groups_fit(struct tn_label_fit *fit, const char **labels, size_t count, size_t room)
+{
+    if (!tn_label_fit_init(fit, labels, count, room)) {
+        return false;
+    }
+    if (!tn_labels_cut(fit, labels, room)) {
+        tn_label_fit_fini(fit);
+        return false;
+    }
+    return true;
+}
+
+void tn_group_labels_fit(struct tn_label_fit *fit, const void *groups, size_t count,
+                         size_t row_size, size_t room)
+{
+    const char **labels = room > 0 && count > 0 ? tn_host_alloc(count * sizeof *labels) : NULL;
+
+    for (size_t i = 0; labels && i < count; i++) {
+        labels[i] =
+            ((const struct tarn_group *)(const void *)((const char *)groups + i * row_size))->text;
+    }
+    if (!labels || !groups_fit(fit, labels, count, room)) {
+        *fit = (struct tn_label_fit){.count = 0};
+    }
+    tn_host_free(labels, count * sizeof *labels);
 }

@@ -3,11 +3,13 @@
 
 #include "base/escaped.h"
 #include "base/plural.h"
+#include "render/label_cut.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
+    BEFORE_REQUESTER = 10 + 24 + 5, /* characters of its line: requests, sizes, ", by " */
     REQUESTERS_SHOWN = 10
 };
 
@@ -57,8 +59,11 @@ static void sizes_put(struct tn_text_out *out, uint64_t smallest, uint64_t large
     }
 }
 
-void tn_oom_cause_put(struct tn_text_out *out, const struct tarn_oom_cause *cause)
+void tn_oom_cause_put(const struct tn_document *document, const struct tarn_oom_cause *cause)
 {
+    struct tn_text_out *out = document->text;
+    struct tn_label_fit fit;
+
     if (cause->requests < 2) {
         return;
     }
@@ -66,15 +71,20 @@ void tn_oom_cause_put(struct tn_text_out *out, const struct tarn_oom_cause *caus
                    "\n  %" PRIu64 " requests failed for this reason, from event %" PRIu64
                    " to %" PRIu64 "; \"--at oom:N\" shows each\n",
                    cause->requests, cause->first_event, cause->last_event);
+    tn_group_labels_fit(&fit, cause->requester_count > 0 ? &cause->requesters[0].stack : NULL,
+                        cause->requester_count, sizeof *cause->requesters,
+                        document->columns > BEFORE_REQUESTER ? document->columns - BEFORE_REQUESTER
+                                                             : 0);
     for (size_t i = 0; i < cause->requester_count && i < REQUESTERS_SHOWN; i++) {
         const struct tarn_oom_requester *row = &cause->requesters[i];
 
         tn_text_printf(out, "  %6" PRIu64 "  ", row->requests);
         sizes_put(out, row->smallest, row->largest);
         tn_text_printf(out, ", by ");
-        tn_text_puts(out, row->stack.text);
+        tn_text_puts(out, fit.count > 0 && fit.texts[i] ? fit.texts[i] : row->stack.text);
         tn_text_putc(out, '\n');
     }
+    tn_label_fit_fini(&fit);
     if (cause->requester_count > REQUESTERS_SHOWN) {
         tn_text_printf(out, "          and %zu other %s\n",
                        cause->requester_count - REQUESTERS_SHOWN,

@@ -12,7 +12,7 @@ extern const struct tn_row_table tn_oom_remedies_table;
 extern const char *const tn_oom_verdict_words[];
 
 /* In text, below the first failure of a cause: the others of it. */
-void tn_oom_cause_put(struct tn_text_out *out, const struct tarn_oom_cause *cause);
+void tn_oom_cause_put(const struct tn_document *document, const struct tarn_oom_cause *cause);
 
 /* The causes, not in text. */
 void tn_oom_causes_put(struct tn_document *document, const struct tarn_oom_result *result);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn oom`: for each failed request the verdict in sentences, pools, holders and changes. */
+#include "base/host_mem.h"
 #include "base/plural.h"
 #include "render/changes_table.h"
 #include "render/holders_table.h"
+#include "render/label_cut.h"
 #include "render/oom_causes_table.h"
 #include "render/pools_table.h"
 
 #include <inttypes.h>
+
+#define REQUESTED_BY "  requested by "
 
 /* ---- text ---- */
 
@@ -121,17 +125,16 @@ static void remedies_put(struct tn_text_out *out, const struct tarn_oom_failure 
 }
 
 static void head_put(struct tn_text_out *out, const struct tarn_report_head *head,
-                     const struct tarn_oom_failure *oom)
+                     const struct tarn_oom_failure *oom, const char *requester)
 {
     struct tn_size_text sizes[3];
 
     tn_text_printf(out,
                    "device %d, event %" PRIu64 ": no memory for %s (%" PRIu64
-                   " bytes, rounded) on stream %" PRIu64 "\n  requested by ",
+                   " bytes, rounded) on stream %" PRIu64 "\n" REQUESTED_BY "%s\n",
                    head->device, oom->event, size_of(&sizes[0], out, oom->request), oom->request,
-                   oom->stream);
-    tn_text_puts(out, oom->stack.text);
-    tn_text_printf(out, "\n  %s reserved, %s of it requested\n",
+                   oom->stream, requester);
+    tn_text_printf(out, "  %s reserved, %s of it requested\n",
                    size_of(&sizes[1], out, oom->reserved), size_of(&sizes[2], out, oom->requested));
     verdict_put(out, oom);
     refusal_put(out, oom);
@@ -242,14 +245,15 @@ static void changes_put(struct tn_document *document, const struct tarn_oom_fail
 
 /* ---- devices ---- */
 
+/* `requester` is for text. */
 static void failure_put(struct tn_document *document, const struct tarn_report_head *head,
-                        const struct tarn_oom_failure *oom)
+                        const struct tarn_oom_failure *oom, const char *requester)
 {
     const struct failure failure = {head->device, oom->event};
     const struct tn_rows row = {.rows = oom, .count = 1};
 
     if (document->text) {
-        head_put(document->text, head, oom);
+        head_put(document->text, head, oom, requester);
     } else if (document->json) {
         tn_json_open_object(document->json, NULL);
         tn_members_put(document->json, &oom_table, oom, TN_IN_ROWS);
@@ -266,16 +270,79 @@ static void failure_put(struct tn_document *document, const struct tarn_report_h
     }
 }
 
+/* Different stacks that made the first request of a cause, as far as a line of the terminal holds
+ * them and they still differ. */
+struct requesters {
+    struct tarn_group *groups; /* room for one of each cause; NULL without host memory */
+    size_t count;
+    struct tn_label_fit fit;
+};
+
+static size_t requester_find(const struct requesters *requesters, uint64_t stack)
+{
+    size_t i = 0;
+
+    while (i < requesters->count && requesters->groups[i].key != stack) {
+        i++;
+    }
+    return i;
+}
+
+static const struct tarn_oom_failure *first_of(const struct tarn_oom_result *ooms, size_t cause)
+{
+    return &ooms->ooms[ooms->causes[cause].first];
+}
+
+static void requesters_init(struct requesters *requesters, const struct tn_document *document,
+                            const struct tarn_oom_result *ooms)
+{
+    const size_t before = sizeof REQUESTED_BY - 1;
+    const size_t room = document->columns > before ? document->columns - before : 0;
+
+    *requesters = (struct requesters){
+        .groups = tn_host_alloc((ooms->cause_count + 1) * sizeof(struct tarn_group))};
+    for (size_t i = 0; requesters->groups && i < ooms->cause_count; i++) {
+        const struct tarn_group *group = &first_of(ooms, i)->stack;
+
+        if (requester_find(requesters, group->key) == requesters->count) {
+            requesters->groups[requesters->count++] = *group;
+        }
+    }
+    tn_group_labels_fit(&requesters->fit, requesters->groups, requesters->count,
+                        sizeof(struct tarn_group), room);
+}
+
+static void requesters_fini(struct requesters *requesters, const struct tarn_oom_result *ooms)
+{
+    tn_label_fit_fini(&requesters->fit);
+    tn_host_free(requesters->groups, (ooms->cause_count + 1) * sizeof(struct tarn_group));
+}
+
+static const char *requester_label(const struct requesters *requesters,
+                                   const struct tarn_group *group)
+{
+    const size_t i = requester_find(requesters, group->key);
+
+    return i < requesters->fit.count && requesters->fit.texts[i] ? requesters->fit.texts[i]
+                                                                 : group->text;
+}
+
 /* The first failure of each cause, with the number of the others. */
 static void causes_text(struct tn_document *document, const struct tarn_oom_result *ooms)
 {
+    struct requesters requesters;
+
+    requesters_init(&requesters, document, ooms);
     for (size_t i = 0; i < ooms->cause_count; i++) {
+        const struct tarn_oom_failure *first = first_of(ooms, i);
+
         if (i > 0) {
             tn_text_putc(document->text, '\n');
         }
-        failure_put(document, &ooms->head, &ooms->ooms[ooms->causes[i].first]);
-        tn_oom_cause_put(document->text, &ooms->causes[i]);
+        failure_put(document, &ooms->head, first, requester_label(&requesters, &first->stack));
+        tn_oom_cause_put(document, &ooms->causes[i]);
     }
+    requesters_fini(&requesters, ooms);
     if (ooms->later_ooms > 0) {
         tn_text_printf(document->text, "\n%" PRIu64 " later %s failed as well\n", ooms->later_ooms,
                        tn_plural(ooms->later_ooms, "requests").text);
@@ -302,7 +369,7 @@ static void oom_put(struct tn_document *document, const struct tarn_report_optio
         return;
     }
     for (size_t i = 0; i < ooms->oom_count; i++) {
-        failure_put(document, &ooms->head, &ooms->ooms[i]);
+        failure_put(document, &ooms->head, &ooms->ooms[i], NULL);
     }
     if (document->json) {
         tn_json_close(document->json);

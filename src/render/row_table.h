@@ -106,6 +106,8 @@ struct tn_document {
     unsigned columns;                 /* of a line of text; 0: no limit */
     int widths[TN_TABLE_COLUMNS_MAX]; /* of the last table's columns; 0: the column's own */
     bool hides_spare;                 /* columns of the last table */
+    bool is_utf8;                     /* of a terminal */
+    unsigned bar;                     /* characters of its bars behind shares; 0: none */
     bool has_hint;                    /* of category_hint.h */
     struct tn_text_out *text;         /* NULL in other formats */
     struct tn_json_text *json;        /* NULL in other formats */

@@ -3,10 +3,10 @@
 
 #include "analysis/group_key.h"
 #include "base/errinfo.h"
-#include "base/host_mem.h"
 #include "base/plural.h"
 #include "render/label_cut.h"
 #include "render/row.h"
+#include "render/share_bar.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,6 +54,12 @@ static void padded_put(const struct tn_document *document, const struct tn_row_t
     tn_text_printf(document->text, "%s%*s", width < 0 ? "  " : "", width, text);
 }
 
+/* Whether a bar follows the cells of a column. */
+static bool has_bar(const struct tn_document *document, const struct tn_row_column *column)
+{
+    return document->bar > 0 && column->kind == TN_ROW_SHARE;
+}
+
 static void last_heading_put(const struct tn_document *document, const struct tn_row_column *column)
 {
     const bool is_group = column->kind == TN_ROW_GROUP || column->kind == TN_ROW_NAME;
@@ -76,6 +82,8 @@ static void heading_put(const struct tn_document *document, const struct tn_row_
             last_heading_put(document, column);
         } else {
             padded_put(document, table, column, first ? first : column->heading);
+            tn_text_printf(document->text, "%*s",
+                           has_bar(document, column) ? (int)document->bar + 1 : 0, "");
         }
         first = NULL;
     }
@@ -186,6 +194,17 @@ static void last_put(const struct tn_document *document, const struct tn_row_col
     tn_text_puts(out, label ? label : tn_row_group(column, row)->text);
 }
 
+/* The total needs none: it is all of it. */
+static void bar_put(const struct tn_document *document, const struct tn_row_column *column, int in,
+                    const void *row, const void *total)
+{
+    const uint64_t all = total ? tn_row_number(total, column->at) : 0;
+    const double percent = in == TN_IN_TOTAL ? 0 : tn_percent(tn_row_number(row, column->at), all);
+
+    tn_text_putc(document->text, ' ');
+    tn_share_bar_put(document->text, percent, document->bar, document->is_utf8);
+}
+
 /* `label` NULL: the row's own, else a sum's name, or the row's made shorter. */
 static void line_put(const struct tn_document *document, const struct tn_row_table *table, int in,
                      const void *row, const void *total, const char *label)
@@ -203,6 +222,9 @@ static void line_put(const struct tn_document *document, const struct tn_row_tab
                 cell_text(cell, out, column, row, total);
             }
             padded_put(document, table, column, cell);
+            if (has_bar(document, column)) {
+                bar_put(document, column, in, row, total);
+            }
         } else if (label && in != TN_IN_ROWS) {
             tn_text_printf(out, "  %s", label);
         } else {
@@ -239,6 +261,7 @@ static size_t columns_before(const struct tn_document *document, const struct tn
         const int width = width_of(document, table, column);
 
         columns += width < 0 ? (size_t)-width + 2 : (size_t)width;
+        columns += has_bar(document, column) ? document->bar + 1 : 0;
     }
     return columns;
 }
@@ -285,6 +308,7 @@ static void widths_shrink(struct tn_document *document, const struct tn_row_tabl
 
     memset(document->widths, 0, sizeof document->widths);
     document->hides_spare = false;
+    document->bar = 0;
     if (document->columns == 0 || columns_before(document, table, &last) <= document->columns / 2) {
         return;
     }
@@ -304,24 +328,6 @@ static void widths_shrink(struct tn_document *document, const struct tn_row_tabl
     document->hides_spare = columns_before(document, table, &last) > document->columns + 2;
 }
 
-static bool groups_fit(const struct tn_row_table *table, const struct tn_rows *rows,
-                       const struct tn_row_column *last, size_t room, struct tn_label_fit *fit)
-{
-    const char **labels = tn_host_alloc(rows->count * sizeof *labels);
-    bool good = labels != NULL;
-
-    for (size_t i = 0; good && i < rows->count; i++) {
-        labels[i] = tn_row_group(last, tn_row_member(rows->rows, i * table->row_size))->text;
-    }
-    good = good && tn_label_fit_init(fit, labels, rows->count, room);
-    if (good && !tn_labels_cut(fit, labels, room)) {
-        tn_label_fit_fini(fit);
-        good = false;
-    }
-    tn_host_free(labels, rows->count * sizeof *labels);
-    return good;
-}
-
 /* Without host memory labels stay as they are. */
 static void labels_fit(const struct tn_document *document, const struct tn_row_table *table,
                        const struct tn_rows *rows, struct tn_label_fit *fit)
@@ -330,8 +336,10 @@ static void labels_fit(const struct tn_document *document, const struct tn_row_t
     const size_t before = columns_before(document, table, &last);
     const bool is_group = last && (last->kind == TN_ROW_GROUP || last->kind == TN_ROW_NAME);
 
-    if (document->columns <= before || !is_group || rows->count == 0 ||
-        !groups_fit(table, rows, last, document->columns - before, fit)) {
+    if (is_group && rows->count > 0 && document->columns > before) {
+        tn_group_labels_fit(fit, tn_row_member(rows->rows, last->at), rows->count, table->row_size,
+                            document->columns - before);
+    } else {
         *fit = (struct tn_label_fit){.count = 0};
     }
 }
@@ -363,9 +371,11 @@ static void text_put(struct tn_document *document, const struct tn_row_table *ta
 {
     const void *whole = rows->total || rows->count == 0 ? rows->total : rows->rows;
     struct tn_label_fit fit = {.count = 0};
+    const struct tn_row_column *last;
     char label[LABEL_MAX];
 
     widths_shrink(document, table, rows);
+    document->bar = tn_share_bar_width(document->columns, columns_before(document, table, &last));
     labels_fit(document, table, rows, &fit);
     heading_put(document, table, rows->first_heading);
     for (size_t i = 0; i < rows->count; i++) {
@@ -457,6 +467,7 @@ void tn_document_begin(struct tn_document *document, const struct tarn_report_op
     document->out.units = options->units;
     document->out.color = options->color && options->format == TARN_REPORT_TEXT;
     document->columns = options->full_stacks ? 0 : options->columns;
+    document->is_utf8 = options->is_utf8;
     switch (options->format) {
     case TARN_REPORT_TEXT:
         document->text = &document->out;

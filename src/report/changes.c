@@ -111,16 +111,14 @@ static void sums_make(struct tn_row_set *set, struct tarn_changes *changes)
 
 static struct tn_stack_label name_label(const void *context, const struct tarn_group *group)
 {
-    const struct tn_name *name = tn_name_at(context, (uint32_t)group->key);
-
-    return tn_group_key_label(name->keys, name->key);
+    return tn_name_at(context, (uint32_t)group->key)->label;
 }
 
 /* Labels that look alike get the frames that differ. */
 static bool labels_distinguish(struct tn_result *result, const struct tn_name_table *names,
                                enum tarn_grouping by, struct tarn_change *rows, size_t count)
 {
-    return by != TARN_BY_STACK || !names->has_keys ||
+    return by != TARN_BY_STACK ||
            tn_labels_tell_apart(result, name_label, names, rows, count, sizeof *rows);
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/name_table.h"
 
+#include "base/host_mem.h"
+
 #include <string.h>
 
-void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format)
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format,
+                        struct tn_model *kept)
 {
-    *table = (struct tn_name_table){.format = *format};
+    *table = (struct tn_name_table){.format = *format, .kept = kept};
     tn_arena_init(&table->arena, &table->budget);
     tn_chunked_vec_init(&table->names, &table->budget, sizeof(struct tn_name));
     tn_id_table_init(&table->ids, &table->budget);
@@ -30,14 +33,63 @@ static bool name_equal(const void *owner, uint32_t id, const void *key)
            (text->count == 0 || memcmp(name->path, text->items, text->count) == 0);
 }
 
+/* ---- stacks that outlive their model ---- */
+
+static bool string_keep(struct tn_model *kept, struct tn_string text, uint32_t *string_out)
+{
+    return tn_model_add_string(kept, text.text, text.length, string_out) == TARN_OK;
+}
+
+static bool frame_keep(struct tn_model *kept, const struct tn_model *model, uint32_t number,
+                       uint32_t *frame_out)
+{
+    const struct tn_frame *frame = tn_model_frame(model, number);
+    struct tn_frame copy = {.line = frame->line};
+
+    return string_keep(kept, tn_model_string(model, frame->name), &copy.name) &&
+           string_keep(kept, tn_model_string(model, frame->filename), &copy.filename) &&
+           tn_model_add_frame(kept, &copy, frame_out) == TARN_OK;
+}
+
+/* What labels need of it. */
+static bool stack_keep(struct tn_model *kept, struct tn_stack_label *label)
+{
+    const size_t count = label->stack.count;
+    uint32_t *frames = tn_host_alloc((count + 1) * sizeof *frames);
+    uint32_t stack = TN_STACK_NONE;
+    bool good = frames != NULL;
+
+    for (size_t i = 0; good && i < count; i++) {
+        good = frame_keep(kept, label->model, label->stack.frames[i], &frames[i]);
+    }
+    good = good && tn_model_add_stack(kept, frames, count, &stack) == TARN_OK;
+    tn_host_free(frames, (count + 1) * sizeof *frames);
+    if (good) {
+        label->stack = tn_model_stack(kept, stack);
+        label->model = kept;
+    }
+    return good;
+}
+
+/* ---- names ---- */
+
+static bool label_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
+                       struct tn_name *name)
+{
+    name->label = (struct tn_stack_label){.model = NULL};
+    if (keys->by != TARN_BY_STACK) {
+        return true;
+    }
+    name->label = tn_group_key_label(keys, key);
+    return !table->kept || stack_keep(table->kept, &name->label);
+}
+
 static bool name_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                       struct tn_name *name)
 {
     const struct tarn_writer writer = tn_text_to_vec(&table->text);
     struct tn_text_out out;
 
-    name->keys = table->has_keys ? keys : NULL;
-    name->key = key;
     name->path_length = table->text.count;
     name->path = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
     table->text.count = 0;
@@ -48,7 +100,7 @@ static bool name_make(struct tn_name_table *table, const struct tn_group_keys *k
     }
     name->shown_length = table->text.count;
     name->shown = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
-    return name->shown != NULL;
+    return name->shown && label_make(table, keys, key, name);
 }
 
 bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,

@@ -18,8 +18,7 @@ struct tn_name {
     size_t path_length;
     const char *shown;
     size_t shown_length;
-    const struct tn_group_keys *keys; /* of its stack, while that analysis is open; or NULL */
-    uint64_t key;
+    struct tn_stack_label label; /* by stack; `model` NULL for other groupings */
 };
 
 struct tn_name_table {
@@ -28,12 +27,14 @@ struct tn_name_table {
     struct tn_chunked_vec names; /* struct tn_name */
     struct tn_id_table ids;
     struct tn_path_format format;
-    bool has_keys;      /* names know their stacks: no analysis ends before the table's last use */
-    struct tn_vec text; /* char: a name being written */
+    struct tn_model *kept; /* has copies of the stacks; NULL: no analysis ends before the table's
+                              last use */
+    struct tn_vec text;    /* char: a name being written */
 };
 
-/* Borrows the prefix of the form. */
-void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format);
+/* Borrows the prefix of the form, and `kept`, which may be NULL. */
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format,
+                        struct tn_model *kept);
 void tn_name_table_fini(struct tn_name_table *table);
 
 /* The number of a key's name, made at first sight; false when host memory is missing. */

@@ -12,6 +12,7 @@
 #include "base/errinfo.h"
 #include "report/changes.h"
 #include "report/composition.h"
+#include "report/label_apart.h"
 #include "report/oom_causes.h"
 #include "report/pools.h"
 #include "report/reports.h"
@@ -145,8 +146,7 @@ static bool changes_make(struct failure *failure)
     struct tn_row_set changes;
 
     since_set(failure->oom, failure->analysis);
-    tn_name_table_init(&names, &format);
-    names.has_keys = true;
+    tn_name_table_init(&names, &format, NULL);
     tn_changes_init(&changes);
     const bool good = changes_fill(failure, &changes, &names) &&
                       tn_changes_make(report->result, &changes, &names, failure->analysis->keys.by,
@@ -221,6 +221,53 @@ static bool oom_make(const struct tn_report *report, const struct tn_analysis *a
     return good;
 }
 
+/* ---- who asked ---- */
+
+/* As rows by stack have it: with the frames that the selection shows. */
+static struct tn_stack_label requester_label(const void *context, const struct tarn_group *group)
+{
+    const struct tn_analysis *analysis = context;
+    struct tn_frame_view *view = &analysis->query->view;
+    uint32_t seen;
+
+    if (!tn_frame_view_find(view, (uint32_t)group->key, &seen)) {
+        seen = TN_STACK_NONE; /* requesters_name has asked for it before */
+    }
+    return (struct tn_stack_label){.model = analysis->query->model,
+                                   .stack = tn_frame_view_stack(view, seen),
+                                   .is_known = group->key != TN_STACK_NONE,
+                                   .is_full = analysis->query->full_stacks};
+}
+
+static bool requester_name(struct tn_result *result, const struct tn_analysis *analysis,
+                           struct tarn_group *group)
+{
+    uint32_t seen;
+
+    if (!tn_frame_view_find(&analysis->query->view, (uint32_t)group->key, &seen)) {
+        return false;
+    }
+    const struct tn_stack_label label = requester_label(analysis, group);
+
+    tn_stack_label_put(tn_result_text_begin(result), &label);
+    group->text = tn_result_text_end(result);
+    return group->text != NULL;
+}
+
+/* Different ones differ, as in tables. */
+static bool requesters_name(struct tn_result *result, const struct tn_analysis *analysis,
+                            struct tarn_oom_failure *ooms, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!requester_name(result, analysis, &ooms[i].stack)) {
+            return false;
+        }
+    }
+    return analysis->query->full_stacks ||
+           tn_labels_tell_apart(result, requester_label, analysis, &ooms[0].stack, count,
+                                sizeof *ooms);
+}
+
 /* ---- devices ---- */
 
 /* The failures to report: all, or the one that the selection names. */
@@ -282,7 +329,7 @@ static bool ooms_make(const struct tn_report *report, const struct tn_analysis *
         }
     }
     result->ooms = ooms;
-    return ooms != NULL;
+    return ooms && requesters_name(report->result, analysis, ooms, result->oom_count);
 }
 
 static size_t ooms_limit(const struct tn_analysis *analysis)

@@ -41,6 +41,7 @@ struct rank {
 
 struct tarn_ranks {
     struct tarn_report_options options;
+    struct tn_model kept; /* stacks of the names, as snapshots go after they were added */
     struct tn_name_table names;
     struct tn_vec ranks; /* struct rank, in the order of addition */
     struct tn_vec parts; /* struct part */
@@ -52,14 +53,16 @@ enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
     const struct tn_path_format format = {.ignore_lines = false};
     struct tarn_ranks *ranks = tn_host_alloc_zero(sizeof *ranks);
 
-    *ranks_out = ranks;
-    if (!ranks) {
+    *ranks_out = NULL;
+    if (!ranks || tn_model_init(&ranks->kept, 0) != TARN_OK) {
+        tn_host_free(ranks, sizeof *ranks);
         return tn_fail_memory(error);
     }
+    *ranks_out = ranks;
     if (options) {
         ranks->options = *options;
     }
-    tn_name_table_init(&ranks->names, &format);
+    tn_name_table_init(&ranks->names, &format, &ranks->kept);
     tn_vec_init(&ranks->ranks, sizeof(struct rank));
     tn_vec_init(&ranks->parts, sizeof(struct part));
     return TARN_OK;
@@ -73,6 +76,7 @@ void tarn_ranks_destroy(struct tarn_ranks *ranks)
     tn_vec_fini(&ranks->parts);
     tn_vec_fini(&ranks->ranks);
     tn_name_table_fini(&ranks->names);
+    tn_model_fini(&ranks->kept);
     tn_host_free(ranks, sizeof *ranks);
 }
 

@@ -300,11 +300,13 @@ static enum tarn_status segments_decode(struct tn_decoder *decoder, uint32_t key
 /* Traces. */
 
 /* Walks the entries once: takes their sizes, checks that times rise, returns their bytes written
- * out. */
+ * out. Most entries have the extra of the previous one. */
 static uint64_t trace_check(struct tn_decoder *decoder, const struct tn_trace *trace,
                             uint64_t offset)
 {
     struct tn_model *model = decoder->model;
+    uint32_t extra = TN_EXTRA_NONE;
+    uint64_t extra_written = tn_model_extra_written(model, extra);
     int64_t last = INT64_MIN;
     uint64_t written = 0;
 
@@ -317,7 +319,11 @@ static uint64_t trace_check(struct tn_decoder *decoder, const struct tn_trace *t
             tn_warning_add(model, TN_WARNING_TIME_BACKWARDS, TN_KEY_TIME_US, offset);
         }
         last = now == TN_TIME_NONE ? last : now;
-        written += tn_model_entry_written(model, entry);
+        if (entry->extra != extra) {
+            extra = entry->extra;
+            extra_written = tn_model_extra_written(model, extra);
+        }
+        written += tn_model_entry_written(model, entry) + extra_written;
     }
     return written;
 }

@@ -119,50 +119,51 @@ static enum tarn_status entry_set_action(struct tn_decoder *decoder, struct entr
     return TARN_OK;
 }
 
-static enum tarn_status entry_set_rare(struct tn_decoder *decoder, struct entry_draft *draft,
-                                       uint32_t key, struct tn_value value)
+static TN_NOINLINE enum tarn_status entry_set_rare(struct tn_decoder *decoder,
+                                                   struct entry_draft *draft, uint32_t key,
+                                                   const struct tn_value *value)
 {
     struct tn_trace_extra *extra = &draft->extra;
 
     switch (key) {
     case TN_KEY_COMPILE_CONTEXT:
-        return note_set(decoder, &draft->rest, key, value, &extra->compile_context);
+        return note_set(decoder, &draft->rest, key, *value, &extra->compile_context);
     case TN_KEY_USER_METADATA:
-        return note_set(decoder, &draft->rest, key, value, &extra->user_metadata);
+        return note_set(decoder, &draft->rest, key, *value, &extra->user_metadata);
     case TN_KEY_INTERNAL_METADATA:
-        return note_set(decoder, &draft->rest, key, value, &extra->internal_metadata);
+        return note_set(decoder, &draft->rest, key, *value, &extra->internal_metadata);
     case TN_KEY_CATEGORY:
-        return note_set(decoder, &draft->rest, key, value, &extra->category);
+        return note_set(decoder, &draft->rest, key, *value, &extra->category);
     case TN_KEY_POOL_ID:
         extra->has_pool = true;
-        return tn_field_pool(decoder, key, value, &extra->pool);
+        return tn_field_pool(decoder, key, *value, &extra->pool);
     default:
-        return tn_rest_add_unknown(decoder, &draft->rest, key, value);
+        return tn_rest_add_unknown(decoder, &draft->rest, key, *value);
     }
 }
 
 static enum tarn_status entry_set(struct tn_decoder *decoder, struct entry_draft *draft,
-                                  uint32_t key, struct tn_value value)
+                                  uint32_t key, const struct tn_value *value)
 {
     uint64_t address = 0;
     enum tarn_status status;
 
     switch (key) {
     case TN_KEY_ACTION:
-        return entry_set_action(decoder, draft, value);
+        return entry_set_action(decoder, draft, *value);
     case TN_KEY_ADDR:
     case TN_KEY_DEVICE_FREE:
-        status = tn_field_address(decoder, key, value, &address);
+        status = tn_field_address(decoder, key, *value, &address);
         draft->entry.address = address;
         return status;
     case TN_KEY_SIZE:
-        return tn_field_size(decoder, key, value, &draft->entry.size);
+        return tn_field_size(decoder, key, *value, &draft->entry.size);
     case TN_KEY_STREAM:
-        return tn_field_address(decoder, key, value, &draft->entry.stream);
+        return tn_field_address(decoder, key, *value, &draft->entry.stream);
     case TN_KEY_TIME_US:
-        return tn_field_time(decoder, key, value, &draft->entry.time_us);
+        return tn_field_time(decoder, key, *value, &draft->entry.time_us);
     case TN_KEY_FRAMES:
-        return tn_field_stack(decoder, key, value, &draft->entry.stack);
+        return tn_field_stack(decoder, key, *value, &draft->entry.stack);
     default:
         return entry_set_rare(decoder, draft, key, value);
     }
@@ -193,10 +194,12 @@ static bool extra_same(const struct tn_trace_extra *a, const struct tn_trace_ext
 
 static enum tarn_status draft_intern_extra(struct tn_decoder *decoder, struct entry_draft *draft)
 {
-    const enum tarn_status status = tn_rest_store(decoder, &draft->rest, &draft->extra.rest);
+    if (tn_unlikely(draft->rest.count > 0)) { /* else draft->extra has none */
+        const enum tarn_status status = tn_rest_store(decoder, &draft->rest, &draft->extra.rest);
 
-    if (status != TARN_OK) {
-        return status;
+        if (status != TARN_OK) {
+            return status;
+        }
     }
     if (!extra_same(tn_model_extra(decoder->model, decoder->last_extra), &draft->extra) &&
         tn_model_add_extra(decoder->model, &draft->extra, &decoder->last_extra) != TARN_OK) {
@@ -219,7 +222,7 @@ enum tarn_status tn_decode_entry(struct tn_decoder *decoder, struct tn_object *o
         status = pair_key(decoder, pairs[2 * i], &key);
         if (status == TARN_OK) {
             draft_note_key(decoder, &draft, key, pairs[2 * i]);
-            status = entry_set(decoder, &draft, key, pairs[2 * i + 1]);
+            status = entry_set(decoder, &draft, key, &pairs[2 * i + 1]);
         }
     }
     if (status == TARN_OK) {
@@ -264,7 +267,7 @@ enum tarn_status tn_decode_repeated_entry(struct tn_decoder *decoder, struct tn_
     draft.extra = (struct tn_trace_extra){.shape = decoder->last_shape};
     tn_rest_load(decoder, TN_CONTAINER_NONE, &draft.rest);
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
-        status = entry_set(decoder, &draft, last.keys[i], pairs[2 * i + 1]);
+        status = entry_set(decoder, &draft, last.keys[i], &pairs[2 * i + 1]);
     }
     if (status == TARN_OK) {
         status = draft_intern_extra(decoder, &draft);

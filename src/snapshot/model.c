@@ -9,7 +9,6 @@
 enum {
     EXTRA_MAX = (1 << 27) - 1,
     FRAME_WRITTEN = 48, /* bytes of a frame besides its texts, about as in JSON */
-    ENTRY_WRITTEN = 96,
     FIELD_WRITTEN = 8
 };
 
@@ -479,7 +478,7 @@ const struct tn_field *tn_container_find(const struct tn_model *model, uint32_t 
     return NULL;
 }
 
-static uint64_t extra_written(const struct tn_model *model, uint32_t number)
+uint64_t tn_model_extra_written(const struct tn_model *model, uint32_t number)
 {
     const struct tn_trace_extra *extra = tn_model_extra(model, number);
 
@@ -488,12 +487,6 @@ static uint64_t extra_written(const struct tn_model *model, uint32_t number)
            string_written(model, extra->internal_metadata) +
            string_written(model, extra->category) + string_written(model, extra->action_name) +
            tn_model_container(model, extra->rest).written;
-}
-
-uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry)
-{
-    return (uint64_t)ENTRY_WRITTEN + tn_model_stack(model, entry->stack).written +
-           (entry->extra == TN_EXTRA_NONE ? 0 : extra_written(model, entry->extra));
 }
 
 uint64_t tn_model_written_limit(const struct tn_model *model)

@@ -350,7 +350,8 @@ enum tarn_status tn_model_add_entry(struct tn_model *model, const struct tn_trac
  * records, written out without sharing, are bounded: by TN_WRITTEN_PER_MEMORY times the budget's
  * limit, for a file more tightly (read_limits.h). TARN_ERR_LIMIT. */
 enum {
-    TN_WRITTEN_PER_MEMORY = 64
+    TN_WRITTEN_PER_MEMORY = 64,
+    TN_ENTRY_WRITTEN = 96 /* bytes of an entry besides what it shares, about as in JSON */
 };
 enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes) TN_MUST_CHECK;
 
@@ -361,8 +362,8 @@ uint64_t tn_model_written_limit(const struct tn_model *model);
 uint64_t tn_model_fields_written(const struct tn_model *model, const struct tn_field *fields,
                                  size_t count);
 
-/* Bytes of a trace entry written out. */
-uint64_t tn_model_entry_written(const struct tn_model *model, const struct tn_trace_entry *entry);
+/* Bytes that an extra adds to an entry written out. */
+uint64_t tn_model_extra_written(const struct tn_model *model, uint32_t extra);
 
 /* Readers pass each size and time of a record through these. The sum of all sizes of a file stays
  * below 2^62 bytes and all times within 2^61 us of the epoch, so that no sum or difference of them
@@ -396,6 +397,13 @@ static inline const struct tn_frame *tn_model_frame(const struct tn_model *model
 static inline struct tn_stack tn_model_stack(const struct tn_model *model, uint32_t stack)
 {
     return *(const struct tn_stack *)tn_chunked_vec_at(&model->stacks, stack);
+}
+
+/* Bytes of a trace entry written out, without its extra. */
+static inline uint64_t tn_model_entry_written(const struct tn_model *model,
+                                              const struct tn_trace_entry *entry)
+{
+    return (uint64_t)TN_ENTRY_WRITTEN + tn_model_stack(model, entry->stack).written;
 }
 
 static inline const struct tn_trace_extra *tn_model_extra(const struct tn_model *model,

@@ -22,15 +22,21 @@ void tn_row_cache_drop(struct tn_row_cache *cache)
     cache->arena = NULL;
 }
 
-static size_t row_bucket(const uint8_t *bytes)
+/* Of the first 16 bytes; the high bits are well mixed. */
+static uint64_t row_hash(const uint8_t *bytes)
 {
     uint64_t words[2];
 
     memcpy(words, bytes, sizeof words);
-    return (size_t)(((words[0] ^ words[1] * 31) * 0x9e3779b97f4a7c15u) >> 54);
+    return (words[0] ^ words[1] * 31) * 0x9e3779b97f4a7c15u;
 }
 
-_Static_assert(TN_ROW_BUCKETS == 1 << 10, "as many as the bits of row_bucket");
+static size_t row_bucket(uint64_t hash)
+{
+    return (size_t)(hash >> 52);
+}
+
+_Static_assert(TN_ROW_BUCKETS == 1 << (64 - 52), "as many as the bits of row_bucket");
 
 const struct tn_row *tn_row_cache_find(const struct tn_row_cache *cache, const uint8_t *bytes,
                                        size_t size)
@@ -38,9 +44,11 @@ const struct tn_row *tn_row_cache_find(const struct tn_row_cache *cache, const u
     if (!cache->arena || size < TN_ROW_BYTES_LEAST) {
         return NULL;
     }
-    const struct tn_row *row = cache->buckets[row_bucket(bytes)];
+    const uint64_t hash = row_hash(bytes);
+    const struct tn_row *row = cache->buckets[row_bucket(hash)];
     for (unsigned looks = 0; row && looks < LOOKS_MAX; looks++, row = row->next) {
-        if (row->length <= size && memcmp(row->bytes, bytes, row->length) == 0) {
+        if (row->hash == hash && row->length <= size &&
+            memcmp(row->bytes, bytes, row->length) == 0) {
             return row;
         }
     }
@@ -69,9 +77,10 @@ void tn_row_cache_keep(struct tn_row_cache *cache, const uint8_t *bytes, size_t 
     if (!copy) {
         return;
     }
-    const size_t bucket = row_bucket(bytes);
+    const uint64_t hash = row_hash(bytes);
+    const struct tn_row **bucket = &cache->buckets[row_bucket(hash)];
     memcpy(copy, bytes, size);
-    *row = (struct tn_row){cache->buckets[bucket], copy, size, stack};
-    cache->buckets[bucket] = row;
+    *row = (struct tn_row){*bucket, hash, copy, size, stack};
+    *bucket = row;
     cache->bytes += size;
 }

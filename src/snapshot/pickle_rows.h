@@ -7,7 +7,7 @@
  * This is correct because the values of a row cannot change: frames in a list are sealed, and the
  * cache is disabled when a memo number is written a second time.
  *
- * Rows are in buckets by their first 16 bytes, newest first; a search stops after a few.
+ * Rows are in buckets by a hash of their first 16 bytes, newest first; a search stops after a few.
  */
 #ifndef TN_SNAPSHOT_PICKLE_ROWS_H
 #define TN_SNAPSHOT_PICKLE_ROWS_H
@@ -15,12 +15,13 @@
 #include "base/arena.h"
 
 enum {
-    TN_ROW_BUCKETS = 1024,
+    TN_ROW_BUCKETS = 4096, /* programs have some thousands of stacks */
     TN_ROW_BYTES_LEAST = 16
 };
 
 struct tn_row {
     const struct tn_row *next;
+    uint64_t hash;        /* of the first 16 bytes */
     const uint8_t *bytes; /* from the first opcode to APPENDS */
     size_t length;
     uint32_t stack;

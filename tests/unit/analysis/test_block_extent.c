@@ -41,6 +41,20 @@ static uint64_t size_of(const struct made *made, const struct trace_row *rows, u
     return tn_block_extent_of(&made->extents, entry, rows[entry].address, rows[entry].size);
 }
 
+/* In the order of the trace each block is found without a search, too. */
+static void next_ones_are_the_same(const struct made *made, const struct trace_row *rows,
+                                   size_t count)
+{
+    size_t next = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].action == TN_TRACE_ALLOC) {
+            assert_int_equal(tn_block_extent_next(&made->extents, &next, i, rows[i].size),
+                             size_of(made, rows, i));
+        }
+    }
+}
+
 #define FREE(address, size)                                                                        \
     {TN_TRACE_FREE_REQUESTED, address, size, 0},                                                   \
     {                                                                                              \
@@ -70,6 +84,7 @@ static void a_remainder_depends_on_what_was_free(void **state)
     assert_int_equal(size_of(&made, rows, 2), 3 * MIB);
     assert_int_equal(size_of(&made, rows, 3), 15 * MIB);
     assert_int_equal(size_of(&made, rows, 6), 2 * MIB);
+    next_ones_are_the_same(&made, rows, sizeof rows / sizeof *rows);
     made_close(&made);
 }
 

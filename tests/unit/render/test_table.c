@@ -2,6 +2,7 @@
 /* One table in every format. */
 #include "support/collect.h"
 
+#include "render/share_bar.h"
 #include "render/table.h"
 
 struct sample {
@@ -49,9 +50,8 @@ static const struct sample rows[] = {
 static const struct sample others = {.bytes = 1024, .part = 512};
 static const struct sample total = {.bytes = 3072, .part = 1280, .change = -511};
 
-static void comes_out(enum tarn_report_format format, const char *expected)
+static void comes_out_with(const struct tarn_report_options *options, const char *expected)
 {
-    const struct tarn_report_options options = {.struct_size = sizeof options, .format = format};
     const struct tn_rows all = {
         .rows = rows, .count = 2, .others = &others, .other_count = 4, .total = &total};
     const struct place place = {1};
@@ -59,7 +59,7 @@ static void comes_out(enum tarn_report_format format, const char *expected)
     const struct tarn_writer writer = {test_collect_write, &collect};
     struct tn_document document;
 
-    tn_document_begin(&document, &options, "test/1", tables, &writer);
+    tn_document_begin(&document, options, "test/1", tables, &writer);
     document.context = &place;
     if (document.json) {
         tn_json_open_object(document.json, "peak");
@@ -68,6 +68,13 @@ static void comes_out(enum tarn_report_format format, const char *expected)
     assert_int_equal(tn_document_end(&document, NULL), TARN_OK);
     assert_string_equal(collect.text, expected);
     free(collect.text);
+}
+
+static void comes_out(enum tarn_report_format format, const char *expected)
+{
+    const struct tarn_report_options options = {.struct_size = sizeof options, .format = format};
+
+    comes_out_with(&options, expected);
 }
 
 static void text(void **state)
@@ -79,6 +86,65 @@ static void text(void **state)
               "       512 B   16.7%    0.0%       -         +1 B  (no frames)\n"
               "    1.00 KiB   33.3%   50.0%                 +0 B  others (4 stacks)\n"
               "    3.00 KiB  100.0%   41.7%               -511 B  total\n");
+}
+
+/* Where half the line is left for names. */
+static void bars(void **state)
+{
+    struct tarn_report_options options = {.struct_size = sizeof options, .columns = 130};
+
+    (void)state;
+    comes_out_with(
+        &options,
+        "        size   share                 half   event       change  allocated by\n"
+        "    1.50 KiB   50.0% ######         50.0%       7       -512 B  a < b\n"
+        "       512 B   16.7% ##              0.0%       -         +1 B  (no frames)\n"
+        "    1.00 KiB   33.3% ####           50.0%                 +0 B  others (4 stacks)\n"
+        "    3.00 KiB  100.0%                41.7%               -511 B  total\n");
+    options.is_utf8 = true;
+    comes_out_with(
+        &options,
+        "        size   share                 half   event       change  allocated by\n"
+        "    1.50 KiB   50.0% ██████         50.0%       7       -512 B  a < b\n"
+        "       512 B   16.7% ██              0.0%       -         +1 B  (no frames)\n"
+        "    1.00 KiB   33.3% ████           50.0%                 +0 B  others (4 stacks)\n"
+        "    3.00 KiB  100.0%                41.7%               -511 B  total\n");
+    options.columns = 127;
+    comes_out_with(&options,
+                   "        size   share    half   event       change  allocated by\n"
+                   "    1.50 KiB   50.0%   50.0%       7       -512 B  a < b\n"
+                   "       512 B   16.7%    0.0%       -         +1 B  (no frames)\n"
+                   "    1.00 KiB   33.3%   50.0%                 +0 B  others (4 stacks)\n"
+                   "    3.00 KiB  100.0%   41.7%               -511 B  total\n");
+}
+
+static void bar_is(double percent, unsigned width, bool is_utf8, const char *expected)
+{
+    struct test_collect collect = {.text = calloc(1, 1)};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    tn_text_init(&out, &writer);
+    tn_share_bar_put(&out, percent, width, is_utf8);
+    assert_int_equal(tn_text_finish(&out), TARN_OK);
+    assert_string_equal(collect.text, expected);
+    free(collect.text);
+}
+
+static void bars_of_any_length(void **state)
+{
+    (void)state;
+    bar_is(0, 3, true, "   ");
+    bar_is(0.01, 3, true, "▏  ");
+    bar_is(50, 3, true, "█▌ ");
+    bar_is(100, 3, true, "███");
+    bar_is(0.01, 3, false, "   ");
+    bar_is(50, 3, false, "## ");
+    bar_is(100, 3, false, "###");
+    assert_int_equal(tn_share_bar_width(0, 2), 0);
+    assert_int_equal(tn_share_bar_width(80, 33), 6);
+    assert_int_equal(tn_share_bar_width(80, 34), 0);
+    assert_int_equal(tn_share_bar_width(100, 37), 12);
 }
 
 static void json_lines(void **state)
@@ -113,9 +179,8 @@ static void csv(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text),
-        cmocka_unit_test(json_lines),
-        cmocka_unit_test(csv),
+        cmocka_unit_test(text),       cmocka_unit_test(bars), cmocka_unit_test(bars_of_any_length),
+        cmocka_unit_test(json_lines), cmocka_unit_test(csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,6 +307,51 @@ static void what_would_have_helped(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+#undef STACK
+#define FRAME(file, line) "{'name': 'f', 'filename': '" file "', 'line': " line "}"
+#define ASKS(line)                                                                                 \
+    "{'action': 'oom', 'device_free': 0, 'size': 4194304, 'stream': 0, 'frames': [" FRAME(         \
+        "m.py",                                                                                    \
+        "1") ", " FRAME("a.py",                                                                    \
+                        "1") ", " FRAME("b.py",                                                    \
+                                        "1") ", " FRAME("c.py",                                    \
+                                                        "1") ", " FRAME("d.py",                    \
+                                                                        line) ", " FRAME("main."   \
+                                                                                         "py",     \
+                                                                                         "1") "]}"
+
+/* In the frames that labels leave out, until they differ. */
+static void requesters_differ(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'segment_alloc', 'addr': 1073741824, 'size': 104857600, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 1073741824, 'size': 104857600, 'stream': 0}," ASKS(
+            "5") "," ASKS("6") "," ASKS("5") "]]}");
+    struct tarn_report_options options = {.struct_size = sizeof options};
+    struct tarn_oom_result *result = compute(snapshot, &options);
+    static const char five[] = "m.py:1:f < a.py:1:f < b.py:1:f < c.py:1:f < d.py:5:f < ...";
+    static const char six[] = "m.py:1:f < a.py:1:f < b.py:1:f < c.py:1:f < d.py:6:f < ...";
+
+    (void)state;
+    assert_string_equal(result->ooms[0].stack.text, five);
+    assert_string_equal(result->ooms[1].stack.text, six);
+    assert_string_equal(result->ooms[2].stack.text, five);
+    assert_int_equal(result->cause_count, 1);
+    assert_string_equal(result->causes[0].requesters[0].stack.text, five);
+    assert_string_equal(result->causes[0].requesters[1].stack.text, six);
+    tarn_report_destroy(result);
+    says(snapshot, &options, "  requested by m.py:1:f < a.py:1:f < b.py:1:f < c.py:1:f < d.py:5:f");
+    options.columns = 50;
+    says(snapshot, &options, "  requested by m.py:1:f < a.py:1:f < ...\n");
+    says(snapshot, &options, ", by ... < d.py:5:f < ...\n");
+    says(snapshot, &options, ", by ... < d.py:6:f < ...\n");
+    options.full_stacks = true;
+    says(snapshot, &options,
+         "  requested by m.py:1:f < a.py:1:f < b.py:1:f < c.py:1:f < d.py:5:f < main.py:1:f\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +360,7 @@ int main(void)
         cmocka_unit_test(many_failures),
         cmocka_unit_test(no_failure),
         cmocka_unit_test(failures_with_one_reason_are_one_cause),
+        cmocka_unit_test(requesters_differ),
         cmocka_unit_test(what_would_have_helped),
         cmocka_unit_test(layouts_add_up),
         cmocka_unit_test(failures_leave_nothing),

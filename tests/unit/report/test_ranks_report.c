@@ -126,6 +126,50 @@ static void the_one_that_stands_out(void **state)
     asked_close(&asked);
 }
 
+#define FRAME(file, line) "{'name': 'f', 'filename': '" file "', 'line': " line "}"
+#define ALIKE(line)                                                                                \
+    "'frames': [" FRAME("m.py", "1") ", " FRAME("a.py", "1") ", " FRAME("b.py", "1") ", " FRAME(   \
+        "c.py", "1") ", " FRAME("d.py", line) ", " FRAME("main.py", "1") "]"
+
+/* Two stacks that differ in a frame that labels leave out. */
+static struct tarn_snapshot *run_alike(int a, int b)
+{
+    char json[2048];
+
+    (void)snprintf(
+        json, sizeof json,
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': %d, 'stream': 0, " ALIKE(
+            "5") "},"
+                 "{'action': 'alloc', 'addr': 99000, 'size': %d, 'stream': 0, " ALIKE("6") "}]]}",
+        a, b);
+    return report_parse(json);
+}
+
+/* Also when their snapshots are gone. */
+static void stacks_that_look_alike_differ(void **state)
+{
+    struct asked asked = {.options = {.struct_size = sizeof asked.options}, .count = 5};
+    struct tarn_ranks *made;
+    struct tarn_ranks_result *result;
+    struct tarn_error error;
+
+    (void)state;
+    for (int i = 0; i < asked.count; i++) {
+        asked.snapshots[i] = i == 2 ? run_alike(9000, 7000) : run_alike(1000 + i, 1000);
+    }
+    made = ranks_of(&asked);
+    asked_close(&asked);
+    assert_int_equal(tarn_ranks_compare(made, &result, &error), TARN_OK);
+    tarn_ranks_destroy(made);
+    assert_int_equal(result->outlier_count, 1);
+    assert_int_equal(result->outliers[0].changes.row_count, 2);
+    assert_non_null(strstr(result->outliers[0].changes.rows[0].group.text, "d.py:5:f"));
+    assert_non_null(strstr(result->outliers[0].changes.rows[1].group.text, "d.py:6:f"));
+    tarn_report_destroy(result);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
 static void alike_or_too_few(void **state)
 {
     struct asked asked = {.options = {.struct_size = sizeof asked.options}, .count = 3};
@@ -172,9 +216,8 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_one_that_stands_out),
-        cmocka_unit_test(alike_or_too_few),
-        cmocka_unit_test(nothing_and_nonsense),
+        cmocka_unit_test(the_one_that_stands_out), cmocka_unit_test(stacks_that_look_alike_differ),
+        cmocka_unit_test(alike_or_too_few),        cmocka_unit_test(nothing_and_nonsense),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,26 @@ static void only_rows_are_kept(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* As long as the part that buckets are chosen by. */
+static void rows_may_begin_alike(void **state)
+{
+    static const uint8_t one[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h\10e";
+    static const uint8_t other[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h\11e";
+    struct tn_budget budget = {0};
+    struct tn_arena arena;
+    struct tn_row_cache cache;
+
+    (void)state;
+    tn_arena_init(&arena, &budget);
+    tn_row_cache_init(&cache, &arena);
+    tn_row_cache_keep(&cache, one, sizeof one - 1, 1);
+    assert_null(tn_row_cache_find(&cache, other, sizeof other - 1));
+    tn_row_cache_keep(&cache, other, sizeof other - 1, 2);
+    assert_int_equal(tn_row_cache_find(&cache, one, sizeof one - 1)->stack, 1);
+    assert_int_equal(tn_row_cache_find(&cache, other, sizeof other - 1)->stack, 2);
+    tn_arena_fini(&arena);
+}
+
 static void without_memory_nothing_is_kept(void **state)
 {
     struct tn_budget budget = {0};
@@ -60,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_rows_are_kept),
+        cmocka_unit_test(rows_may_begin_alike),
         cmocka_unit_test(without_memory_nothing_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
