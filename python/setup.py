@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Builds libtarn, libtarn-tools and the fallback for PyTorch with CMake, and puts them into the package, with the
-sources from which the package compiles torch's allocator class later. The rest is in
-pyproject.toml."""
+"""Builds libtarn, libtarn-tools and the fallback for PyTorch with CMake, and puts them into the
+package, with the sources from which the package compiles torch's allocator class later. The rest is
+in pyproject.toml."""
 
 import glob
 import os

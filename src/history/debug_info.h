@@ -4,8 +4,9 @@
  * modules.
  *
  * debug_info_libdw.c reads it with elfutils' libdw, which it loads at run time; a build without
- * elfutils' headers has debug_info_none.c, which knows nothing. Not thread-safe: its owner locks. Cost: milliseconds for the first address of a
- * module, then microseconds. libdw allocates with malloc.
+ * elfutils' headers has debug_info_none.c, which knows nothing. Not thread-safe: its owner locks.
+ * Cost: milliseconds for the first address of a module, then microseconds. libdw allocates with
+ * malloc.
  */
 #ifndef TN_HISTORY_DEBUG_INFO_H
 #define TN_HISTORY_DEBUG_INFO_H

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# exports.sh LIBRARIES INCLUDE_DIR: the symbols that libtarn.so and libtarn-tools.so export are those
-# declared with TARN_API in include/tarn, no more and no fewer (but for what they have in private:
-# private.sh). One case a header, and one for what no header
+# exports.sh LIBRARIES INCLUDE_DIR: the symbols that libtarn.so and libtarn-tools.so export are
+# those declared with TARN_API in include/tarn, no more and no fewer (but for what they have in
+# private: private.sh). One case a header, and one for what no header
 # declares. A C++ file may define with TARN_API what no header declares: torch calls it by name.
 #
 # A header of which the library has nothing at all belongs to a room that is not in this build (the

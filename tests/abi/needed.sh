@@ -14,7 +14,8 @@ if ! echo "$needed" | grep -q '^libc\.so'; then
     exit 1
 fi
 if [ -n "$others" ]; then
-    echo "$1 needs more than the C library:" $others
+    echo "$1 needs more than the C library:"
+    echo "$others"
     echo "0 passed, 1 failed, 0 skipped"
     exit 1
 fi
