@@ -266,6 +266,25 @@ class HistoryUsage(Structure):
     ]
 
 
+PAGE_TIMES = 24
+
+
+class PageStats(Structure):
+    _c_name_ = "tarn_page_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("page_size", c_uint64),
+        ("created", c_uint64),
+        ("moved", c_uint64),
+        ("kept", c_uint64),
+        ("retired", c_uint64),
+        ("requests", c_uint64),
+        ("request_ns", c_uint64),
+        ("longest_ns", c_uint64),
+        ("by_time", c_uint64 * PAGE_TIMES),
+    ]
+
+
 class TrackerOptions(Structure):
     _c_name_ = "tarn_tracker_options"
     _fields_ = [
@@ -328,7 +347,7 @@ class Writer(Structure):
 STRUCTURES = (
     TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, Progress,
     ReadLimits,
-    FlameOptions, Duration, PinnedStats, HistoryUsage, TrackerOptions, TrackEvent,
+    FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, TrackerOptions, TrackEvent,
     TrackRow, TrackModule, Writer,
 )  # fmt: skip
 
@@ -363,6 +382,7 @@ LIBRARY = {
     "tarn_allocator_get_memory_fraction": (c_double, [c_void_p]),
     "tarn_allocator_get_backend": (c_char_p, [c_void_p]),
     "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
+    "tarn_allocator_get_page_stats": (None, [c_void_p, POINTER(PageStats)]),
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
     "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
     "tarn_allocator_get_config": (None, [c_void_p, POINTER(Config)]),

@@ -71,6 +71,14 @@ def read_stats(handle):
     return stats
 
 
+def page_stats(handle):
+    """The fields of struct tarn_page_stats (tarn/pages.h); `by_time` is a list."""
+    found = _ffi.PageStats(struct_size=ctypes.sizeof(_ffi.PageStats))
+    lib.tarn_allocator_get_page_stats(handle, ctypes.byref(found))
+    fields = {name: getattr(found, name) for name, _ in found._fields_[1:]}
+    return {**fields, "by_time": list(found.by_time)}
+
+
 def config_of(text):
     """Settings from a settings string, or from the environment if it is None."""
     config = _ffi.Config()
@@ -222,6 +230,11 @@ class Allocator:
     def flat_stats(self):
         """The same with the flat, sorted keys of torch.cuda.memory_stats: "active.all.current"."""
         return flat_stats(self.stats())
+
+    def page_stats(self):
+        """Pages that policy:compact created and moved, and the time that requests took for it: the
+        fields of struct tarn_page_stats (tarn/pages.h)."""
+        return page_stats(self.handle)
 
     def memory_allocated(self):
         """Allocated bytes."""

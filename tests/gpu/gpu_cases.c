@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocators on a GPU: what they hand out is real memory, and nobody else's. */
+#include "gpu/gpu_block.h"
 #include "gpu/gpu_case.h"
 
 #include <pthread.h>
@@ -12,61 +13,11 @@ enum {
     LIVE_MAX = 64,
     CHURN_STEPS = 600,
     CHURN_BITS = 25, /* sizes up to 32 MiB */
-    SAMPLE = 4096,   /* bytes read back at either end of a block */
     THREADS = 16,
     THREAD_STEPS = 400,
     THREAD_BITS = 21,
     CLEAN_STEPS = 150 /* between two times that the cache is emptied */
 };
-
-/* ---- blocks whose contents are known ---- */
-
-struct block {
-    tarn_ptr ptr;
-    uint64_t size;
-    unsigned char value;
-};
-
-static bool block_fill(const struct gpu *gpu, const struct block *block, tarn_stream stream)
-{
-    return DRIVER(cuMemsetD8Async(block->ptr, block->value, block->size, stream));
-}
-
-static bool bytes_are(const struct gpu *gpu, tarn_ptr ptr, size_t size, unsigned char value)
-{
-    unsigned char bytes[SAMPLE];
-
-    if (!DRIVER(cuMemcpyDtoH_v2(bytes, ptr, size))) {
-        return false;
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (!CHECK(bytes[i] == value)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Both ends of it; work queued on any stream is over. */
-static bool block_holds(const struct gpu *gpu, const struct block *block)
-{
-    const size_t size = block->size < SAMPLE ? (size_t)block->size : SAMPLE;
-
-    return bytes_are(gpu, block->ptr, size, block->value) &&
-           bytes_are(gpu, block->ptr + block->size - size, size, block->value);
-}
-
-static uint64_t random_next(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return *state >> 33;
-}
-
-/* From one byte to 2^bits, small ones more often. */
-static uint64_t random_size(uint64_t *state, unsigned bits)
-{
-    return 1 + random_next(state) % ((uint64_t)2 << random_next(state) % bits);
-}
 
 static bool all_hold(const struct gpu *gpu, const struct block *live, size_t count)
 {
@@ -188,6 +139,11 @@ static bool contents_survive(struct gpu *gpu)
 static bool contents_survive_in_growing_segments(struct gpu *gpu)
 {
     return churn_with(gpu, "expandable_segments:True");
+}
+
+static bool contents_survive_moving_pages(struct gpu *gpu)
+{
+    return churn_with(gpu, "policy:compact");
 }
 
 static bool contents_survive_without_caching(struct gpu *gpu)
@@ -381,6 +337,11 @@ static bool a_graph_keeps_its_memory_in_growing_segments(struct gpu *gpu)
     return graph_with(gpu, "expandable_segments:True");
 }
 
+static bool a_graph_keeps_its_memory_among_moving_pages(struct gpu *gpu)
+{
+    return graph_with(gpu, "policy:compact");
+}
+
 /* Two streams joined in one capture: the terminals are both nodes. */
 static bool terminals_of_a_capture_are_read(struct gpu *gpu)
 {
@@ -504,6 +465,11 @@ static bool a_full_gpu_says_so_to_growing_segments(struct gpu *gpu)
     return a_full_gpu_says_so_with(gpu, "expandable_segments:True");
 }
 
+static bool a_full_gpu_says_so_to_moving_pages(struct gpu *gpu)
+{
+    return a_full_gpu_says_so_with(gpu, "policy:compact");
+}
+
 /* ---- the stream-ordered backend ---- */
 
 static bool the_driver_s_own_pool_serves(struct gpu *gpu)
@@ -623,6 +589,11 @@ static bool sixteen_threads_in_growing_segments(struct gpu *gpu)
     return threads_with(gpu, "expandable_segments:True", true);
 }
 
+static bool sixteen_threads_move_pages(struct gpu *gpu)
+{
+    return threads_with(gpu, "policy:compact", true);
+}
+
 /* ---- contexts, children ---- */
 
 static bool no_context_is_needed_and_none_is_left(struct gpu *gpu)
@@ -701,20 +672,24 @@ static bool a_forked_child_is_told(struct gpu *gpu)
 const struct gpu_case gpu_cases[] = {
     {"contents_survive", contents_survive},
     {"contents_survive_in_growing_segments", contents_survive_in_growing_segments},
+    {"contents_survive_moving_pages", contents_survive_moving_pages},
     {"contents_survive_without_caching", contents_survive_without_caching},
     {"segments_grow_and_shrink", segments_grow_and_shrink},
     {"other_streams_are_waited_for", other_streams_are_waited_for},
     {"a_graph_keeps_its_memory", a_graph_keeps_its_memory},
     {"a_graph_keeps_its_memory_in_growing_segments", a_graph_keeps_its_memory_in_growing_segments},
+    {"a_graph_keeps_its_memory_among_moving_pages", a_graph_keeps_its_memory_among_moving_pages},
     {"terminals_of_a_capture_are_read", terminals_of_a_capture_are_read},
     {"decisions_are_the_same", gpu_decisions_are_the_same},
     {"a_limit_holds", a_limit_holds},
     {"a_full_gpu_says_so", a_full_gpu_says_so},
     {"a_full_gpu_says_so_to_growing_segments", a_full_gpu_says_so_to_growing_segments},
+    {"a_full_gpu_says_so_to_moving_pages", a_full_gpu_says_so_to_moving_pages},
     {"the_driver_s_own_pool_serves", the_driver_s_own_pool_serves},
     {"sixteen_threads", sixteen_threads},
     {"sixteen_threads_on_one_stream", sixteen_threads_on_one_stream},
     {"sixteen_threads_in_growing_segments", sixteen_threads_in_growing_segments},
+    {"sixteen_threads_move_pages", sixteen_threads_move_pages},
     {"no_context_is_needed_and_none_is_left", no_context_is_needed_and_none_is_left},
     {"a_gpu_is_open_twice", a_gpu_is_open_twice},
     {"a_forked_child_is_told", a_forked_child_is_told},

@@ -140,6 +140,9 @@ def basics_expandable():
     return found
 
 
+basics_compact = basics
+
+
 def out_of_memory():
     """torch.OutOfMemoryError with our text, observers told, and the program goes on."""
     seen = []
@@ -238,6 +241,9 @@ def mempool_installed():
     return {}
 
 
+mempool_compact = mempool_installed
+
+
 def graphs():
     """Captured graphs replay right, in pools of their own, and give their memory back."""
     x = torch.zeros(1024, 1024, device="cuda")
@@ -290,6 +296,7 @@ def graphs():
 
 
 graphs_expandable = graphs
+graphs_compact = graphs
 
 
 def graph_reuse():
@@ -342,6 +349,9 @@ def streams():
     return {}
 
 
+streams_compact = streams
+
+
 def threads():
     """Threads with streams of their own; contents survive."""
     wrong = []
@@ -367,6 +377,9 @@ def threads():
     expect_equal(wrong, [])
     expect_equal(torch.cuda.memory_allocated(), 0)
     return {}
+
+
+threads_compact = threads
 
 
 def too_late():
@@ -439,6 +452,9 @@ def share():
     expect(holds(tensor - 1, 9), "what the child wrote")
     expect(holds(first, 1))
     return {}
+
+
+share_compact = share
 
 
 PROGRAM = """
@@ -583,6 +599,9 @@ def trackers():
     return {}
 
 
+trackers_compact = trackers
+
+
 def fallback():
     """What works without the class, in a process of its own."""
     import subprocess
@@ -645,6 +664,7 @@ def compiled():
 
 
 compiled_expandable = compiled
+compiled_compact = compiled
 
 
 def profiled():
@@ -744,6 +764,7 @@ def gpt2(steps=100):
 gpt2_again = gpt2
 gpt2_third = gpt2
 gpt2_expandable = gpt2
+gpt2_compact = gpt2
 gpt2_expandable_again = gpt2
 gpt2_expandable_third = gpt2
 
@@ -830,6 +851,9 @@ def side_streams():
         del y
         torch.cuda.synchronize()
     return figures(losses=losses)
+
+
+side_streams_compact = side_streams
 
 
 def resident_bytes():

@@ -78,6 +78,19 @@ side_streams       tarn   -
 growth             native -
 growth             tarn   -
 growth_again       native -
+basics_compact     tarn   policy:compact
+mempool_compact    tarn   policy:compact
+graphs_compact     tarn   policy:compact
+streams_compact    tarn   policy:compact
+threads_compact    tarn   policy:compact
+share_compact      tarn   policy:compact
+trackers_compact   tarn   policy:compact
+compiled_compact   native -
+compiled_compact   tarn   policy:compact
+gpt2_compact       native -
+gpt2_compact       tarn   policy:compact
+side_streams_compact native -
+side_streams_compact tarn policy:compact
 history            native -
 history            tarn   -
 tracker_equivalence native -
@@ -131,8 +144,11 @@ if [ -z "${CASES_ONLY:-}" ] && ! {
 fi
 
 run_case() { # NAME ALLOCATOR SETTINGS
-    settings=PYTORCH_ALLOC_CONF=$3
-    [ "$3" != - ] || settings=NO_SETTINGS=1
+    case $3 in
+    -) settings=NO_SETTINGS=1 ;;
+    policy:*) settings=TARN_ALLOC_CONF=$3 ;; # torch refuses it
+    *) settings=PYTORCH_ALLOC_CONF=$3 ;;
+    esac
     log=$out/$1.$2.log
     status=0
     # Sums in the order of the hardware's choice would differ from run to run.

@@ -159,6 +159,7 @@ class Layouts(unittest.TestCase):
             "#include <stdio.h>",
             '#include "tarn/capture.h"',
             '#include "plug/pytorch/plug.h"',
+            '#include "tarn/pages.h"',
             '#include "tarn/pinned.h"',
             '#include "tarn/report.h"',
             '#include "tarn/tracker.h"',

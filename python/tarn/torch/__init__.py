@@ -24,6 +24,7 @@ import torch
 from tarn import _ffi
 from tarn import snapshot as snapshots
 from tarn._ffi import call, lib
+from tarn import allocator as allocators
 from tarn.allocator import Device
 from tarn.errors import Error
 from tarn.torch import _class, _fallback, _routes
@@ -38,6 +39,7 @@ __all__ = [
     "last_error",
     "mempool",
     "oom_dump_path",
+    "page_stats",
     "uninstall",
 ]
 
@@ -209,6 +211,16 @@ def history_usage():
         return {}
     found = ((i, _class.plug.tarn_torch_find_history(i)) for i in range(_routes.device_count()))
     return {device: snapshots.usage(history) for device, history in found if history}
+
+
+def page_stats():
+    """What policy:compact does, one dictionary per device: the fields of struct tarn_page_stats
+    (tarn/pages.h)."""
+    if not _kind:
+        return {}
+    plug = _class.plug if _kind == "class" else _fallback.plug
+    found = ((i, plug.tarn_torch_find_allocator(i)) for i in range(_routes.device_count()))
+    return {device: allocators.page_stats(handle) for device, handle in found if handle}
 
 
 def mempool(**options):

@@ -221,6 +221,30 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     return st;
 }
 
+void tn_compact_measured(struct tn_compact *compact, uint64_t ns)
+{
+    struct tarn_page_stats *stats = &compact->measured;
+    unsigned bucket = 0;
+
+    while (bucket + 1 < TARN_PAGE_TIMES && ns >= UINT64_C(1000) << bucket) {
+        bucket++;
+    }
+    stats->by_time[bucket]++;
+    stats->requests++;
+    stats->request_ns += ns;
+    stats->longest_ns = ns > stats->longest_ns ? ns : stats->longest_ns;
+}
+
+void tn_compact_read(const struct tn_compact *compact, struct tarn_page_stats *stats_out)
+{
+    *stats_out = compact->measured;
+    stats_out->page_size = TN_SMALL_BUFFER;
+    stats_out->created = compact->pages_created;
+    stats_out->moved = compact->pages_moved;
+    stats_out->kept = compact->store.kept.count;
+    stats_out->retired = tn_retired_pages(&compact->retired);
+}
+
 void tn_compact_mark(struct tn_compact *compact)
 {
     tn_harvest_prepare(compact->heap, &compact->order);

@@ -12,6 +12,7 @@
 #include "alloc/compact/page_store.h"
 #include "alloc/compact/retired.h"
 #include "alloc/pool/best_fit.h"
+#include "tarn/pages.h"
 
 struct tn_compact {
     struct tn_heap *heap;
@@ -22,6 +23,7 @@ struct tn_compact {
     uint64_t pages_created; /* likewise */
     uint64_t request_ns;    /* what the latest request has cost so far, by the times below */
     uint64_t longest_ns;    /* what the most expensive request cost */
+    struct tarn_page_stats measured; /* only what tn_compact_measured notes */
 };
 
 /* Measured on an H200, driver 580, for one page: unmapping and mapping it elsewhere; creating and
@@ -53,6 +55,12 @@ static inline bool tn_compact_is_on(const struct tn_heap *heap)
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort,
                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* Notes how long a request took for which pages were needed. */
+void tn_compact_measured(struct tn_compact *compact, uint64_t ns);
+
+/* Fills in all but struct_size. */
+void tn_compact_read(const struct tn_compact *compact, struct tarn_page_stats *stats_out);
 
 /* Notes that blocks which other streams used have become free: their pages can be had once their
  * own stream is done with them, too. Not while requests are routed to private pools. */

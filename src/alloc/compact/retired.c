@@ -89,6 +89,17 @@ enum tarn_status tn_retired_unmap(struct tn_retired *retired, bool wait, struct 
                : TARN_OK;
 }
 
+uint64_t tn_retired_pages(const struct tn_retired *retired)
+{
+    const struct tn_retired_run *runs = retired->runs.items;
+    uint64_t pages = 0;
+
+    for (size_t i = 0; i < retired->runs.count; i++) {
+        pages += runs[i].end - runs[i].begin;
+    }
+    return pages;
+}
+
 bool tn_retired_has(const struct tn_retired *retired, const struct tn_segment *segment,
                     uint64_t begin, uint64_t end)
 {

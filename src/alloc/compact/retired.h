@@ -39,6 +39,9 @@ void tn_retired_add(struct tn_retired *retired, const struct tn_retired_run *run
 enum tarn_status tn_retired_unmap(struct tn_retired *retired, bool wait,
                                   struct tarn_error *error) TN_MUST_CHECK;
 
+/* How many pages are retired. */
+uint64_t tn_retired_pages(const struct tn_retired *retired);
+
 /* Whether one of these pages is retired. */
 bool tn_retired_has(const struct tn_retired *retired, const struct tn_segment *segment,
                     uint64_t begin, uint64_t end);

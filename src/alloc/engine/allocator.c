@@ -226,6 +226,19 @@ void tarn_allocator_get_stats(struct tarn_allocator *allocator, struct tarn_stat
     stats_out->struct_size = asked;
 }
 
+void tarn_allocator_get_page_stats(struct tarn_allocator *allocator,
+                                   struct tarn_page_stats *stats_out)
+{
+    const uint32_t asked = stats_out->struct_size;
+    struct tarn_page_stats stats = {0};
+
+    if (allocator->methods->get_page_stats) {
+        allocator->methods->get_page_stats(allocator, &stats);
+    }
+    memcpy(stats_out, &stats, asked < sizeof stats ? asked : sizeof stats);
+    stats_out->struct_size = asked;
+}
+
 void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator)
 {
     allocator->methods->reset_peak_stats(allocator);

@@ -13,7 +13,7 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's message, and changes
  *     nothing;
- *   - only entries for pools, sharing and receivers may be NULL, where an engine has none: the
+ *   - only entries for pools, pages, sharing and receivers may be NULL, where an engine has none: the
  *     front then does nothing, or calls `refuse`.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
@@ -21,6 +21,7 @@
 
 #include "tarn/allocator.h"
 #include "tarn/graph_pool.h"
+#include "tarn/pages.h"
 
 struct tn_ipc_buffer;
 struct tn_look;
@@ -75,6 +76,8 @@ struct tn_engine_methods {
 
     /* *stats_out has its full size and is all zero before. */
     void (*get_stats)(struct tarn_allocator *allocator, struct tarn_stats *stats_out);
+    /* The same. NULL: the engine has no pages of its own. */
+    void (*get_page_stats)(struct tarn_allocator *allocator, struct tarn_page_stats *stats_out);
     void (*reset_peak_stats)(struct tarn_allocator *allocator);
     void (*reset_accumulated_stats)(struct tarn_allocator *allocator);
 

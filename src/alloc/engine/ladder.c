@@ -5,6 +5,7 @@
 #include "alloc/engine/gc.h"
 #include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
+#include "base/clock.h"
 
 #include <inttypes.h>
 
@@ -316,9 +317,14 @@ enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *re
     const ladder_step *step = compact ? compact_ladder : ladder;
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
+    const uint64_t begin_ns = compact ? tn_clock_now_ns() : 0;
+
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
     for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
         st = (*step)(engine, request, error);
+    }
+    if (compact) {
+        tn_compact_measured(&engine->compact, tn_clock_now_ns() - begin_ns);
     }
     return st;
 }

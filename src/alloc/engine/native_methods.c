@@ -340,6 +340,18 @@ static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats
     tn_engine_unlock(engine);
 }
 
+static void native_get_page_stats(struct tarn_allocator *allocator,
+                                  struct tarn_page_stats *stats_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    if (tn_compact_is_on(&engine->heap)) {
+        tn_compact_read(&engine->compact, stats_out);
+    }
+    tn_engine_unlock(engine);
+}
+
 static void native_reset_peak_stats(struct tarn_allocator *allocator)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
@@ -690,6 +702,7 @@ const struct tn_engine_methods tn_native_methods = {
     .get_config = native_get_config,
     .set_config = native_set_config,
     .get_stats = native_get_stats,
+    .get_page_stats = native_get_page_stats,
     .reset_peak_stats = native_reset_peak_stats,
     .reset_accumulated_stats = native_reset_accumulated_stats,
     .check = native_check,
