@@ -75,8 +75,8 @@ set(TARN_MODULE_PARTS_capture capture_live capture)
 # Libraries of others, by part.
 set(TARN_MODULE_LIBS_base ${CMAKE_DL_LIBS})
 set(TARN_MODULE_LIBS_base_file
-    $<TARGET_NAME_IF_EXISTS:PkgConfig::ZLIB> $<TARGET_NAME_IF_EXISTS:PkgConfig::ZSTD>)
-set(TARN_MODULE_LIBS_page $<TARGET_NAME_IF_EXISTS:PkgConfig::ZLIB>)
+    $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB> $<TARGET_NAME_IF_EXISTS:PkgConfig::ZSTD>)
+set(TARN_MODULE_LIBS_page $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>)
 set(TARN_MODULE_LIBS_export $<TARGET_NAME_IF_EXISTS:PkgConfig::SQLITE>)
 
 # tarn_link_modules(TARGET module ...): objects and libraries of those modules, of both parts.
