@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tls.sh LIBRARY...: what the libraries keep for each thread is small. A program that loads it while it
-# runs (Python does) has about 1.5 KB for all such libraries together, and refuses those that do
-# not fit: "cannot allocate memory in static TLS block".
+# tls.sh LIBRARY...: what the libraries keep for each thread is small. A program that loads them
+# while it runs (Python does) has about 1.5 KB for all such libraries together, and refuses those
+# that do not fit: "cannot allocate memory in static TLS block".
 set -eu
 
 limit=896 # builds that check their locks keep 264 of them

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh BUILD_FOLDER: what that build installs (the program, both libraries, the plug) has every guard
-# of cmake/TarnHarden.cmake. Installed into a folder of its own, as packages are.
+# run.sh BUILD_FOLDER: what that build installs (the program, both libraries, the plug) has every
+# guard of cmake/TarnHarden.cmake. Installed into a folder of its own, as packages are.
 set -eu
 
 build=$1
