@@ -330,6 +330,15 @@ static size_t ops_to_run(const struct tn_runner *runner)
     return count;
 }
 
+/* Time of the trace, and with it of the device: the compact policy takes both into account. */
+static void runner_set_time(struct tn_runner *runner, uint32_t now_ms)
+{
+    if (now_ms > runner->lag.now_ms) {
+        tarn_sim_advance_ns(runner->device, (now_ms - runner->lag.now_ms) * UINT64_C(1000000));
+        runner->lag.now_ms = now_ms;
+    }
+}
+
 static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *error)
 {
     const struct tn_op *ops = runner->program->ops.items;
@@ -340,7 +349,7 @@ static enum tarn_status run_ops(struct tn_runner *runner, struct tarn_error *err
 
     for (done = 0; st == TARN_OK && done < count; done++) {
         runner->entry = ops[done].entry;
-        runner->lag.now_ms = ops[done].time_ms;
+        runner_set_time(runner, ops[done].time_ms);
         st = run_op(runner, &ops[done], error);
         if (tn_unlikely(looks) && runner_looks(runner, &ops[done], &st, error)) {
             count = done + 1;

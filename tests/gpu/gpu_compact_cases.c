@@ -129,8 +129,8 @@ static bool queue_round(struct queue *queue)
     bool right = queue_keep_busy(queue);
 
     for (int step = 0; right && step < ROUND_STEPS; step++) {
-        const bool adds = queue->count == 0 ||
-                          (queue->count < QUEUED_MAX && random_next(&queue->random) % 9 < 5);
+        const bool adds =
+            queue->count == 0 || (queue->count < QUEUED_MAX && random_next(&queue->random) % 9 < 5);
 
         right = adds ? queue_add(queue) : queue_remove(queue);
     }
@@ -188,13 +188,12 @@ static void queue_note(const struct queue *queue, struct gpu *gpu)
 
     tarn_allocator_get_page_stats(queue->allocator, &pages);
     tarn_allocator_get_stats(queue->allocator, &stats);
-    (void)snprintf(
-        gpu->note, sizeof gpu->note,
-        "%llu pages, %llu moved, %llu requests, %.1f ms, longest %.2f; peak %lld MiB",
-        (unsigned long long)pages.created, (unsigned long long)pages.moved,
-        (unsigned long long)pages.requests, (double)pages.request_ns / 1e6,
-        (double)pages.longest_ns / 1e6,
-        (long long)stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].peak >> 20);
+    (void)snprintf(gpu->note, sizeof gpu->note,
+                   "%llu pages, %llu moved, %llu requests, %.1f ms, longest %.2f; peak %lld MiB",
+                   (unsigned long long)pages.created, (unsigned long long)pages.moved,
+                   (unsigned long long)pages.requests, (double)pages.request_ns / 1e6,
+                   (double)pages.longest_ns / 1e6,
+                   (long long)stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].peak >> 20);
 }
 
 /* With a `slack`, requests get no more than what lives at most plus so many bytes: the policy's

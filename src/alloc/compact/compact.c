@@ -5,9 +5,14 @@
 #include "alloc/compact/placement.h"
 #include "alloc/pool/segment.h"
 
+enum {
+    OTHERS_SHARE = 30 /* of the time: for pages of other streams while memory is plentiful */
+};
+
 void tn_compact_init(struct tn_compact *compact, struct tn_heap *heap)
 {
-    *compact = (struct tn_compact){.heap = heap};
+    *compact =
+        (struct tn_compact){.heap = heap, .begin_ns = heap->device->ops->now_ns(heap->device)};
     tn_stream_order_init(&compact->order, heap);
     tn_retired_init(&compact->retired, &compact->order);
     tn_page_store_init(&compact->store, heap);
@@ -24,6 +29,27 @@ void tn_compact_fini(struct tn_compact *compact)
 static bool may_look_at_events(const struct tn_compact *compact)
 {
     return !tn_heap_is_capturing(compact->heap);
+}
+
+/* Whether more than half of what may be reserved would be left. */
+static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
+{
+    const uint64_t total = heap->device->total_memory;
+    const uint64_t limit = tn_heap_limit_is_set(heap) && heap->limit < total ? heap->limit : total;
+
+    return heap->reserved + pages * TN_SMALL_BUFFER <= limit / 2;
+}
+
+/* Streams that take turns could move the same pages to and fro all the time. So while memory is
+ * plentiful moving may take half as long as creating the pages has, and a share of the time. */
+static bool may_take_from_others(const struct tn_compact *compact, uint64_t pages)
+{
+    struct tarn_device *device = compact->heap->device;
+    const uint64_t elapsed = device->ops->now_ns(device) - compact->begin_ns;
+
+    return !is_plentiful(compact->heap, pages) ||
+           compact->pages_moved * TN_PAGE_MOVE_NS <=
+               compact->pages_created * TN_PAGE_CREATE_NS / 2 + elapsed / OTHERS_SHARE;
 }
 
 /* The best place, in a new range if there is none. */
@@ -89,6 +115,20 @@ static enum tarn_status take_ordered(struct tn_compact *compact, struct tn_harve
     return st == TARN_OK && harvest->wanted > 0 ? TARN_ERR_NOT_FOUND : st;
 }
 
+/* The device has no more pages. */
+static enum tarn_status take_rest(struct tn_compact *compact, struct tn_harvest *harvest,
+                                  enum tn_compact_effort effort, struct tarn_error *error)
+{
+    enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_DONE, error);
+
+    if (st || harvest->wanted == 0) {
+        return st;
+    }
+    return effort == TN_COMPACT_ORDERED && may_look_at_events(compact)
+               ? take_ordered(compact, harvest, error)
+               : TARN_ERR_NOT_FOUND;
+}
+
 /* Takes the pages that the place lacks in hand. */
 static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
                                       const struct tn_placement *place,
@@ -110,7 +150,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
         tn_page_store_take(&compact->store, &compact->order, request->stream, harvest.wanted);
     enum tarn_status st = tn_harvest_take(&harvest, TN_HARVEST_SAME_STREAM, error);
 
-    if (st == TARN_OK) {
+    if (st == TARN_OK && may_take_from_others(compact, harvest.wanted)) {
         st = tn_harvest_take(&harvest, TN_HARVEST_DONE, error);
     }
     const uint64_t to_create = harvest.wanted;
@@ -120,8 +160,8 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     }
     const uint64_t created = to_create - harvest.wanted;
 
-    if (st == TARN_ERR_NOT_FOUND && effort == TN_COMPACT_ORDERED && may_look_at_events(compact)) {
-        st = take_ordered(compact, &harvest, error);
+    if (st == TARN_ERR_NOT_FOUND) {
+        st = take_rest(compact, &harvest, effort, error);
     }
     count_pages(compact, effort, harvest.taken, created);
     return st;

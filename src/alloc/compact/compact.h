@@ -16,6 +16,7 @@
 
 struct tn_compact {
     struct tn_heap *heap;
+    uint64_t begin_ns; /* when the allocator was created, on the device's clock */
     struct tn_stream_order order;
     struct tn_retired retired;
     struct tn_page_store store;

@@ -147,7 +147,7 @@ def smallest_limit(live, steps):
 
 def main():
     # What libraries keep for themselves is allocated before anything is counted.
-    run("first")
+    run("first", steps=15)
     free = run("free", watched=True)
     live = free["allocated"]
     found = smallest_limit(live, STEPS)
