@@ -11,17 +11,20 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-plain test-viewer test-models test-msan bench lint format
-.PHONY: sanitize coverage fuzz docs install clean
+.PHONY: help setup build run test test-plain test-viewer test-models test-msan bench lint format
+.PHONY: sanitize coverage fuzz docs install packages clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-build: setup-build build/release/build.ninja ## the release program, build/tarn
+setup: setup-build setup-test ## install what building and testing needs (apt)
+
+build: build/release/build.ninja ## the release program, build/tarn; installs nothing
 	@cmake --build --preset release -j $(JOBS)
 
-run: build ## build, then replay a recorded training run
+run: setup-build ## install what is missing, build, then replay a recorded training run
+	@$(MAKE) build
 	@echo "build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary"
 	@build/tarn replay $(RECORDED) --measured tests/data/measured.json --summary
 	@echo
@@ -29,7 +32,8 @@ run: build ## build, then replay a recorded training run
 	@build/tarn tune $(RECORDED) --each
 	@echo "Next: build/tarn tune $(RECORDED)"
 
-test: setup-test build build/check/build.ninja ## all tests, with every internal check on
+test: setup-test build/check/build.ninja ## all tests, with every internal check on
+	@$(MAKE) build
 	@cmake --build --preset check -j $(JOBS)
 	@tools/run_tests.sh build/check -j $(JOBS)
 
@@ -44,8 +48,9 @@ test-models: ## models of the locks and quotas, in all interleavings
 test-viewer: build ## the viewer's page in headless Chromium; pictures of it in build/viewer
 	@tests/viewer/run.sh build/tarn build/viewer
 
-bench: build ## tarn and other allocators, recorded runs, recording, scale: to bench/results/
+bench: ## tarn and other allocators, recorded runs, recording, scale: to bench/results/
 	@tools/setup.sh bench || echo "bench: goes on without them"
+	@$(MAKE) build
 	@bench/take.sh build/release tests/data/snapshots/gpt2_varlen.pickle.gz \
 	    tests/data/snapshots/resnet_sizes.pickle.gz tests/data/snapshots/multistream.pickle.gz
 
@@ -86,6 +91,9 @@ format: ## lay out the sources with clang-format 14
 install: build ## to DESTDIR and PREFIX (/usr/local)
 	@cmake --install build/release --prefix $(PREFIX)
 
+packages: build ## .deb and .tar.gz of libtarn0, libtarn-dev and tarn, in build/release/packages
+	@cd build/release && cpack
+
 clean: ## remove build/
 	@rm -rf build
 
@@ -93,7 +101,6 @@ setup-build setup-test setup-lint setup-sanitize: setup-%:
 	@tools/setup.sh $*
 
 # Where there is no build folder yet, or the presets changed.
-build/release/build.ninja: | setup-build
 build/check/build.ninja build/plain/build.ninja: | setup-test
 build/asan/build.ninja build/tsan/build.ninja build/msan/build.ninja: | setup-test
 build/fuzz/build.ninja: | setup-sanitize

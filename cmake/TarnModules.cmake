@@ -63,19 +63,36 @@ endif()
 # test links only the modules that its own module may use, so that a forbidden call fails to link.
 function(tarn_module name)
     add_library(module_${name} OBJECT ${ARGN})
-    target_link_libraries(module_${name} PRIVATE tarn_flags)
+    target_link_libraries(module_${name} PRIVATE tarn_flags ${TARN_MODULE_LIBS_${name}})
     target_compile_definitions(module_${name} PRIVATE TARN_BUILDING)
 endfunction()
 
-# Libraries that a module needs when it is linked outside libtarn.
-set(TARN_MODULE_LIBS_base ZLIB::ZLIB PkgConfig::ZSTD ${CMAKE_DL_LIBS})
-set(TARN_MODULE_LIBS_history $<TARGET_NAME_IF_EXISTS:PkgConfig::DW>)
-set(TARN_MODULE_LIBS_export PkgConfig::SQLITE)
+# Modules in two parts: the first is in libtarn, the other in libtarn-tools.
+set(TARN_MODULE_PARTS_base base base_file)
+set(TARN_MODULE_PARTS_tracker tracker tracker_log)
+set(TARN_MODULE_PARTS_capture capture_live capture)
 
-# tarn_link_modules(TARGET module ...): objects and libraries of those modules.
+# Libraries of others, by part.
+set(TARN_MODULE_LIBS_base ${CMAKE_DL_LIBS})
+# libdw is loaded at run time. The leak sanitizer sometimes stumbles over libraries that come late.
+if(TARN_SANITIZE AND TARN_HAS_LIBDW)
+    set(TARN_MODULE_LIBS_history -Wl,--push-state,--no-as-needed -ldw -Wl,--pop-state)
+endif()
+set(TARN_MODULE_LIBS_base_file
+    $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB> $<TARGET_NAME_IF_EXISTS:PkgConfig::ZSTD>)
+set(TARN_MODULE_LIBS_page $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>)
+set(TARN_MODULE_LIBS_export $<TARGET_NAME_IF_EXISTS:PkgConfig::SQLITE>)
+
+# tarn_link_modules(TARGET module ...): objects and libraries of those modules, of both parts.
 function(tarn_link_modules target)
     foreach(module IN LISTS ARGN)
-        target_link_libraries(${target} PRIVATE module_${module} ${TARN_MODULE_LIBS_${module}})
+        set(parts ${module})
+        if(DEFINED TARN_MODULE_PARTS_${module})
+            set(parts ${TARN_MODULE_PARTS_${module}})
+        endif()
+        foreach(part IN LISTS parts)
+            target_link_libraries(${target} PRIVATE module_${part} ${TARN_MODULE_LIBS_${part}})
+        endforeach()
     endforeach()
     target_link_libraries(${target} PRIVATE tarn_flags Threads::Threads m)
 endfunction()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Builds libtarn and the fallback for PyTorch with CMake, and puts them into the package, with the
-sources from which the package compiles torch's allocator class later. The rest is in
-pyproject.toml."""
+"""Builds libtarn, libtarn-tools and the fallback for PyTorch with CMake, and puts them into the
+package, with the sources from which the package compiles torch's allocator class later. The rest is
+in pyproject.toml."""
 
 import glob
 import os
@@ -39,10 +39,12 @@ def build_libraries(output):
     os.makedirs(output, exist_ok=True)
     with tempfile.TemporaryDirectory() as build:
         run("cmake", "-S", ROOT, "-B", build, *generator, "-DCMAKE_BUILD_TYPE=Release",
-            "-DTARN_LINK_PROGRAM=OFF")  # fmt: skip
+            "-DTARN_LINK_PROGRAM=OFF", "-DTARN_BUILD_PROGRAM=OFF",
+            "-DTARN_BUILD_BENCH=OFF", "-DTARN_INSTALL=OFF")  # fmt: skip
         jobs = str(os.cpu_count() or 1)
-        run("cmake", "--build", build, "-j", jobs, "--target", "tarn_shared")
-        shutil.copy(os.path.join(build, "libtarn.so.0"), output)
+        run("cmake", "--build", build, "-j", jobs, "--target", "tarn_tools_shared")
+        for name in ("libtarn.so.0", "libtarn-tools.so.0"):
+            shutil.copy(os.path.join(build, name), output)
         with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
             has_cxx = any(line.startswith("CMAKE_CXX_COMPILER:FILEPATH=") for line in cache)
         if has_cxx:

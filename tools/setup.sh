@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|viewer|models|lint|sanitize|docs|bench]...: installs what those jobs need and
-# is missing here.
+# setup.sh [build|test|packages|viewer|models|lint|sanitize|docs|bench]...: installs what those jobs
+# need and is missing here.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
@@ -74,6 +74,16 @@ need_for_test() {
         for package in pip setuptools venv wheel; do # tests/python/install.sh
             need "python3-$package"
         done
+    fi
+}
+
+need_for_packages() { # more of the tests: packages, the ABI, another processor
+    need_for_test
+    need_tool dpkg-shlibdeps dpkg-dev
+    need_tool abidiff abigail-tools
+    if ! echo '#include <stdlib.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; then
+        need gcc-aarch64-linux-gnu
+        need libc6-dev-arm64-cross
     fi
 }
 
@@ -152,9 +162,10 @@ check_cmake() {
 [ $# -gt 0 ] || set -- build
 for job in "$@"; do
     case $job in
-    build | test | viewer | models | lint | sanitize | docs | bench) ;;
+    build | test | packages | viewer | models | lint | sanitize | docs | bench) ;;
     *)
-        echo "usage: tools/setup.sh [build|test|viewer|models|lint|sanitize|docs|bench]..." >&2
+        echo "usage: tools/setup.sh" \
+            "[build|test|packages|viewer|models|lint|sanitize|docs|bench]..." >&2
         exit 2
         ;;
     esac

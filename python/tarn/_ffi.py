@@ -355,7 +355,7 @@ _ERROR = POINTER(TarnError)
 _PTR = POINTER(c_uint64)
 _HANDLE = POINTER(c_void_p)
 
-# name: (result, arguments). Of libtarn.so.
+# name: (result, arguments). Of libtarn.so and libtarn-tools.so.
 LIBRARY = {
     "tarn_version": (c_char_p, []),
     "tarn_status_name": (c_char_p, [c_int]),
@@ -540,7 +540,7 @@ class _Lazy:
         return self.__dict__[function]
 
 
-lib = _Lazy("libtarn.so.0", LIBRARY)
+lib = _Lazy("libtarn-tools.so.0", LIBRARY)  # which loads libtarn.so.0, beside it
 plug = _Lazy("libtarn_torch.so", PLUG)
 
 

@@ -229,6 +229,12 @@ static enum tarn_status pack_begin(struct tarn_file *file, struct tarn_error *er
     if (packing == TN_PACKING_NONE || is_special(file->path)) {
         return TARN_OK;
     }
+    if (!tn_packing_codec(packing)) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "cannot write %s: this tarn was not built with %s; choose a name without "
+                       "that ending, or build tarn with the library",
+                       file->path, tn_packing_library(packing));
+    }
     file->pack = tn_pack_create(packing, &writer);
     return file->pack ? TARN_OK : tn_fail_memory(error);
 }

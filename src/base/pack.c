@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#define ZLIB_CONST /* its input is const */
 #include "base/pack.h"
 
 #include "base/host_mem.h"
 
-#include <limits.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 enum {
-    ROOM = 1 << 16,
-    GZIP_WINDOW = 15 + 16, /* largest window, gzip header */
-    GZIP_MEMORY = 8        /* zlib's own default */
+    ROOM = 1 << 16
 };
 
 struct tn_pack {
-    enum tn_packing packing;
+    const struct tn_codec *codec;
     struct tarn_writer writer;
-    z_stream gzip;
-    bool gzip_open;
-    ZSTD_CStream *zstd; /* its memory does not come from the host hooks: its public interface has no
-                           way */
+    void *state; /* of the codec */
     uint8_t room[ROOM];
 };
 
@@ -58,27 +49,16 @@ size_t tn_packing_name_length(const char *path)
     return strlen(path) - (ending ? strlen(ending->text) : 0);
 }
 
-static bool pack_start(struct tn_pack *pack)
-{
-    if (pack->packing == TN_PACKING_GZIP) {
-        pack->gzip.zalloc = tn_host_zlib_alloc;
-        pack->gzip.zfree = tn_host_zlib_free;
-        pack->gzip_open = deflateInit2(&pack->gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
-                                       GZIP_MEMORY, Z_DEFAULT_STRATEGY) == Z_OK;
-        return pack->gzip_open;
-    }
-    pack->zstd = ZSTD_createCStream();
-    return pack->zstd && !ZSTD_isError(ZSTD_initCStream(pack->zstd, ZSTD_CLEVEL_DEFAULT));
-}
-
 struct tn_pack *tn_pack_create(enum tn_packing packing, const struct tarn_writer *writer)
 {
+    const struct tn_codec *codec = tn_packing_codec(packing);
     struct tn_pack *pack = tn_host_alloc_zero(sizeof *pack);
 
     if (pack) {
-        pack->packing = packing;
+        pack->codec = codec;
         pack->writer = *writer;
-        if (!pack_start(pack)) {
+        pack->state = codec->pack_open();
+        if (!pack->state) {
             tn_pack_destroy(pack);
             return NULL;
         }
@@ -91,10 +71,9 @@ void tn_pack_destroy(struct tn_pack *pack)
     if (!pack) {
         return;
     }
-    if (pack->gzip_open) {
-        (void)deflateEnd(&pack->gzip);
+    if (pack->state) {
+        pack->codec->pack_close(pack->state);
     }
-    (void)ZSTD_freeCStream(pack->zstd);
     tn_host_free(pack, sizeof *pack);
 }
 
@@ -107,62 +86,28 @@ static enum tarn_status room_write(struct tn_pack *pack, size_t used)
     return pack->writer.write(pack->writer.context, (const char *)pack->room, used);
 }
 
-/* Compresses at most UINT_MAX bytes. */
-static enum tarn_status gzip_put(struct tn_pack *pack, const char *bytes, size_t size, int flush)
+static enum tarn_status pack_put(struct tn_pack *pack, const char *bytes, size_t size, bool is_last)
 {
-    z_stream *gzip = &pack->gzip;
+    struct tn_codec_step step = {.in = (const uint8_t *)bytes, .in_left = size};
+    enum tn_codec_result result = TN_CODEC_MORE;
     enum tarn_status status = TARN_OK;
-    int code;
 
-    gzip->next_in = (const Bytef *)bytes;
-    gzip->avail_in = (uInt)size;
-    do {
-        gzip->next_out = pack->room;
-        gzip->avail_out = ROOM;
-        code = deflate(gzip, flush);
-        status = room_write(pack, ROOM - gzip->avail_out);
-    } while (status == TARN_OK && gzip->avail_out == 0 && code != Z_STREAM_END);
-    return status;
-}
-
-static enum tarn_status zstd_put(struct tn_pack *pack, const char *bytes, size_t size,
-                                 ZSTD_EndDirective flush)
-{
-    ZSTD_inBuffer in = {bytes, size, 0};
-    enum tarn_status status = TARN_OK;
-    size_t left;
-
-    do {
-        ZSTD_outBuffer out = {pack->room, ROOM, 0};
-
-        left = ZSTD_compressStream2(pack->zstd, &out, &in, flush);
-        if (ZSTD_isError(left)) {
-            return TARN_ERR_HOST_MEMORY; /* the input has no other way to fail */
-        }
-        status = room_write(pack, out.pos);
-    } while (status == TARN_OK && (in.pos < in.size || (flush == ZSTD_e_end && left > 0)));
+    while (status == TARN_OK && result == TN_CODEC_MORE) {
+        step.out = pack->room;
+        step.out_left = ROOM;
+        result = pack->codec->pack(pack->state, &step, is_last);
+        status = result == TN_CODEC_MEMORY ? TARN_ERR_HOST_MEMORY
+                                           : room_write(pack, ROOM - step.out_left);
+    }
     return status;
 }
 
 enum tarn_status tn_pack_write(struct tn_pack *pack, const char *bytes, size_t size)
 {
-    enum tarn_status status = TARN_OK;
-
-    if (pack->packing == TN_PACKING_ZSTD) {
-        return zstd_put(pack, bytes, size, ZSTD_e_continue);
-    }
-    while (status == TARN_OK && size > 0) {
-        const size_t part = size < UINT_MAX ? size : UINT_MAX;
-
-        status = gzip_put(pack, bytes, part, Z_NO_FLUSH);
-        bytes += part;
-        size -= part;
-    }
-    return status;
+    return pack_put(pack, bytes, size, false);
 }
 
 enum tarn_status tn_pack_end(struct tn_pack *pack)
 {
-    return pack->packing == TN_PACKING_ZSTD ? zstd_put(pack, "", 0, ZSTD_e_end)
-                                            : gzip_put(pack, "", 0, Z_FINISH);
+    return pack_put(pack, "", 0, true);
 }

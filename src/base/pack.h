@@ -21,7 +21,8 @@ enum tn_packing tn_packing_of(const char *path);
 /* The length of the name without that ending. */
 size_t tn_packing_name_length(const char *path);
 
-/* Owned by the caller, destroyed with tn_pack_destroy. NULL without host memory. */
+/* Owned by the caller, destroyed with tn_pack_destroy. NULL without host memory. The build must
+ * have the compression: tn_packing_codec. */
 struct tn_pack *tn_pack_create(enum tn_packing packing, const struct tarn_writer *writer);
 
 /* NULL is allowed. What was not ended is lost. */

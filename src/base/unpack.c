@@ -5,21 +5,10 @@
 #include "base/host_mem.h"
 
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 enum {
     PACKED_SIZE = 1 << 16,
-    RATIO_FREE_BYTES = 1 << 24,
-    GZIP_WINDOW = 15 + 16, /* largest window, gzip header */
-    ZSTD_WINDOW_LOG_MAX = 27
-};
-
-struct tn_unpack_state {
-    z_stream gzip;
-    bool gzip_open;
-    ZSTD_DStream *zstd; /* its memory does not come from the host hooks: its public interface has no
-                           way */
+    RATIO_FREE_BYTES = 1 << 24
 };
 
 static enum tarn_status unpack_refill(struct tn_unpack *unpack, struct tarn_error *error)
@@ -69,26 +58,21 @@ static enum tn_packing packing_find(const uint8_t *bytes, size_t size)
     return TN_PACKING_NONE;
 }
 
-static enum tarn_status unpack_start(struct tn_unpack *unpack)
+static enum tarn_status unpack_start(struct tn_unpack *unpack, struct tarn_error *error)
 {
-    struct tn_unpack_state *state = unpack->state;
-
-    if (unpack->packing == TN_PACKING_GZIP) {
-        state->gzip.zalloc = tn_host_zlib_alloc;
-        state->gzip.zfree = tn_host_zlib_free;
-        if (inflateInit2(&state->gzip, GZIP_WINDOW) != Z_OK) {
-            return TARN_ERR_HOST_MEMORY;
-        }
-        state->gzip_open = true;
+    if (unpack->packing == TN_PACKING_NONE) {
+        return TARN_OK;
     }
-    if (unpack->packing == TN_PACKING_ZSTD) {
-        state->zstd = ZSTD_createDStream();
-        if (!state->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(state->zstd, ZSTD_d_windowLogMax,
-                                                                ZSTD_WINDOW_LOG_MAX))) {
-            return TARN_ERR_HOST_MEMORY;
-        }
+    unpack->codec = tn_packing_codec(unpack->packing);
+    if (!unpack->codec) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "%s is compressed with %s, and this tarn was not built with %s: unpack it "
+                       "first, or build tarn with that library",
+                       unpack->source->name, tn_packing_name(unpack->packing),
+                       tn_packing_library(unpack->packing));
     }
-    return TARN_OK;
+    unpack->state = unpack->codec->unpack_open();
+    return unpack->state ? TARN_OK : tn_fail_memory(error);
 }
 
 enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *source,
@@ -97,9 +81,8 @@ enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *sour
     enum tarn_status status;
 
     *unpack = (struct tn_unpack){.source = source, .limits = *limits};
-    unpack->state = tn_host_alloc_zero(sizeof *unpack->state);
     unpack->packed = tn_host_alloc(PACKED_SIZE);
-    if (!unpack->state || !unpack->packed) {
+    if (!unpack->packed) {
         return tn_fail_memory(error);
     }
     status = unpack_read_magic(unpack, error);
@@ -107,21 +90,13 @@ enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *sour
         return status;
     }
     unpack->packing = packing_find(unpack->packed, unpack->packed_end);
-    status = unpack_start(unpack);
-    if (status != TARN_OK) {
-        return tn_fail_memory(error);
-    }
-    return TARN_OK;
+    return unpack_start(unpack, error);
 }
 
 void tn_unpack_fini(struct tn_unpack *unpack)
 {
     if (unpack->state) {
-        if (unpack->state->gzip_open) {
-            (void)inflateEnd(&unpack->state->gzip);
-        }
-        (void)ZSTD_freeDStream(unpack->state->zstd);
-        tn_host_free(unpack->state, sizeof *unpack->state);
+        unpack->codec->unpack_close(unpack->state);
     }
     tn_host_free(unpack->packed, PACKED_SIZE);
     unpack->state = NULL;
@@ -144,59 +119,34 @@ static enum tarn_status plain_read(struct tn_unpack *unpack, uint8_t *bytes, siz
     return TARN_OK;
 }
 
-static enum tarn_status damaged(const struct tn_unpack *unpack, const char *format,
-                                const char *reason, struct tarn_error *error)
+static enum tarn_status damaged(const struct tn_unpack *unpack, const char *reason,
+                                struct tarn_error *error)
 {
     const uint64_t offset = unpack->source->taken - (unpack->packed_end - unpack->packed_at);
 
     return tn_fail_at(error, TARN_ERR_FORMAT, (int64_t)offset,
                       "the %s data is damaged near byte %llu of the packed file: %s. Copy the file "
                       "again, or unpack it first",
-                      format, (unsigned long long)offset, reason);
+                      tn_packing_name(unpack->packing), (unsigned long long)offset, reason);
 }
 
-static enum tarn_status gzip_step(struct tn_unpack *unpack, uint8_t *bytes, size_t size,
-                                  size_t *got_out, struct tarn_error *error)
+static enum tarn_status packed_step(struct tn_unpack *unpack, uint8_t *bytes, size_t size,
+                                    size_t *got_out, struct tarn_error *error)
 {
-    z_stream *gzip = &unpack->state->gzip;
-    const uInt in = (uInt)(unpack->packed_end - unpack->packed_at);
+    struct tn_codec_step step = {.in = unpack->packed + unpack->packed_at,
+                                 .in_left = unpack->packed_end - unpack->packed_at,
+                                 .out = bytes,
+                                 .out_left = size};
+    const enum tn_codec_result result = unpack->codec->unpack(unpack->state, &step);
 
-    if (unpack->member_ended && inflateReset(gzip) != Z_OK) {
-        return tn_fail(error, TARN_ERR_INTERNAL, "cannot start the next gzip member");
-    }
-    gzip->next_in = unpack->packed + unpack->packed_at;
-    gzip->avail_in = in;
-    gzip->next_out = bytes;
-    gzip->avail_out = (uInt)size;
-    const int code = inflate(gzip, Z_NO_FLUSH);
-    unpack->packed_at += in - gzip->avail_in;
-    *got_out = size - gzip->avail_out;
+    unpack->packed_at = unpack->packed_end - step.in_left;
+    *got_out = size - step.out_left;
     tn_written_outside(bytes, *got_out);
-    unpack->member_ended = code == Z_STREAM_END;
-    unpack->mid_frame = !unpack->member_ended;
-    if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) {
-        return TARN_OK;
+    unpack->mid_frame = result != TN_CODEC_ENDED;
+    if (result == TN_CODEC_MEMORY) {
+        return tn_fail_memory(error);
     }
-    return code == Z_MEM_ERROR
-               ? tn_fail_memory(error)
-               : damaged(unpack, "gzip", gzip->msg ? gzip->msg : "unknown reason", error);
-}
-
-static enum tarn_status zstd_step(struct tn_unpack *unpack, uint8_t *bytes, size_t size,
-                                  size_t *got_out, struct tarn_error *error)
-{
-    ZSTD_inBuffer in = {unpack->packed, unpack->packed_end, unpack->packed_at};
-    ZSTD_outBuffer out = {bytes, size, 0};
-    const size_t code = ZSTD_decompressStream(unpack->state->zstd, &out, &in);
-
-    unpack->packed_at = in.pos;
-    *got_out = out.pos;
-    tn_written_outside(bytes, *got_out);
-    if (ZSTD_isError(code)) {
-        return damaged(unpack, "zstd", ZSTD_getErrorName(code), error);
-    }
-    unpack->mid_frame = code != 0;
-    return TARN_OK;
+    return result == TN_CODEC_DAMAGED ? damaged(unpack, step.reason, error) : TARN_OK;
 }
 
 static enum tarn_status packed_read(struct tn_unpack *unpack, uint8_t *bytes, size_t size,
@@ -214,9 +164,7 @@ static enum tarn_status packed_read(struct tn_unpack *unpack, uint8_t *bytes, si
         if (empty && !unpack->mid_frame) {
             break;
         }
-        status = unpack->packing == TN_PACKING_GZIP
-                     ? gzip_step(unpack, bytes, size, got_out, error)
-                     : zstd_step(unpack, bytes, size, got_out, error);
+        status = packed_step(unpack, bytes, size, got_out, error);
         if (status == TARN_OK && empty && *got_out == 0 && unpack->mid_frame) {
             return tn_fail_at(error, TARN_ERR_TRUNCATED, (int64_t)unpack->source->taken,
                               "the packed data of %s ends early", unpack->source->name);

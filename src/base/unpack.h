@@ -15,23 +15,22 @@ struct tn_unpack_limits {
     uint64_t max_ratio; /* uncompressed to compressed, beyond the first 16 MiB; 0 = none */
 };
 
-struct tn_unpack_state;
-
 struct tn_unpack {
     struct tn_source *source;
     enum tn_packing packing;
     struct tn_unpack_limits limits;
-    struct tn_unpack_state *state; /* state of zlib or zstd */
-    uint8_t *packed;               /* bytes from the source */
+    const struct tn_codec *codec;
+    void *state;     /* of the codec */
+    uint8_t *packed; /* bytes from the source */
     size_t packed_at;
     size_t packed_end;
     uint64_t given; /* bytes returned */
     bool source_ended;
-    bool mid_frame;    /* the source must not end here */
-    bool member_ended; /* gzip: the next bytes, if any, start a member */
+    bool mid_frame; /* the source must not end here */
 };
 
-/* Reads the first bytes to detect the compression. Borrows the source until tn_unpack_fini. */
+/* Reads the first bytes to detect the compression. Borrows the source until tn_unpack_fini.
+ * TARN_ERR_NOT_SUPPORTED for a compression that this build is without. */
 enum tarn_status tn_unpack_init(struct tn_unpack *unpack, struct tn_source *source,
                                 const struct tn_unpack_limits *limits,
                                 struct tarn_error *error) TARN_MUST_CHECK;

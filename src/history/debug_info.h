@@ -3,9 +3,10 @@
  * Functions, files and lines of an address, from the debug information of the program's own
  * modules.
  *
- * debug_info_libdw.c reads it with elfutils; a build without elfutils has debug_info_none.c, which
- * knows nothing. Not thread-safe: its owner locks. Cost: milliseconds for the first address of a
- * module, then microseconds. libdw allocates with malloc.
+ * debug_info_libdw.c reads it with elfutils' libdw, which it loads at run time; a build without
+ * elfutils' headers has debug_info_none.c, which knows nothing. Not thread-safe: its owner locks.
+ * Cost: milliseconds for the first address of a module, then microseconds. libdw allocates with
+ * malloc.
  */
 #ifndef TN_HISTORY_DEBUG_INFO_H
 #define TN_HISTORY_DEBUG_INFO_H

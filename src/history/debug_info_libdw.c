@@ -1,22 +1,74 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Debug information through libdw. The library is loaded when the first address is looked up, so
+ * that a program that records no stacks does not have it, and libtarn.so needs the C library alone.
+ * Where it is not installed there is no debug information to be had.
+ */
 #include "history/debug_info.h"
 
+#include "base/dl.h"
 #include "base/host_mem.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LIBDW_FUNCTIONS(F)                                                                         \
+    F(dwfl_begin)                                                                                  \
+    F(dwfl_end)                                                                                    \
+    F(dwfl_report_begin_add)                                                                       \
+    F(dwfl_linux_proc_report)                                                                      \
+    F(dwfl_report_end)                                                                             \
+    F(dwfl_addrmodule)                                                                             \
+    F(dwfl_module_info)                                                                            \
+    F(dwfl_module_getsrc)                                                                          \
+    F(dwfl_lineinfo)                                                                               \
+    F(dwfl_module_addrdie)                                                                         \
+    F(dwfl_module_addrname)                                                                        \
+    F(dwfl_linux_proc_find_elf)                                                                    \
+    F(dwfl_standard_find_debuginfo)                                                                \
+    F(dwarf_formudata)                                                                             \
+    F(dwarf_attr)                                                                                  \
+    F(dwarf_filesrc)                                                                               \
+    F(dwarf_formstring)                                                                            \
+    F(dwarf_attr_integrate)                                                                        \
+    F(dwarf_diename)                                                                               \
+    F(dwarf_child)                                                                                 \
+    F(dwarf_tag)                                                                                   \
+    F(dwarf_haspc)                                                                                 \
+    F(dwarf_siblingof)                                                                             \
+    F(dwarf_getsrcfiles)
+
+static struct {
+#define LIBDW_MEMBER(name) __typeof__(name) *name;
+    LIBDW_FUNCTIONS(LIBDW_MEMBER)
+#undef LIBDW_MEMBER
+    Dwfl_Callbacks callbacks;
+    bool is_there;
+} libdw; /* written once, by libdw_load */
+
+static pthread_once_t libdw_once = PTHREAD_ONCE_INIT;
+
+static void libdw_load(void)
+{
+    char why[256];
+    void *library = tn_dl_open("libdw.so.1", why, sizeof why);
+
+    libdw.is_there = library != NULL;
+#define LIBDW_FIND(name)                                                                           \
+    libdw.is_there = libdw.is_there && tn_dl_find(library, #name, (void *)&libdw.name);
+    LIBDW_FUNCTIONS(LIBDW_FIND)
+#undef LIBDW_FIND
+    libdw.callbacks.find_elf = libdw.dwfl_linux_proc_find_elf;
+    libdw.callbacks.find_debuginfo = libdw.dwfl_standard_find_debuginfo;
+}
 
 struct tn_debug_info {
     Dwfl *dwfl;
     bool modules_listed;
-};
-
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_linux_proc_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
 };
 
 void tn_debug_info_expect_modules(struct tn_debug_info *info)
@@ -28,22 +80,26 @@ void tn_debug_info_expect_modules(struct tn_debug_info *info)
 
 static void list_modules(struct tn_debug_info *info)
 {
-    dwfl_report_begin_add(info->dwfl);
-    (void)dwfl_linux_proc_report(info->dwfl, getpid());
-    (void)dwfl_report_end(info->dwfl, NULL, NULL);
+    libdw.dwfl_report_begin_add(info->dwfl);
+    (void)libdw.dwfl_linux_proc_report(info->dwfl, getpid());
+    (void)libdw.dwfl_report_end(info->dwfl, NULL, NULL);
     info->modules_listed = true;
 }
 
 bool tn_debug_info_open(struct tn_debug_info **info_out)
 {
-    Dwfl *dwfl = dwfl_begin(&callbacks);
+    *info_out = NULL;
+    if (pthread_once(&libdw_once, libdw_load) != 0 || !libdw.is_there) {
+        return true;
+    }
+    Dwfl *dwfl = libdw.dwfl_begin(&libdw.callbacks);
     struct tn_debug_info *info = dwfl ? tn_host_alloc_zero(sizeof *info) : NULL;
 
     *info_out = info;
     if (info) {
         info->dwfl = dwfl;
     } else {
-        dwfl_end(dwfl); /* NULL is allowed */
+        libdw.dwfl_end(dwfl); /* NULL is allowed */
     }
     return info || !dwfl;
 }
@@ -51,7 +107,7 @@ bool tn_debug_info_open(struct tn_debug_info **info_out)
 void tn_debug_info_close(struct tn_debug_info *info)
 {
     if (info) {
-        dwfl_end(info->dwfl);
+        libdw.dwfl_end(info->dwfl);
         tn_host_free(info, sizeof *info);
     }
 }
@@ -63,22 +119,22 @@ static const char *call_site(Dwarf_Die *die, Dwarf_Files *files, uint64_t *line_
     Dwarf_Word number = 0;
     Dwarf_Word line = 0;
 
-    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) != 0 ||
-        dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) != 0) {
+    if (libdw.dwarf_formudata(libdw.dwarf_attr(die, DW_AT_call_line, &attribute), &line) != 0 ||
+        libdw.dwarf_formudata(libdw.dwarf_attr(die, DW_AT_call_file, &attribute), &number) != 0) {
         return NULL;
     }
     *line_out = line;
-    return dwarf_filesrc(files, number, NULL, NULL);
+    return libdw.dwarf_filesrc(files, number, NULL, NULL);
 }
 
 /* For C++, the linkage name, which includes scopes and parameters; otherwise the source name. */
 static const char *function_name(Dwarf_Die *function)
 {
     Dwarf_Attribute attribute;
-    const char *linked =
-        dwarf_formstring(dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
+    const char *linked = libdw.dwarf_formstring(
+        libdw.dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute));
 
-    return linked && strncmp(linked, "_Z", 2) == 0 ? linked : dwarf_diename(function);
+    return linked && strncmp(linked, "_Z", 2) == 0 ? linked : libdw.dwarf_diename(function);
 }
 
 /* Whether the entry can contain code or functions. */
@@ -105,19 +161,19 @@ static bool find_part(const Dwarf_Die *scope, Dwarf_Addr address, Dwarf_Die *par
 
     while (count > 0) {
         Dwarf_Die part;
-        int more = dwarf_child(&pending[--count], &part);
+        int more = libdw.dwarf_child(&pending[--count], &part);
 
         while (more == 0) {
-            const int tag = dwarf_tag(&part);
+            const int tag = libdw.dwarf_tag(&part);
 
-            if (has_code(tag) && dwarf_haspc(&part, address) > 0) {
+            if (has_code(tag) && libdw.dwarf_haspc(&part, address) > 0) {
                 *part_out = part;
                 return true;
             }
             if (has_functions(tag) && count < PENDING_MAX) {
                 pending[count++] = part;
             }
-            more = dwarf_siblingof(&part, &part);
+            more = libdw.dwarf_siblingof(&part, &part);
         }
     }
     return false;
@@ -136,7 +192,7 @@ static size_t find_functions(const Dwarf_Die *unit, Dwarf_Addr address,
     size_t count = 0;
 
     while (count < SCOPES_MAX && find_part(&scope, address, &part)) {
-        const int tag = dwarf_tag(&part);
+        const int tag = libdw.dwarf_tag(&part);
 
         if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
             functions[count++] = part;
@@ -169,7 +225,7 @@ static bool visit_functions(struct receiver *receiver, Dwarf_Die *unit, Dwarf_Ad
     size_t file_count;
     bool more = true;
 
-    if (dwarf_getsrcfiles(unit, &files, &file_count) != 0) {
+    if (libdw.dwarf_getsrcfiles(unit, &files, &file_count) != 0) {
         files = NULL;
     }
     for (size_t i = find_functions(unit, address, functions); i > 0 && more; i--) {
@@ -191,10 +247,10 @@ static Dwfl_Module *module_at(struct tn_debug_info *info, Dwarf_Addr address)
     if (!info->modules_listed) {
         list_modules(info);
     }
-    Dwfl_Module *module = dwfl_addrmodule(info->dwfl, address);
+    Dwfl_Module *module = libdw.dwfl_addrmodule(info->dwfl, address);
 
     if (module) {
-        (void)dwfl_module_info(module, NULL, &begin, &end, NULL, NULL, NULL, NULL);
+        (void)libdw.dwfl_module_info(module, NULL, &begin, &end, NULL, NULL, NULL, NULL);
     }
     return address >= begin && address < end ? module : NULL;
 }
@@ -210,9 +266,10 @@ bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_
     }
     Dwarf_Addr bias = 0;
     int line = 0;
-    Dwfl_Line *line_info = dwfl_module_getsrc(module, address);
-    const char *file = line_info ? dwfl_lineinfo(line_info, NULL, &line, NULL, NULL, NULL) : NULL;
-    Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias);
+    Dwfl_Line *line_info = libdw.dwfl_module_getsrc(module, address);
+    const char *file =
+        line_info ? libdw.dwfl_lineinfo(line_info, NULL, &line, NULL, NULL, NULL) : NULL;
+    Dwarf_Die *unit = libdw.dwfl_module_addrdie(module, address, &bias);
 
     if (unit && !visit_functions(&receiver, unit, address - bias, file, (uint64_t)line)) {
         return false;
@@ -221,7 +278,7 @@ bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_
         return true;
     }
     if (!file) {
-        file = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+        file = libdw.dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     }
-    return receive(&receiver, dwfl_module_addrname(module, address), file, (uint64_t)line);
+    return receive(&receiver, libdw.dwfl_module_addrname(module, address), file, (uint64_t)line);
 }

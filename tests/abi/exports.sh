@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# exports.sh LIBRARY INCLUDE_DIR: the symbols that libtarn.so exports are those declared with
-# TARN_API in include/tarn, no more and no fewer. One case a header, and one for what no header
+# exports.sh LIBRARIES INCLUDE_DIR: the symbols that libtarn.so and libtarn-tools.so export are
+# those declared with TARN_API in include/tarn, no more and no fewer (but for what they have in
+# private: private.sh). One case a header, and one for what no header
 # declares. A C++ file may define with TARN_API what no header declares: torch calls it by name.
 #
 # A header of which the library has nothing at all belongs to a room that is not in this build (the
 # offline half builds alone): that is a skipped case, with its name.
 set -eu
 
-library=$1
+libraries=$1
 include=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -36,7 +37,9 @@ declared_in() { # HEADER
         }' "$1" | LC_ALL=C sort -u
 }
 
-nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+# shellcheck disable=SC2086 # a list of files
+nm -D --defined-only $libraries |
+    awk 'NF == 3 && $2 != "A" && $3 !~ /@@?TARN_PRIVATE$/ { sub(/@.*/, "", $3); print $3 }' |
     LC_ALL=C sort -u >"$work/exported"
 : >"$work/all"
 for header in "$include"/*.h "$include"/*.cpp; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# text.sh LIBRARY PROGRAM: documents are true. Links lead to files that exist; C in docs/guide is
+# text.sh LIBRARIES PROGRAM: documents are true. Links lead to files that exist; C in docs/guide is
 # either a program, which is compiled and run, or stands word for word in one of the examples; and
 # the snapshot that such a program writes can be read.
 set -u
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/cli/count.sh
 . "$root/tests/cli/count.sh"
 
-library=$1
+libraries=$1
 program=$2
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -50,11 +50,12 @@ in_examples() { # BLOCK
     return 1
 }
 
+# shellcheck disable=SC2086 # a list of files
 run_block() { # BLOCK: compiles it as a program and runs it
     cp "$1" "$work/program.c" &&
         "${CC:-cc}" -std=c17 -Wall -Wextra -Werror -g -fno-omit-frame-pointer \
-            -I "$root/include" "$work/program.c" -o "$work/program" "$library" \
-            -Wl,-rpath,"$(dirname "$library")" &&
+            -I "$root/include" "$work/program.c" -o "$work/program" $libraries \
+            -Wl,-rpath,"$(dirname "${libraries%% *}")" &&
         (cd "$work" && PYTORCH_ALLOC_CONF='' ./program >/dev/null)
 }
 

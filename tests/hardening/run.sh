@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run.sh BUILD_FOLDER: what that build installs (the program, libtarn.so, the plug) has every guard
-# of cmake/TarnHarden.cmake. Installed into a folder of its own, as packages are.
+# run.sh BUILD_FOLDER: what that build installs (the program, both libraries, the plug) has every
+# guard of cmake/TarnHarden.cmake. Installed into a folder of its own, as packages are.
 set -eu
 
 build=$1
@@ -43,6 +43,7 @@ DESTDIR=$work cmake --install "$build" --prefix /usr >"$work/log" 2>&1 || {
 }
 program=$(find "$work" -path '*/bin/tarn' -type f)
 library=$(find "$work" -name 'libtarn.so.*.*' -type f)
+tools=$(find "$work" -name 'libtarn-tools.so.*.*' -type f)
 plug=$(find "$work" -name 'libtarn_torch.so' -type f)
 
 # Which marks of jumps the compiler's own start files let a finished file keep.
@@ -55,9 +56,9 @@ for flag in -fcf-protection=full -mbranch-protection=standard; do
     fi
 done
 
-for file in "$program" "$library" "$plug"; do
+for file in "$program" "$library" "$tools" "$plug"; do
     name=$(basename "$file")
-    expect "one of the program, the library and the plug is not installed" test -f "$file"
+    expect "one of the program, the libraries and the plug is not installed" test -f "$file"
     [ -f "$file" ] || continue
     readelf -hldnW --dyn-syms "$file" >"$work/said" 2>/dev/null
 

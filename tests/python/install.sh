@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 # pip works in the folder that it is given: a copy, so that nothing is left in the sources.
 copy_sources() {
     mkdir "$work/tarn" &&
-        (cd "$root" && tar -cf - CMakeLists.txt cmake include src cli plug bench python viewer) |
+        (cd "$root" && tar -cf - CMakeLists.txt cmake include src plug python viewer) |
         tar -xf - -C "$work/tarn"
 }
 
@@ -57,7 +57,8 @@ from tarn import _ffi
 site = os.path.dirname(os.path.abspath(tarn.__file__))
 assert site.startswith(sys.prefix), site
 assert tarn.version() == "0.1.0", tarn.version()
-assert _ffi.find_library("libtarn.so.0") == os.path.realpath(site + "/lib/libtarn.so.0")
+for name in ("libtarn.so.0", "libtarn-tools.so.0"):
+    assert _ffi.find_library(name) == os.path.realpath(site + "/lib/" + name), name
 with tarn.Device("sim:1GiB") as device, tarn.Allocator(device) as allocator:
     allocator.free(allocator.alloc(1000))
 for name in ("plug/pytorch/torch_allocator.cpp", "plug/pytorch/plug.h", "include/tarn/base.h"):

@@ -366,7 +366,7 @@ class Refusals(Case):
             import os, warnings
             from tarn import _ffi
             from tarn.torch import _class
-            for name in ("libtarn.so.0", "libtarn_torch.so"):
+            for name in ("libtarn.so.0", "libtarn-tools.so.0", "libtarn_torch.so"):
                 os.symlink(os.path.join(os.environ["BUILT"], name),
                            os.path.join(os.environ["TARN_LIBRARY_DIR"], name))
             made = os.path.join(os.environ["TARN_LIBRARY_DIR"], _class.library_name())
@@ -385,7 +385,7 @@ class Refusals(Case):
         self.passes(
             """
             text = fails(ImportError, tarn.version)
-            assert "libtarn.so.0 cannot be loaded" in text and "make build" in text
+            assert "libtarn-tools.so.0 cannot be loaded" in text and "make build" in text
             """,
             TARN_LIBRARY_DIR=self.folder,
             LD_LIBRARY_PATH="",

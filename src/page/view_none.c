@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* A build without the page. */
+#include "base/errinfo.h"
+#include "tarn/viewer.h"
+
+enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
+                                 const struct tarn_view_options *options,
+                                 const struct tarn_writer *writer, struct tarn_error *error)
+{
+    (void)snapshot;
+    (void)options;
+    (void)writer;
+    return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                   "cannot write the page: this tarn was not built with it; build tarn with "
+                   "TARN_PAGE and zlib");
+}
