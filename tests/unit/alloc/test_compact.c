@@ -4,6 +4,7 @@
 
 #include "support/rig.h"
 #include "tarn/ipc.h"
+#include "tarn/pages.h"
 
 #define COMPACT "policy:compact"
 
@@ -149,6 +150,139 @@ static void blocks_of_other_streams_are_waited_for_last(void **state)
     rig_close(&rig);
 }
 
+static void take_turns(struct rig *rig, int times)
+{
+    for (int i = 0; i < times; i++) {
+        rig_free(rig, rig_alloc(rig, 40 * MIB, 1));
+        rig_free(rig, rig_alloc(rig, 40 * MIB, 2));
+    }
+}
+
+/* Moving the same pages to and fro would take longer than the work. */
+static void streams_that_take_turns_get_new_pages(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    take_turns(&rig, 5);
+    assert_int_equal(moved(&rig), 20);
+    assert_int_equal(reserved(&rig), 80 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 3));
+    assert_int_equal(reserved(&rig), 120 * MIB);
+    tarn_sim_advance_ns(rig.device, 1000000000); /* a thirtieth of it may be used */
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 4));
+    assert_int_equal(moved(&rig), 40);
+    assert_int_equal(reserved(&rig), 120 * MIB);
+    rig_close(&rig);
+}
+
+static void streams_that_take_turns_move_pages_when_memory_is_short(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 100 * MIB, COMPACT);
+    take_turns(&rig, 5);
+    assert_int_equal(moved(&rig), 9 * 20);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    rig_close(&rig);
+}
+
+/* A hole whose first half has lost its pages. Returns its address. */
+static tarn_ptr leave_half_a_hole(struct rig *rig)
+{
+    (void)rig_alloc(rig, 2 * MIB, 0);
+    const tarn_ptr first = rig_alloc(rig, 8 * MIB, 0);
+    const tarn_ptr second = rig_alloc(rig, 8 * MIB, 0);
+
+    (void)rig_alloc(rig, 2 * MIB, 0);
+    rig_free(rig, first);
+    (void)rig_alloc(rig, 30 * MIB, 0);
+    assert_int_equal(moved(rig), 4);
+    (void)rig_alloc(rig, 20 * MIB, 0); /* the old addresses are unmapped */
+    rig_free(rig, second);
+    return first;
+}
+
+static void a_request_goes_to_the_beginning_of_a_hole(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+    const uint64_t before = reserved(&rig);
+
+    assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole);
+    assert_int_equal(moved(&rig), 8);
+    assert_int_equal(reserved(&rig), before);
+    rig_close(&rig);
+}
+
+/* Where the pages are, if moving has taken too long already. */
+static void a_request_stays_in_the_middle_of_a_hole_when_time_is_short(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+
+    rig_engine(rig.allocator)->compact.pages_moved += 1000;
+    assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole + 8 * MIB);
+    assert_int_equal(moved(&rig), 1004);
+    rig_close(&rig);
+}
+
+static struct tarn_page_stats pages_of(struct rig *rig)
+{
+    struct tarn_page_stats pages = {.struct_size = sizeof pages};
+
+    tarn_allocator_get_page_stats(rig->allocator, &pages);
+    return pages;
+}
+
+static void pages_and_their_time_are_counted(void **state)
+{
+    struct rig rig;
+    uint64_t timed = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    const struct tarn_page_stats pages = pages_of(&rig);
+
+    assert_int_equal(pages.page_size, 2 * MIB);
+    assert_int_equal(pages.created, 21);
+    assert_int_equal(pages.moved, 15);
+    assert_int_equal(pages.kept, 0);
+    assert_int_equal(pages.retired, 15);
+    assert_int_equal(pages.requests, 3);
+    assert_true(pages.longest_ns > 0 && pages.longest_ns <= pages.request_ns);
+    for (int i = 0; i < TARN_PAGE_TIMES; i++) {
+        timed += pages.by_time[i];
+    }
+    assert_int_equal(timed, 3);
+    rig_close(&rig);
+}
+
+static void the_exact_policy_has_no_pages_to_count(void **state)
+{
+    const struct tarn_page_stats none = {.struct_size = sizeof none};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    const struct tarn_page_stats pages = pages_of(&rig);
+
+    assert_memory_equal(&pages, &none, sizeof none);
+    rig_close(&rig);
+}
+
 static void small_requests_share_pages_of_their_own(void **state)
 {
     struct rig rig;
@@ -251,6 +385,12 @@ int main(void)
         cmocka_unit_test(another_stream_takes_what_is_done_and_else_new_pages),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
+        cmocka_unit_test(streams_that_take_turns_get_new_pages),
+        cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
+        cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
+        cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
+        cmocka_unit_test(pages_and_their_time_are_counted),
+        cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
         cmocka_unit_test(pages_of_a_private_pool_stay),
         cmocka_unit_test(shared_pages_stay),
