@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # text.sh LIBRARIES PROGRAM: documents are true. Links lead to files that exist; C in docs/guide is
-# either a program, which is compiled and run, or stands word for word in one of the examples; and
-# the snapshot that such a program writes can be read.
+# either a program, which is compiled and run, or stands word for word in one of the examples; the
+# snapshot that such a program writes can be read; and figures of live runs are those of the file.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/cli/count.sh
@@ -91,5 +91,12 @@ count "the guide's snapshot can be read" $?
 count "the guide's snapshot has a peak" $?
 ! grep -E 'libtarn|tn_stack|tarn_allocator_alloc' "$work/peak"
 count "its stacks begin outside the library" $?
+
+live=$(find "$root/bench/results" -name '*-live-*.csv' | LC_ALL=C sort | tail -n 1)
+python3 "$root/tests/gpu/compact/table.py" check "$live"
+count "tables and the picture are those of $(basename "$live")" $?
+sed 's/,compact,gpt2,peak,.*/,compact,gpt2,peak,9.9/' "$live" >"$work/other.csv"
+! python3 "$root/tests/gpu/compact/table.py" check "$work/other.csv" >/dev/null
+count "a figure that is another is seen" $?
 
 count_end

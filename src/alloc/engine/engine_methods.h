@@ -13,8 +13,8 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's message, and changes
  *     nothing;
- *   - only entries for pools, pages, sharing and receivers may be NULL, where an engine has none: the
- *     front then does nothing, or calls `refuse`.
+ *   - only entries for pools, pages, sharing and receivers may be NULL, where an engine has none:
+ *     the front then does nothing, or calls `refuse`.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_ENGINE_METHODS_H

@@ -17,7 +17,9 @@ import time
 
 ALLOCATOR, WORKLOAD, RESULTS = sys.argv[1:4]
 STEPS = int(sys.argv[4]) if len(sys.argv) > 4 else 50
-LIMITS = (1.003, 1.005, 1.0075, 1.01, 1.015, 1.02, 1.03, 1.04, 1.06, 1.08, 1.11, 1.15, 1.2, 1.3, 1.4)
+LIMITS = (
+    1.003, 1.005, 1.0075, 1.01, 1.015, 1.02, 1.03, 1.04, 1.06, 1.08, 1.11, 1.15, 1.2, 1.3, 1.4,
+)  # fmt: skip
 SETTINGS = {"native": "", "expandable": "expandable_segments:True"}
 if ALLOCATOR in SETTINGS:
     os.environ["PYTORCH_ALLOC_CONF"] = SETTINGS[ALLOCATOR]

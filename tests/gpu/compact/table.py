@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Results of measure.py, for documents.
 
-table.py csv RESULTS.jsonl DATE MACHINE COMMIT: as CSV, a figure a line, to be kept in bench/results.
+table.py csv RESULTS.jsonl DATE MACHINE COMMIT: as CSV, a figure a line, for bench/results.
 table.py write RESULTS.csv: puts its tables into README.md and docs/compact.md, and draws
 docs/images/compact.svg. table.py check RESULTS.csv: exit status 1 if they hold something else.
 """

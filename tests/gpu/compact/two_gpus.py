@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""two_gpus.py KIND ALLOCATOR RESULTS [STEPS]: one rank of a training run on several GPUs, for torchrun.
+"""two_gpus.py KIND ALLOCATOR RESULTS [STEPS]: one rank of training on several GPUs, for torchrun.
 
-KIND is fsdp (fully_shard) or ddp; ALLOCATOR as for measure.py. Texts are of varying length, the same
-for all allocators. Rank 0 adds a JSON line with losses, peaks and the time of a step.
+KIND is fsdp (fully_shard) or ddp; ALLOCATOR as for measure.py. Texts are of varying length, the
+same for all allocators. Rank 0 adds a JSON line with losses, peaks and the time of a step.
 """
 
 import json

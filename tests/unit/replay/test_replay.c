@@ -239,6 +239,32 @@ static void other_settings_are_predicted(void **state)
     }
 }
 
+/* In thousandths of what lives. */
+static void the_compact_policy_reserves_little_more_than_what_lives(void **state)
+{
+    static const struct {
+        const char *workload;
+        int64_t most;
+    } rows[] = {{"gpt2_varlen", 1012},
+                {"resnet_sizes", 1012},
+                {"oom", 1012},
+                {"llama_generate", 1012},
+                {"multistream", 1030}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_replay *replay = replay_of(rows[i].workload);
+        const struct tarn_replay_result result =
+            run(replay, (struct tarn_replay_options){.conf = "policy:compact"});
+        const int64_t active = figure(&result, "active_bytes.all.peak");
+
+        assert_true(active > 0);
+        assert_in_range(figure(&result, "reserved_bytes.all.peak"), active,
+                        active * rows[i].most / 1000);
+        tarn_replay_destroy(replay);
+    }
+}
+
 static void a_prediction_equals_the_measured_run(void **state)
 {
     struct tarn_replay *replay = replay_of("resnet_sizes");
@@ -862,6 +888,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_settings_reproduce_the_run),
         cmocka_unit_test(other_settings_are_predicted),
+        cmocka_unit_test(the_compact_policy_reserves_little_more_than_what_lives),
         cmocka_unit_test(a_prediction_equals_the_measured_run),
         cmocka_unit_test(a_trace_from_mid_run_keeps_its_addresses),
         cmocka_unit_test(a_run_out_of_memory_comes_out_exactly),
