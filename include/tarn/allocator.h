@@ -92,6 +92,15 @@ TARN_API enum tarn_status tarn_allocator_record_stream(struct tarn_allocator *al
 TARN_API enum tarn_status tarn_allocator_empty_cache(struct tarn_allocator *allocator,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Returns cached memory to the device until no more than `target` bytes are reserved, or nothing
+ * free is left: whole segments and, of expandable ones, no more pages than needed, the largest free
+ * blocks first. Waits for pending frees only if that is not enough. During a capture, and where no
+ * more than that is reserved, nothing is returned. *reserved_out, which may be NULL: bytes reserved
+ * afterwards. Thread-safe. On failure what was returned before stays returned. */
+TARN_API enum tarn_status tarn_allocator_trim(struct tarn_allocator *allocator, uint64_t target,
+                                              uint64_t *reserved_out,
+                                              struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Start and size of the segment (for an expandable segment: of its mapped range) that contains an
  * allocated block. Either output may be NULL. */
 TARN_API enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *allocator,

@@ -381,6 +381,7 @@ LIBRARY = {
     "tarn_allocator_get_limit": (c_uint64, [c_void_p]),
     "tarn_allocator_get_memory_fraction": (c_double, [c_void_p]),
     "tarn_allocator_get_backend": (c_char_p, [c_void_p]),
+    "tarn_allocator_trim": (c_int, [c_void_p, c_uint64, POINTER(c_uint64), _ERROR]),
     "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
     "tarn_allocator_get_page_stats": (None, [c_void_p, POINTER(PageStats)]),
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),

@@ -190,6 +190,12 @@ class Allocator:
         """Returns free segments to the device."""
         call(lib.tarn_allocator_empty_cache, self.handle)
 
+    def trim(self, target):
+        """Returns cached memory until at most `target` bytes are reserved; returns how many are."""
+        reserved = ctypes.c_uint64()
+        call(lib.tarn_allocator_trim, self.handle, target, ctypes.byref(reserved))
+        return reserved.value
+
     def base_allocation(self, ptr):
         """Address and size of the segment that contains the block."""
         base, size = ctypes.c_uint64(), ctypes.c_uint64()

@@ -218,6 +218,17 @@ static void run_flush(struct run *run)
     assert_true(st == TARN_OK || armed);
 }
 
+static void run_trim(struct run *run)
+{
+    const uint64_t target = below(run, 64) * MIB;
+    const bool armed = arm_fault(run);
+    uint64_t reserved = 0;
+    const enum tarn_status st = tarn_allocator_trim(run->allocator, target, &reserved, NULL);
+
+    disarm_faults(run);
+    assert_true(st == TARN_OK || armed);
+}
+
 static void run_call(struct run *run)
 {
     struct slot *slot = &run->slots[below(run, SLOTS)];
@@ -227,7 +238,9 @@ static void run_call(struct run *run)
         run_work(run);
     } else if (choice < 21) {
         run_flush(run);
-    } else if (choice < 24 && run->has_pools) {
+    } else if (choice < 22) {
+        run_trim(run);
+    } else if (choice < 25 && run->has_pools) {
         run_pool(run);
     } else if (slot->ptr == 0) {
         run_alloc(run, slot);

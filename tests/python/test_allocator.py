@@ -53,6 +53,20 @@ class Allocators(unittest.TestCase):
         self.allocator.close()
         self.device.close()
 
+    def test_the_cache_is_trimmed(self):
+        for ptr in [self.allocator.alloc(size * MIB) for size in (30, 100, 50)]:
+            self.allocator.free(ptr)
+        self.assertEqual(self.allocator.trim(100 * MIB), 80 * MIB)
+        self.assertEqual(self.allocator.trim(0), 0)
+
+    def test_pages_are_counted(self):
+        self.assertEqual(self.allocator.page_stats()["page_size"], 0)
+        with tarn.Allocator(self.device, "policy:compact") as compact:
+            compact.alloc(30 * MIB)
+            pages = compact.page_stats()
+        self.assertEqual((pages["created"], pages["moved"], pages["requests"]), (15, 0, 1))
+        self.assertEqual(sum(pages["by_time"]), 1)
+
     def test_memory_goes_round(self):
         ptr = self.allocator.alloc(5 * MIB)
         self.assertEqual(self.allocator.base_allocation(ptr), (ptr, 20 * MIB))

@@ -24,6 +24,7 @@ class Fallback(Case):
             tarn.torch.install() # again is fine
             assert tarn.torch.is_installed() and tarn.torch.kind() == "fallback"
             assert tarn.torch.history_usage() == {}
+            assert tarn.torch.page_stats() == {} and tarn.torch.trim(0) == 0
             assert torch.cuda.memory_stats() == {}
             a = torch.Memory(5 * MIB)
             assert memory_allocated() == 5 * MIB
@@ -33,6 +34,8 @@ class Fallback(Case):
             a.record_stream(9)
             del a
             assert memory_allocated() == 0 and torch.cuda.max_memory_allocated() == 5 * MIB
+            assert tarn.torch.page_stats()[0]["created"] == 0
+            assert tarn.torch.trim(20 * MIB) == 20 * MIB
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.reset_accumulated_memory_stats()
             torch.cuda.reset_peak_memory_stats(1)

@@ -22,9 +22,9 @@ import warnings
 import torch
 
 from tarn import _ffi
+from tarn import allocator as allocators
 from tarn import snapshot as snapshots
 from tarn._ffi import call, lib
-from tarn import allocator as allocators
 from tarn.allocator import Device
 from tarn.errors import Error
 from tarn.torch import _class, _fallback, _routes
@@ -40,6 +40,7 @@ __all__ = [
     "mempool",
     "oom_dump_path",
     "page_stats",
+    "trim",
     "uninstall",
 ]
 
@@ -213,14 +214,29 @@ def history_usage():
     return {device: snapshots.usage(history) for device, history in found if history}
 
 
+def _allocator_of(device):
+    """The allocator of that GPU; None when it was not used yet, or tarn is not installed."""
+    if not _kind:
+        return None
+    plug = _class.plug if _kind == "class" else _fallback.plug
+    return plug.tarn_torch_find_allocator(device)
+
+
 def page_stats():
     """What policy:compact does, one dictionary per device: the fields of struct tarn_page_stats
     (tarn/pages.h)."""
-    if not _kind:
-        return {}
-    plug = _class.plug if _kind == "class" else _fallback.plug
-    found = ((i, plug.tarn_torch_find_allocator(i)) for i in range(_routes.device_count()))
+    found = ((i, _allocator_of(i)) for i in range(_routes.device_count()))
     return {device: allocators.page_stats(handle) for device, handle in found if handle}
+
+
+def trim(target, device=0):
+    """Returns cached memory of the GPU until at most `target` bytes are reserved, or nothing free
+    is left; returns how many bytes are reserved. torch.cuda.empty_cache() returns all of it."""
+    handle, reserved = _allocator_of(device), ctypes.c_uint64()
+    if not handle:
+        return 0
+    call(lib.tarn_allocator_trim, handle, target, ctypes.byref(reserved))
+    return reserved.value
 
 
 def mempool(**options):

@@ -92,6 +92,20 @@ enum tarn_status tarn_allocator_empty_cache(struct tarn_allocator *allocator,
     return allocator->methods->empty_cache(allocator, (struct tarn_pool_id){0, 0}, error);
 }
 
+enum tarn_status tarn_allocator_trim(struct tarn_allocator *allocator, uint64_t target,
+                                     uint64_t *reserved_out, struct tarn_error *error)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+    const enum tarn_status st =
+        allocator->methods->trim ? allocator->methods->trim(allocator, target, error) : TARN_OK;
+
+    if (reserved_out) {
+        tarn_allocator_get_stats(allocator, &stats);
+        *reserved_out = (uint64_t)stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current;
+    }
+    return st;
+}
+
 enum tarn_status tarn_allocator_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
                                                 tarn_ptr *base_out, uint64_t *size_out,
                                                 struct tarn_error *error)

@@ -358,6 +358,16 @@ static enum tarn_status async_empty_cache(struct tarn_allocator *allocator, stru
     return st ? device_failed(async, st, "releasing cached memory", error) : TARN_OK;
 }
 
+/* What is not in use now; nobody waits. */
+static enum tarn_status async_trim(struct tarn_allocator *allocator, uint64_t target,
+                                   struct tarn_error *error)
+{
+    struct tarn_device *device = allocator->device;
+    const enum tarn_status st = device->ops->pool_trim(device, target);
+
+    return st ? device_failed(async_of(allocator), st, "releasing cached memory", error) : TARN_OK;
+}
+
 static enum tarn_status async_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
                                               tarn_ptr *base_out, uint64_t *size_out,
                                               struct tarn_error *error)
@@ -735,6 +745,7 @@ static const struct tn_engine_methods async_methods = {
     .free = async_free,
     .record_stream = async_record_stream,
     .empty_cache = async_empty_cache,
+    .trim = async_trim,
     .base_allocation = async_base_allocation,
     .cache_info = async_cache_info,
     .set_enabled = async_set_enabled,

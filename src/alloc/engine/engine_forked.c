@@ -50,6 +50,14 @@ static enum tarn_status forked_empty_cache(struct tarn_allocator *allocator, str
     return tn_forked_refuse(error);
 }
 
+static enum tarn_status forked_trim(struct tarn_allocator *allocator, uint64_t target,
+                                    struct tarn_error *error)
+{
+    (void)allocator;
+    (void)target;
+    return tn_forked_refuse(error);
+}
+
 static enum tarn_status forked_base_allocation(struct tarn_allocator *allocator, tarn_ptr ptr,
                                                tarn_ptr *base_out, uint64_t *size_out,
                                                struct tarn_error *error)
@@ -157,6 +165,7 @@ static const struct tn_engine_methods forked_methods = {
     .free = forked_free,
     .record_stream = forked_record_stream,
     .empty_cache = forked_empty_cache,
+    .trim = forked_trim,
     .base_allocation = forked_base_allocation,
     .cache_info = forked_cache_info,
     .set_enabled = forked_set_enabled,

@@ -13,8 +13,8 @@
  *   - thread-safe: the engine takes its own lock;
  *   - what an engine cannot do fails with TARN_ERR_NOT_SUPPORTED and PyTorch's message, and changes
  *     nothing;
- *   - only entries for pools, pages, sharing and receivers may be NULL, where an engine has none:
- *     the front then does nothing, or calls `refuse`.
+ *   - only entries for pools, pages, caches, sharing and receivers may be NULL, where an engine has
+ *     none: the front then does nothing, or calls `refuse`.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_METHODS_H
 #define TN_ALLOC_ENGINE_ENGINE_METHODS_H
@@ -56,6 +56,9 @@ struct tn_engine_methods {
     /* Of one pool; {0, 0}: of all. */
     enum tarn_status (*empty_cache)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                     struct tarn_error *error);
+    /* NULL: nothing is cached. */
+    enum tarn_status (*trim)(struct tarn_allocator *allocator, uint64_t target,
+                             struct tarn_error *error);
     enum tarn_status (*base_allocation)(struct tarn_allocator *allocator, tarn_ptr ptr,
                                         tarn_ptr *base_out, uint64_t *size_out,
                                         struct tarn_error *error);

@@ -161,7 +161,7 @@ static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *poo
     while (block && st == TARN_OK) {
         struct tn_block *next = pool_next_expandable(pool, tn_pool_next(pool, block));
 
-        st = tn_expandable_unmap(&engine->heap, block, stack, error);
+        st = tn_expandable_unmap(&engine->heap, block, UINT64_MAX, stack, error);
         block = next;
     }
     return st;
@@ -239,6 +239,79 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
             }
         }
         if (st == TARN_OK) {
+            st = release_private_pool(engine, p, stack, error);
+        }
+    }
+    return st;
+}
+
+/* ---- to a target ---- */
+
+/* Gives free blocks of the set back, the largest first, until the target is reached. Unmapping only
+ * turns a block into smaller ones without whole pages, so the walk need not meet them. */
+static enum tarn_status set_trim(struct tn_engine *engine, struct tn_free_set *set, uint64_t target,
+                                 uint64_t stack, struct tarn_error *error)
+{
+    struct tn_heap *heap = &engine->heap;
+    enum tarn_status st = TARN_OK;
+    struct tn_block *before;
+
+    tn_pool_insert_pending(set);
+    for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && heap->reserved > target;
+         b = before) {
+        before = tn_free_set_prev(set, b);
+        if (block_is_collectable(b)) {
+            st = tn_segment_release(heap, b, stack, error);
+        } else if (b->expandable) {
+            st = tn_expandable_unmap(heap, b, heap->reserved - target, stack, error);
+        }
+    }
+    return st;
+}
+
+static enum tarn_status pool_trim(struct tn_engine *engine, struct tn_pool *pool, uint64_t target,
+                                  uint64_t stack, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
+        st = set_trim(engine, pool->sets[i], target, stack, error);
+    }
+    return st;
+}
+
+static enum tarn_status default_pools_trim(struct tn_engine *engine, uint64_t target,
+                                           uint64_t stack, struct tarn_error *error)
+{
+    const enum tarn_status st = pool_trim(engine, &engine->heap.large, target, stack, error);
+
+    return st ? st : pool_trim(engine, &engine->heap.small, target, stack, error);
+}
+
+enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t stack,
+                            struct tarn_error *error)
+{
+    const struct tn_heap *heap = &engine->heap;
+    enum tarn_status st = TARN_OK;
+
+    if (heap->reserved <= target || tn_heap_is_capturing(heap)) {
+        return TARN_OK;
+    }
+    if (tn_compact_is_on(heap)) {
+        st = tn_compact_settle(&engine->compact, error);
+    }
+    st = st ? st : default_pools_trim(engine, target, stack, error);
+    if (st == TARN_OK && heap->reserved > target) {
+        engine->heap.shard.counters.totals.num_sync_all_streams++;
+        st = tn_stream_waits_drain(&engine->waits, NULL, stack, error);
+        st = st ? st : default_pools_trim(engine, target, stack, error);
+    }
+    struct tn_private_pool *next;
+
+    for (struct tn_private_pool *p = heap->private_pools.first;
+         p && st == TARN_OK && heap->reserved > target; p = next) {
+        next = p->next;
+        if (p->freeable) {
             st = release_private_pool(engine, p, stack, error);
         }
     }

@@ -33,4 +33,10 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
 enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool_id id,
                                       uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
 
+/* Releases free blocks of the default pools, the largest first, and pages of expandable segments as
+ * needed, until no more than `target` bytes are reserved; then waits for pending frees; then
+ * releases private pools that nobody uses. Nothing while a graph may be captured. */
+enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t stack,
+                            struct tarn_error *error) TN_MUST_CHECK;
+
 #endif

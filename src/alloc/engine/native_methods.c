@@ -75,6 +75,21 @@ static enum tarn_status engine_empty_cache(struct tn_engine *engine, struct tarn
     return st;
 }
 
+static enum tarn_status native_trim(struct tarn_allocator *allocator, uint64_t target,
+                                    struct tarn_error *error)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_ALL);
+
+    tn_engine_lock(engine);
+    const enum tarn_status st = tn_gc_trim(engine, target, stack, error);
+
+    tn_heap_drop_stack(&engine->heap, stack);
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return st;
+}
+
 static enum tarn_status engine_base_allocation(struct tn_engine *engine, tarn_ptr ptr,
                                                tarn_ptr *base_out, uint64_t *size_out,
                                                struct tarn_error *error)
@@ -691,6 +706,7 @@ const struct tn_engine_methods tn_native_methods = {
     .free = native_free,
     .record_stream = native_record_stream,
     .empty_cache = native_empty_cache,
+    .trim = native_trim,
     .base_allocation = native_base_allocation,
     .block_size = native_block_size,
     .cache_info = native_cache_info,

@@ -63,7 +63,7 @@ static enum tarn_status unmap_pieces(struct tn_engine *engine, tarn_ptr address,
             struct tn_block *block = piece_find(engine, address);
 
             take_back(engine, block);
-            st = tn_expandable_unmap(&engine->heap, block, 0, error);
+            st = tn_expandable_unmap(&engine->heap, block, UINT64_MAX, 0, error);
         }
         address += pieces[i].size;
     }

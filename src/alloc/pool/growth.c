@@ -97,19 +97,22 @@ static uint64_t pages_unmap(struct tn_heap *heap, const struct tn_segment *segme
     return at - begin;
 }
 
-enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t stack,
-                                     struct tarn_error *error)
+enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t bytes,
+                                     uint64_t stack, struct tarn_error *error)
 {
     struct tn_segment *segment = tn_segment_find(heap, block->address);
     struct tn_free_set *set = block->set;
     const uint64_t page_size = segment->expandable->page_size;
-    const uint64_t begin = tn_pages_up(block->address - segment->address, page_size);
+    const uint64_t first = tn_pages_up(block->address - segment->address, page_size);
     const uint64_t end = (block->address + block->size - segment->address) / page_size;
     enum tarn_status st;
 
-    if (begin >= end) {
+    if (first >= end) {
         return TARN_OK;
     }
+    const uint64_t begin =
+        bytes < (end - first) * page_size ? end - tn_pages_up(bytes, page_size) : first;
+
     if (!tn_heap_reserve_spares(heap, &heap->shard, 2) || !tn_free_set_reserve_unmapped(set, 1)) {
         return tn_fail_memory(error);
     }
