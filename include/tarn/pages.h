@@ -23,7 +23,7 @@ struct tarn_page_stats {
     uint64_t moved;       /* pages that were free elsewhere and are mapped at a new address */
     uint64_t kept;        /* now: pages mapped nowhere, left over from requests that failed */
     uint64_t retired;     /* now: old addresses that stay mapped until work in progress is done */
-    uint64_t requests;    /* requests that needed pages: no free block fitted them */
+    uint64_t requests;    /* requests for which pages were created or moved, or that failed */
     uint64_t request_ns;  /* time of these on the host, in nanoseconds, waits included */
     uint64_t longest_ns;  /* the longest one */
     /* How many of them took less than 2^i microseconds and no less than half of it; the last counts

@@ -301,7 +301,10 @@ static bool take_mapped(struct tn_compact *compact, struct tn_request *request, 
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort, struct tarn_error *error)
 {
-    const bool tidy = has_time(compact, TIDY_SHARE);
+    /* Nothing but the fewest pages counts when memory is short, and pages move only where events
+     * can be recorded. */
+    const bool tidy =
+        effort == TN_COMPACT_FREE && may_look_at_events(compact) && has_time(compact, TIDY_SHARE);
     const bool anywhere = !tidy;
     struct tn_placement place;
     enum tarn_status st = TARN_OK;

@@ -57,6 +57,12 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
                                   enum tn_compact_effort effort,
                                   struct tarn_error *error) TN_MUST_CHECK;
 
+/* Pages moved and created so far. */
+static inline uint64_t tn_compact_pages(const struct tn_compact *compact)
+{
+    return compact->pages_moved + compact->pages_created;
+}
+
 /* Notes how long a request took for which pages were needed. */
 void tn_compact_measured(struct tn_compact *compact, uint64_t ns);
 

@@ -315,15 +315,15 @@ enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *re
 {
     const bool compact = tn_compact_is_on(&engine->heap) && request->expandable;
     const ladder_step *step = compact ? compact_ladder : ladder;
-    enum tarn_status st = TARN_ERR_NOT_FOUND;
-
     const uint64_t begin_ns = compact ? tn_clock_now_ns() : 0;
+    const uint64_t pages_before = tn_compact_pages(&engine->compact);
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
 
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
     for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
         st = (*step)(engine, request, error);
     }
-    if (compact) {
+    if (compact && (st || tn_compact_pages(&engine->compact) > pages_before)) {
         tn_compact_measured(&engine->compact, tn_clock_now_ns() - begin_ns);
     }
     return st;

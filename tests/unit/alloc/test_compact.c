@@ -235,6 +235,32 @@ static void a_request_stays_in_the_middle_of_a_hole_when_time_is_short(void **st
     rig_close(&rig);
 }
 
+static bool only_stream_1(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 1;
+}
+
+/* While a graph may be captured no event is recorded, so that nothing can move. */
+static void a_request_stays_in_the_middle_of_a_hole_during_a_capture(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+    const uint64_t before = reserved(&rig);
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                     TARN_OK);
+    assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole + 8 * MIB);
+    assert_int_equal(reserved(&rig), before);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_close(&rig);
+}
+
 static struct tarn_page_stats pages_of(struct rig *rig)
 {
     struct tarn_page_stats pages = {.struct_size = sizeof pages};
@@ -389,6 +415,7 @@ int main(void)
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
+        cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_during_a_capture),
         cmocka_unit_test(pages_and_their_time_are_counted),
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
