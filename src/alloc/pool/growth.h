@@ -21,8 +21,7 @@ enum tarn_status tn_expandable_alloc(struct tn_heap *heap, struct tn_free_set *s
 /* Gives back the whole pages inside a free block, the last ones if those are more than `bytes`
  * need, and the range once nothing in it is mapped. The block is in its free set. */
 enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *block, uint64_t bytes,
-                                     uint64_t stack,
-                                     struct tarn_error *error) TN_MUST_CHECK;
+                                     uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
 
 /* Gives back the private pool's ranges in which nothing is mapped: failed allocations leave them
  * behind. */
