@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a request goes that no mapped free block fits: where the fewest pages are missing, then in
- * the smallest hole, then at the lowest address. A hole is a run of idle blocks of one segment,
+ * Where a request goes for which pages have to be mapped: where the fewest are missing, then in the
+ * smallest hole, then at the lowest address. A hole is a run of idle blocks of one segment,
  * mapped or not. Guarded by the heap's lock. Cost: linear in the unmapped ranges of the set and
  * what is free around them.
  */
@@ -18,7 +18,8 @@ struct tn_placement {
     uint64_t hole;          /* bytes */
 };
 
-/* The best place for `size` bytes; false if there is none. */
+/* The best place for `size` bytes, anywhere in a hole or only at its beginning (and where that is
+ * retired, behind what is); false if there is none. */
 bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *retired,
                        const struct tn_free_set *set, uint64_t size, bool anywhere,
                        struct tn_placement *placement_out);

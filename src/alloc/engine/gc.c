@@ -177,13 +177,19 @@ static enum tarn_status pool_release_all(struct tn_engine *engine, struct tn_poo
     return st ? st : pool_unmap(engine, pool, stack, error);
 }
 
+/* Of one pool, NULL: of all. */
+static enum tarn_status wait_for_frees(struct tn_engine *engine, const struct tn_private_pool *pool,
+                                       uint64_t stack, struct tarn_error *error)
+{
+    engine->heap.shard.counters.totals.num_sync_all_streams++;
+    return tn_stream_waits_drain(&engine->waits, pool, stack, error);
+}
+
 static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t stack,
                                               struct tarn_error *error)
 {
-    enum tarn_status st;
+    enum tarn_status st = wait_for_frees(engine, NULL, stack, error);
 
-    engine->heap.shard.counters.totals.num_sync_all_streams++;
-    st = tn_stream_waits_drain(&engine->waits, NULL, stack, error);
     if (st == TARN_OK) {
         st = pool_release_all(engine, &engine->heap.large, stack, error);
     }
@@ -234,8 +240,7 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
                 continue;
             }
             if (!tn_heap_is_capturing(&engine->heap)) {
-                engine->heap.shard.counters.totals.num_sync_all_streams++;
-                st = tn_stream_waits_drain(&engine->waits, p, stack, error);
+                st = wait_for_frees(engine, p, stack, error);
             }
         }
         if (st == TARN_OK) {
@@ -302,8 +307,7 @@ enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t 
     }
     st = st ? st : default_pools_trim(engine, target, stack, error);
     if (st == TARN_OK && heap->reserved > target) {
-        engine->heap.shard.counters.totals.num_sync_all_streams++;
-        st = tn_stream_waits_drain(&engine->waits, NULL, stack, error);
+        st = wait_for_frees(engine, NULL, stack, error);
         st = st ? st : default_pools_trim(engine, target, stack, error);
     }
     struct tn_private_pool *next;

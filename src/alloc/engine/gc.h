@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Giving cached memory back to the device: by age when a limit is near (garbage collection), a few
- * large blocks for one request, or everything. The orders are PyTorch's, because later decisions
- * depend on them. Guarded by the engine's lock.
+ * large blocks for one request, or everything, in PyTorch's orders, because later decisions depend
+ * on them; and as much as somebody asks for. Guarded by the engine's lock.
  */
 #ifndef TN_ALLOC_ENGINE_GC_H
 #define TN_ALLOC_ENGINE_GC_H

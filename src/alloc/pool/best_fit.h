@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One request on its way to a block, and the choice among free blocks: the smallest that is large
- * enough, the lowest address among equals (the order of free_set.h). Two settings change that:
+ * enough, the lowest address among equals (the order of free_set.h). Three settings change that:
  *
  *   expandable segments   of their blocks, one with less room to grow is preferred; a request that
  *                         they may not serve skips them (tn_fit_expandable)
  *   max_split_size        may refuse the block chosen, and then no other is tried
  *                         (tn_fit_is_allowed)
+ *   policy:compact        takes a block of the large default pool only if it begins its hole, and
+ *                         else leaves the choice to compact/ (tn_request_is_placed)
  *
  * Whether the block is then split is tn_should_split's decision (config/size_class.h).
  *
- * The engine and the fast path both choose here. A choice may depend on the free blocks, the
- * request and the settings only: the undo log repeats earlier ones without looking
- * (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have.
+ * The engine and the fast path both choose here. A choice may depend on the free blocks and
+ * unmapped ranges, the request and the settings only: the undo log repeats earlier ones without
+ * looking (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have.
  */
 #ifndef TN_ALLOC_POOL_BEST_FIT_H
 #define TN_ALLOC_POOL_BEST_FIT_H

@@ -11,33 +11,48 @@ enum {
     ROW_SIZE = sizeof row - 1
 };
 
+struct rows {
+    struct tn_budget budget;
+    struct tn_arena arena;
+    struct tn_row_cache cache;
+};
+
+static void rows_open(struct rows *rows)
+{
+    *rows = (struct rows){0};
+    tn_arena_init(&rows->arena, &rows->budget);
+    tn_row_cache_init(&rows->cache, &rows->arena);
+}
+
+static void rows_close(struct rows *rows)
+{
+    tn_arena_fini(&rows->arena);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
 static void only_rows_are_kept(void **state)
 {
     static const uint8_t other_op[] = "h\1h\2j\3\0\0\0h\4h\5h\6N\7e";
     static const uint8_t no_end[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h";
     static const uint8_t cut[] = "h\1h\2h\3h\4h\5h\6h\7h\7je";
-    struct tn_budget budget = {0};
-    struct tn_arena arena;
-    struct tn_row_cache cache;
+    struct rows rows;
 
     (void)state;
-    tn_arena_init(&arena, &budget);
-    tn_row_cache_init(&cache, &arena);
-    tn_row_cache_keep(&cache, other_op, sizeof other_op - 1, 1);
-    tn_row_cache_keep(&cache, no_end, sizeof no_end - 1, 1);
-    tn_row_cache_keep(&cache, cut, sizeof cut - 1, 1);
-    tn_row_cache_keep(&cache, row, 5, 1);
-    assert_int_equal(cache.bytes, 0);
-    tn_row_cache_keep(&cache, row, ROW_SIZE, 9);
-    assert_int_equal(cache.bytes, ROW_SIZE);
-    assert_int_equal(tn_row_cache_find(&cache, row, ROW_SIZE)->stack, 9);
-    assert_null(tn_row_cache_find(&cache, row, ROW_SIZE - 1));
-    assert_null(tn_row_cache_find(&cache, other_op, sizeof other_op - 1));
-    tn_row_cache_drop(&cache);
-    assert_null(tn_row_cache_find(&cache, row, ROW_SIZE));
-    tn_row_cache_keep(&cache, row, ROW_SIZE, 9);
-    tn_arena_fini(&arena);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    rows_open(&rows);
+    tn_row_cache_keep(&rows.cache, other_op, sizeof other_op - 1, 1);
+    tn_row_cache_keep(&rows.cache, no_end, sizeof no_end - 1, 1);
+    tn_row_cache_keep(&rows.cache, cut, sizeof cut - 1, 1);
+    tn_row_cache_keep(&rows.cache, row, 5, 1);
+    assert_int_equal(rows.cache.bytes, 0);
+    tn_row_cache_keep(&rows.cache, row, ROW_SIZE, 9);
+    assert_int_equal(rows.cache.bytes, ROW_SIZE);
+    assert_int_equal(tn_row_cache_find(&rows.cache, row, ROW_SIZE)->stack, 9);
+    assert_null(tn_row_cache_find(&rows.cache, row, ROW_SIZE - 1));
+    assert_null(tn_row_cache_find(&rows.cache, other_op, sizeof other_op - 1));
+    tn_row_cache_drop(&rows.cache);
+    assert_null(tn_row_cache_find(&rows.cache, row, ROW_SIZE));
+    tn_row_cache_keep(&rows.cache, row, ROW_SIZE, 9);
+    rows_close(&rows);
 }
 
 /* As long as the part that buckets are chosen by. */
@@ -45,35 +60,29 @@ static void rows_may_begin_alike(void **state)
 {
     static const uint8_t one[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h\10e";
     static const uint8_t other[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h\11e";
-    struct tn_budget budget = {0};
-    struct tn_arena arena;
-    struct tn_row_cache cache;
+    struct rows rows;
 
     (void)state;
-    tn_arena_init(&arena, &budget);
-    tn_row_cache_init(&cache, &arena);
-    tn_row_cache_keep(&cache, one, sizeof one - 1, 1);
-    assert_null(tn_row_cache_find(&cache, other, sizeof other - 1));
-    tn_row_cache_keep(&cache, other, sizeof other - 1, 2);
-    assert_int_equal(tn_row_cache_find(&cache, one, sizeof one - 1)->stack, 1);
-    assert_int_equal(tn_row_cache_find(&cache, other, sizeof other - 1)->stack, 2);
-    tn_arena_fini(&arena);
+    rows_open(&rows);
+    tn_row_cache_keep(&rows.cache, one, sizeof one - 1, 1);
+    assert_null(tn_row_cache_find(&rows.cache, other, sizeof other - 1));
+    tn_row_cache_keep(&rows.cache, other, sizeof other - 1, 2);
+    assert_int_equal(tn_row_cache_find(&rows.cache, one, sizeof one - 1)->stack, 1);
+    assert_int_equal(tn_row_cache_find(&rows.cache, other, sizeof other - 1)->stack, 2);
+    rows_close(&rows);
 }
 
 static void without_memory_nothing_is_kept(void **state)
 {
-    struct tn_budget budget = {0};
-    struct tn_arena arena;
-    struct tn_row_cache cache;
+    struct rows rows;
 
     (void)state;
-    tn_arena_init(&arena, &budget);
-    tn_row_cache_init(&cache, &arena);
+    rows_open(&rows);
     tarn_host_fail_nth(1);
-    tn_row_cache_keep(&cache, row, ROW_SIZE, 9);
+    tn_row_cache_keep(&rows.cache, row, ROW_SIZE, 9);
     tarn_host_fail_nth(0);
-    assert_null(tn_row_cache_find(&cache, row, ROW_SIZE));
-    tn_arena_fini(&arena);
+    assert_null(tn_row_cache_find(&rows.cache, row, ROW_SIZE));
+    rows_close(&rows);
 }
 
 int main(void)
