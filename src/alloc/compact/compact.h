@@ -51,8 +51,8 @@ static inline bool tn_compact_is_on(const struct tn_heap *heap)
 }
 
 /* Gives request->block, for which pages may have moved: in no set, at least request->size bytes.
- * TARN_ERR_NOT_FOUND when there are not enough pages; those found are in the store then. May use up what tn_request_prepare
- * reserved. */
+ * TARN_ERR_NOT_FOUND when there are not enough pages; those found are in the store then. May use up
+ * what tn_request_prepare reserved. */
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort,
                                   struct tarn_error *error) TN_MUST_CHECK;
