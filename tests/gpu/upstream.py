@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 FILES = (
     "test_cuda.py",
@@ -188,6 +189,20 @@ def compare(name, results):
     return counts["native"] - worse, worse
 
 
+def run_both(stem, name, file, deadline):
+    """The results by allocator: one after the other, since cases fill the GPU, or with TOGETHER=1 at
+    the same time."""
+
+    def run_one(allocator):
+        path = f"{stem}.{allocator}.jsonl"
+        if not run_file(path, allocator, file, f"{stem}.{allocator}.log", deadline):
+            print(f"{name}: out of time with {allocator}; run it again to go on")
+        return allocator, read(path)
+
+    with ThreadPoolExecutor(len(ALLOCATORS) if os.environ.get("TOGETHER") else 1) as pool:
+        return dict(pool.map(run_one, ALLOCATORS))
+
+
 def main(out, source, *files):
     deadline = time.monotonic() + float(os.environ.get("SECONDS", 540))
     os.makedirs(out, exist_ok=True)
@@ -200,13 +215,7 @@ def main(out, source, *files):
             skipped += 1
             continue
         stem = os.path.join(out, name.replace("/", "-").removesuffix(".py"))
-        results = {}
-        for allocator in ALLOCATORS:
-            path = f"{stem}.{allocator}.jsonl"
-            if not run_file(path, allocator, file, f"{stem}.{allocator}.log", deadline):
-                print(f"{name}: out of time with {allocator}; run it again to go on")
-            results[allocator] = read(path)
-        fine, worse = compare(name, results)
+        fine, worse = compare(name, run_both(stem, name, file, deadline))
         passed += fine
         failed += worse
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
