@@ -166,39 +166,7 @@ static enum tarn_status cuda_processes(struct tarn_device *device, tarn_process_
     return st;
 }
 
-/* ---- events and streams ---- */
-
-/* Without timing an event costs the GPU almost nothing. A wait spins or sleeps according to the
- * context's scheduling flags: blocking-sync events would raise an interrupt each. */
-void tn_cuda_op_event_create(struct tn_cuda_call *call, tn_event_handle *event_out)
-{
-    uint64_t event = 0;
-
-    if (tn_cuda_did(call, "cuEventCreate",
-                    call->cuda->driver.cuEventCreate(&event, TN_CU_EVENT_DISABLE_TIMING))) {
-        *event_out = event;
-    }
-}
-
-void tn_cuda_op_event_destroy(struct tn_cuda_call *call, tn_event_handle event)
-{
-    (void)tn_cuda_did(call, "cuEventDestroy", call->cuda->driver.cuEventDestroy_v2(event));
-}
-
-void tn_cuda_op_event_record(struct tn_cuda_call *call, tn_event_handle event, tarn_stream stream)
-{
-    (void)tn_cuda_did(call, "cuEventRecord", call->cuda->driver.cuEventRecord(event, stream));
-}
-
-void tn_cuda_op_event_query(struct tn_cuda_call *call, tn_event_handle event)
-{
-    (void)tn_cuda_did(call, "cuEventQuery", call->cuda->driver.cuEventQuery(event));
-}
-
-void tn_cuda_op_event_wait(struct tn_cuda_call *call, tn_event_handle event)
-{
-    (void)tn_cuda_did(call, "cuEventSynchronize", call->cuda->driver.cuEventSynchronize(event));
-}
+/* ---- streams ---- */
 
 void tn_cuda_op_stream_wait(struct tn_cuda_call *call, tarn_stream stream)
 {
@@ -217,13 +185,6 @@ static enum tarn_status cuda_stream_check(struct tarn_device *device, tarn_strea
         call.status = TARN_ERR_INVALID_ARGUMENT;
     }
     return tn_cuda_end(&call);
-}
-
-void tn_cuda_op_stream_wait_event(struct tn_cuda_call *call, tarn_stream stream,
-                                  tn_event_handle event)
-{
-    (void)tn_cuda_did(call, "cuStreamWaitEvent",
-                      call->cuda->driver.cuStreamWaitEvent(stream, event, 0));
 }
 
 void tn_cuda_op_stream_create(struct tn_cuda_call *call, tarn_stream *stream_out)
@@ -259,6 +220,15 @@ static const char *cuda_last_error(struct tarn_device *device)
     return tn_last_error_get(cuda_of(device)->id);
 }
 
+static void events_close(struct tarn_device *device)
+{
+    struct tn_cuda_call call;
+    const bool works = tn_cuda_begin(&call, device, TN_CUDA_TAKES);
+
+    tn_cuda_events_fini(call.cuda, works);
+    (void)tn_cuda_end(&call);
+}
+
 static void cuda_destroy(struct tarn_device *device)
 {
     struct tn_cuda *cuda = cuda_of(device);
@@ -266,6 +236,7 @@ static void cuda_destroy(struct tarn_device *device)
     if (tn_fork_passed(&cuda->fork)) {
         return; /* the parent keeps it */
     }
+    events_close(device);
     /* Fails only if the driver has shut down. */
     (void)cuda->driver.cuDevicePrimaryCtxRelease_v2(cuda->device);
     tn_fork_watch_fini(&cuda->fork);
@@ -273,10 +244,12 @@ static void cuda_destroy(struct tarn_device *device)
     tn_host_free(cuda, sizeof *cuda);
 }
 
-/* Each call runs in the device's context and in relaxed capture mode. */
-#define TN_OP_DEVICE struct tarn_device *device
-#define TN_OP_SELF   &call
-#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments)                                   \
+/* Each call runs in the device's context and in relaxed capture mode; the purpose ASKS is for those
+ * that see to it themselves. */
+#define CALL_TAKES(name, parameters, arguments) CALL(name, TAKES, parameters, arguments)
+#define CALL_GIVES(name, parameters, arguments) CALL(name, GIVES, parameters, arguments)
+#define CALL_ASKS(name, parameters, arguments)
+#define CALL(name, purpose, parameters, arguments)                                                 \
     static enum tarn_status cuda_##name parameters                                                 \
     {                                                                                              \
         struct tn_cuda_call call;                                                                  \
@@ -286,6 +259,14 @@ static void cuda_destroy(struct tarn_device *device)
         }                                                                                          \
         return tn_cuda_end(&call);                                                                 \
     }
+#define ENTRY_TAKES(name) cuda_##name
+#define ENTRY_GIVES(name) cuda_##name
+#define ENTRY_ASKS(name)  tn_cuda_##name
+
+#define TN_OP_DEVICE struct tarn_device *device
+#define TN_OP_SELF   &call
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments)                                   \
+    CALL_##purpose(name, parameters, arguments)
 #include "device/device_ops.def"
 #undef TN_DEVICE_OP
 #undef TN_OP_SELF
@@ -293,7 +274,7 @@ static void cuda_destroy(struct tarn_device *device)
 
 static const struct tn_device_ops cuda_ops = {
     .name = "cuda",
-#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments) .name = cuda_##name,
+#define TN_DEVICE_OP(NAME, name, purpose, parameters, arguments) .name = ENTRY_##purpose(name),
 #include "device/device_ops.def"
 #undef TN_DEVICE_OP
     .processes = cuda_processes,
@@ -441,6 +422,7 @@ enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
         return st;
     }
     cuda->id = tn_last_error_new_device();
+    tn_cuda_events_init(&cuda->events);
     tn_fork_watch_init(&cuda->fork, NULL);
     tn_nvml_init(&cuda->nvml, options->nvml_path);
     *device_out = &cuda->base;

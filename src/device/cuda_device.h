@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU through the CUDA driver. All handles are the driver's own: streams, and events, pages and
- * graph nodes as numbers. The driver tracks sizes and live objects, so nothing is recorded here.
+ * A GPU through the CUDA driver. Handles are the driver's own: streams, and pages and graph nodes as
+ * numbers. The driver tracks sizes and live objects, so nothing is recorded here, but of events
+ * (cuda_event.h).
  *
  * Every call runs in the device's primary context, which the CUDA runtime (and so PyTorch) uses,
  * and in relaxed capture mode, so that allocating memory while any stream is being captured neither
@@ -12,7 +13,7 @@
  * destructors of a process run: everything is already freed then. In a child forked after opening,
  * every call fails and closing does nothing, because the driver does not work there.
  *
- * Locks: only NVML's; the driver is thread-safe.
+ * Locks: only NVML's and that of the events; the driver is thread-safe.
  */
 #ifndef TN_DEVICE_CUDA_DEVICE_H
 #define TN_DEVICE_CUDA_DEVICE_H
@@ -20,6 +21,7 @@
 #include "base/attr.h"
 #include "base/os_fork.h"
 #include "device/cuda_driver.h"
+#include "device/cuda_event.h"
 #include "device/device_ops.h"
 #include "device/nvml.h"
 
@@ -30,7 +32,7 @@ enum {
     TN_CUDA_BUS_ID_MAX = 32
 };
 
-/* All constant after opening, except `fork`, `pool_is_ready` and `nvml`. */
+/* All constant after opening, except `fork`, `pool_is_ready`, `nvml` and `events`. */
 struct tn_cuda {
     struct tarn_device base; /* first */
     struct tn_cuda_driver driver;
@@ -44,6 +46,7 @@ struct tn_cuda {
     atomic_bool pool_is_ready;       /* configured to keep freed memory */
     char bus_id[TN_CUDA_BUS_ID_MAX];
     struct tn_nvml nvml;
+    struct tn_cuda_events events;
 };
 
 /* Which GPU to open, and with which libraries; NULL paths are the installed ones. */

@@ -358,7 +358,7 @@ static bool terminals_of_a_capture_are_read(struct gpu *gpu)
     bool right = allocator && TARN(tarn_allocator_alloc(allocator, MIB, 0, &ptr, &error)) &&
                  DRIVER(cuStreamCreate(&streams[0], TN_CU_STREAM_NON_BLOCKING)) &&
                  DRIVER(cuStreamCreate(&streams[1], TN_CU_STREAM_NON_BLOCKING)) &&
-                 DRIVER(cuEventCreate(&event, TN_CU_EVENT_DISABLE_TIMING)) &&
+                 CHECK(!device->ops->event_create(device, &event)) &&
                  DRIVER(cuStreamBeginCapture_v2(streams[0], TN_CU_CAPTURE_MODE_GLOBAL)) &&
                  DRIVER(cuMemsetD8Async(ptr, 1, 64, streams[0])) &&
                  CHECK(!device->ops->event_record(device, event, streams[0])) &&
@@ -377,8 +377,8 @@ static bool terminals_of_a_capture_are_read(struct gpu *gpu)
             CHECK(captures[1] == 0) && DRIVER(cuStreamEndCapture(streams[0], &graph)) &&
             DRIVER(cuGraphDestroy(graph)) && TARN(tarn_allocator_free(allocator, ptr, &error));
     tarn_allocator_destroy(allocator);
-    return right && DRIVER(cuEventDestroy_v2(event)) && DRIVER(cuStreamDestroy_v2(streams[0])) &&
-           DRIVER(cuStreamDestroy_v2(streams[1]));
+    return right && CHECK(!device->ops->event_destroy(device, event)) &&
+           DRIVER(cuStreamDestroy_v2(streams[0])) && DRIVER(cuStreamDestroy_v2(streams[1]));
 }
 
 /* ---- running out of memory ---- */

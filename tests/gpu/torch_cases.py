@@ -547,6 +547,7 @@ def entry_library():
     size, count = ctypes.c_size_t, ctypes.c_long
     for name, arguments in {
         "hot": [size, count],
+        "sizes": [count],
         "ladder": [count],
         "churn": [ctypes.c_int, size, count],
         "threads": [ctypes.c_int, count],
@@ -567,6 +568,7 @@ def entry_points():
     return {
         "ns": {
             "hot": library.time_hot(MIB, 1_000_000),
+            "sizes": library.time_sizes(1_000_000),
             "ladder": library.time_ladder(1_000_000),
             "churn": library.time_churn(4096, 32 * MIB, 400_000),
             "threads": library.time_threads(8, 200_000),

@@ -22,15 +22,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXPORT     __attribute__((visibility("default")))
-#define BASE       ((uint64_t)0x7f0000000000) /* where a simulated device begins by itself */
-#define FAR        ((uint64_t)1 << 40)        /* between two devices */
-#define LOSSY      725                        /* CUDA_ERROR_LOSSY_QUERY */
-#define TURNS      16
-#define NODES_MAX  256
-#define WORKS_MAX  256
-#define STACK_MAX  8
-#define GRAPHS_MAX 16
+#define EXPORT       __attribute__((visibility("default")))
+#define BASE         ((uint64_t)0x7f0000000000) /* where a simulated device begins by itself */
+#define FAR          ((uint64_t)1 << 40)        /* between two devices */
+#define LOSSY        725                        /* CUDA_ERROR_LOSSY_QUERY */
+#define TURNS        16
+#define NODES_MAX    256
+#define WORKS_MAX    256
+#define STACK_MAX    8
+#define GRAPHS_MAX   16
+#define WRITES_MAX   64
+#define WRITES_RANGE ((size_t)64 << 10)
 
 enum call {
 #define TN_CUDA_SYM(exported, plain, since, need, parameters) CALL_##exported,
@@ -72,6 +74,14 @@ struct graph {
     struct work works[WORKS_MAX];
 };
 
+/* A word of the host that the stream sets once it gets there. */
+struct write {
+    struct tarn_device *sim;
+    tn_event_handle reached;
+    _Atomic uint32_t *to;
+    uint32_t value;
+};
+
 static struct {
     int version;
     int devices;
@@ -90,6 +100,8 @@ static struct {
     int claimed_device;
     struct tarn_device *sims[FAKE_CUDA_DEVICES_MAX];
     struct graph graphs[GRAPHS_MAX];
+    struct write writes[WRITES_MAX];
+    size_t write_count;
     struct tn_nvml_process processes[64];
     unsigned process_count;
     int nvml_init_result;
@@ -116,6 +128,7 @@ static const struct tn_cu_edge edges_told[NODES_MAX];
 
 static void sims_close(void)
 {
+    fake.write_count = 0;
     for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++) {
         tarn_device_close(fake.sims[i]);
         fake.sims[i] = NULL;
@@ -219,9 +232,33 @@ static bool block(int device, uint64_t stream)
     return tarn_sim_block_stream(fake.sims[device], stream) == TARN_OK;
 }
 
+/* What streams have got to. The lock is held. */
+static void writes_settle(void)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < fake.write_count; i++) {
+        const struct write write = fake.writes[i];
+        const struct tn_device_ops *ops = write.sim->ops;
+
+        if (ops->event_query(write.sim, write.reached) == TARN_OK) {
+            (void)ops->event_destroy(write.sim, write.reached);
+            atomic_store(write.to, write.value);
+        } else {
+            fake.writes[kept++] = write;
+        }
+    }
+    fake.write_count = kept;
+}
+
 static bool unblock(int device, uint64_t stream)
 {
-    return tarn_sim_unblock_stream(fake.sims[device], stream) == TARN_OK;
+    const bool done = tarn_sim_unblock_stream(fake.sims[device], stream) == TARN_OK;
+
+    (void)pthread_mutex_lock(&lock);
+    writes_settle();
+    (void)pthread_mutex_unlock(&lock);
+    return done;
 }
 
 static void *context_now(void)
@@ -347,6 +384,7 @@ static int enter(enum call call)
 
     start();
     (void)pthread_mutex_lock(&lock);
+    writes_settle();
     fake.calls[call]++;
     if (plan_is_due(&fake.plans[call])) {
         result = fake.plans[call].result;
@@ -775,10 +813,58 @@ int cuMemHostUnregister(void *memory)
     struct tarn_device *sim = NULL;
     const int result = enter_unsafe(CALL_cuMemHostUnregister, &sim);
 
+    (void)pthread_mutex_lock(&lock);
+    for (size_t i = 0; result == TN_CU_SUCCESS && i < fake.write_count; i++) {
+        const size_t offset = (uintptr_t)fake.writes[i].to - (uintptr_t)memory;
+
+        fake.spoiled |= offset < WRITES_RANGE; /* it would land in somebody else's memory */
+    }
+    (void)pthread_mutex_unlock(&lock);
     return result ? result : result_of(sim->ops->host_unregister(sim, memory));
 }
 
 /* ---- events and streams ---- */
+
+int cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_context(CALL_cuMemHostGetDevicePointer_v2, &sim);
+
+    if (result == TN_CU_SUCCESS && flags != 0) {
+        return TN_CU_INVALID_VALUE;
+    }
+    if (result == TN_CU_SUCCESS) {
+        *address = (uintptr_t)memory;
+    }
+    return result;
+}
+
+#if FAKE_CUDA_LEVEL >= 11
+int cuStreamWriteValue32_v2(uint64_t stream, uint64_t address, uint32_t value, unsigned flags)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_context(CALL_cuStreamWriteValue32_v2, &sim);
+    struct write write = {.sim = sim, .to = (_Atomic uint32_t *)(uintptr_t)address, .value = value};
+
+    if (result) {
+        return result;
+    }
+    if (flags != 0 || sim->ops->event_create(sim, &write.reached) != TARN_OK) {
+        return TN_CU_INVALID_VALUE;
+    }
+    (void)pthread_mutex_lock(&lock);
+    const bool queued = fake.write_count < WRITES_MAX &&
+                        sim->ops->event_record(sim, write.reached, stream) == TARN_OK;
+
+    if (queued) {
+        fake.writes[fake.write_count++] = write;
+    } else {
+        (void)sim->ops->event_destroy(sim, write.reached);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return queued ? TN_CU_SUCCESS : TN_CU_INVALID_VALUE;
+}
+#endif
 
 int cuEventCreate(uint64_t *event, unsigned flags)
 {
@@ -962,6 +1048,17 @@ static int capture_tell(struct tarn_device *sim, uint64_t stream, int *status, u
         *capture = number;
         *nodes = told;
         *count = terminals;
+    }
+    return result;
+}
+
+int cuStreamIsCapturing(uint64_t stream, int *status)
+{
+    struct tarn_device *sim = NULL;
+    const int result = enter_context(CALL_cuStreamIsCapturing, &sim);
+
+    if (result == TN_CU_SUCCESS) {
+        *status = stream > 1 && capture_of(sim, stream) ? TN_CU_CAPTURE_ACTIVE : TN_CU_CAPTURE_NONE;
     }
     return result;
 }

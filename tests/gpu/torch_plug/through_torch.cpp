@@ -52,7 +52,7 @@ double time_hot(size_t size, long count)
 }
 
 /* Sizes from 512 bytes to 8 MiB, one after the other. */
-double time_ladder(long count)
+double time_sizes(long count)
 {
     cudaStream_t const stream = current();
     const double begin = now();
@@ -61,6 +61,33 @@ double time_ladder(long count)
         memory::raw_delete(memory::raw_alloc_with_stream(size_t{512} << (i % 15), stream));
     }
     return (now() - begin) / static_cast<double>(count);
+}
+
+/* 256 allocations of mixed sizes up to 8 MiB, freed in reverse, as a backward pass does. */
+double time_ladder(long count)
+{
+    constexpr size_t height = 256;
+    cudaStream_t const stream = current();
+    std::mt19937_64 random(1);
+    std::uniform_real_distribution<double> logarithm(std::log(512.0), std::log(8.0 * (1 << 20)));
+    std::vector<size_t> sizes(height);
+    std::vector<void *> kept(height);
+    const long rounds = count / static_cast<long>(height);
+    double begin = 0;
+
+    for (auto &size : sizes) {
+        size = static_cast<size_t>(std::exp(logarithm(random)));
+    }
+    for (long round = -10; round < rounds; round++) {
+        begin = round == 0 ? now() : begin;
+        for (size_t i = 0; i < height; i++) {
+            kept[i] = memory::raw_alloc_with_stream(sizes[i], stream);
+        }
+        for (size_t i = height; i-- > 0;) {
+            memory::raw_delete(kept[i]);
+        }
+    }
+    return (now() - begin) / static_cast<double>(rounds) / static_cast<double>(height);
 }
 
 double time_churn(int live, size_t largest, long count)

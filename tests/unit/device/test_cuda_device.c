@@ -157,7 +157,7 @@ static void a_driver_may_show_no_gpu(void **state)
 
 /* ---- every operation, and everything that it may meet ---- */
 
-/* What operations work on; made with the driver directly. */
+/* What operations work on; made with the driver directly, but for events. */
 struct things {
     uint64_t outputs[4]; /* that a failing operation must leave */
     uint64_t allocation;
@@ -535,9 +535,6 @@ static struct things things_make(void)
     DO(cuMemCreate(&t.page, PAGE, &prop, 0));
     DO(cuMemCreate(&t.second, PAGE, &prop, 0));
     DO(cuMemMap(t.range, PAGE, 0, t.page, 0));
-    DO(cuEventCreate(&t.event, TN_CU_EVENT_DISABLE_TIMING));
-    DO(cuEventCreate(&t.spare_event, TN_CU_EVENT_DISABLE_TIMING));
-    DO(cuEventRecord(t.event, 0));
     DO(cuStreamCreate(&t.stream, TN_CU_STREAM_NON_BLOCKING));
     DO(cuStreamCreate(&t.spare_stream, TN_CU_STREAM_NON_BLOCKING));
     DO(cuStreamBeginCapture_v2(t.stream, TN_CU_CAPTURE_MODE_GLOBAL));
@@ -550,6 +547,10 @@ static struct things things_make(void)
     DO(cuMemHostRegister_v2(registered, sizeof registered, TN_CU_HOST_PORTABLE));
     DO(cuThreadExchangeStreamCaptureMode(&mode));
     DO(cuCtxPopCurrent_v2(&context));
+    atomic_store(&tn_cuda_from(device)->events.balance, -TN_CUDA_BALANCE_MAX); /* no flags */
+    assert_int_equal(device->ops->event_create(device, &t.event), TARN_OK);
+    assert_int_equal(device->ops->event_create(device, &t.spare_event), TARN_OK);
+    assert_int_equal(device->ops->event_record(device, t.event, 0), TARN_OK);
     assert_int_equal(device->ops->ipc_export(device, t.allocation, &t.handle), TARN_OK);
     assert_int_equal(device->ops->page_export(device, t.page, &t.descriptor), TARN_OK);
     t.peer = cuda_open_at(FAKE_CUDA, 1);

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of a GPU, and the flags that answer for the driver once events are asked often. */
+#include "support/test.h"
+
+#include "support/cuda.h"
+#include "tarn/host.h"
+#include "tarn/sim.h"
+
+#include <string.h>
+
+static const struct fake_cuda *fake;
+static struct tarn_device *device;
+static tarn_stream stream;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake = fake_open(FAKE_CUDA);
+    device = cuda_open();
+    return device->ops->stream_create(device, &stream);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tarn_device_close(device);
+    return fake->spoiled() || tarn_host_usage().live_bytes != 0;
+}
+
+static tn_event_handle event_make(void)
+{
+    tn_event_handle event = 0;
+
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+    return event;
+}
+
+static void record(tn_event_handle event)
+{
+    assert_int_equal(device->ops->event_record(device, event, stream), TARN_OK);
+}
+
+static enum tarn_status query(tn_event_handle event)
+{
+    return device->ops->event_query(device, event);
+}
+
+/* Records the event on a stream that is blocked, and asks so many times. */
+static void ask_in_vain(tn_event_handle event, int times)
+{
+    assert_true(fake->block(0, stream));
+    record(event);
+    for (int i = 0; i < times; i++) {
+        assert_int_equal(query(event), TARN_ERR_NOT_READY);
+    }
+}
+
+static void finish(tn_event_handle event)
+{
+    assert_true(fake->unblock(0, stream));
+    assert_int_equal(query(event), TARN_OK);
+}
+
+/* Nobody asks until events have no flags. */
+static void make_flags_end(tn_event_handle event)
+{
+    for (int i = 0; i < TN_CUDA_FLAGS_TRIED; i++) {
+        record(event);
+        assert_int_equal(query(event), TARN_OK);
+    }
+}
+
+/* From here on events have flags. */
+static void make_flags_pay(tn_event_handle event)
+{
+    ask_in_vain(event, 50);
+    finish(event);
+}
+
+static uint64_t questions(void)
+{
+    return fake->calls("cuEventQuery");
+}
+
+static uint64_t writes(void)
+{
+    return fake->calls("cuStreamWriteValue32_v2");
+}
+
+static void rarely_asked_events_have_no_flags(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_end(event);
+    const uint64_t before = questions();
+    const uint64_t tried = writes();
+    for (int i = 0; i < 100; i++) {
+        ask_in_vain(event, TN_CUDA_FLAG_WORTH);
+        finish(event);
+    }
+    assert_int_equal(tried, TN_CUDA_FLAGS_TRIED);
+    assert_int_equal(writes(), tried);
+    assert_int_equal(questions() - before, 100 * (TN_CUDA_FLAG_WORTH + 1));
+}
+
+static void flags_answer_for_the_driver(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_end(event);
+    make_flags_pay(event);
+    const uint64_t before = questions();
+    const uint64_t written = writes();
+    ask_in_vain(event, 320);
+    assert_int_equal(writes(), written + 1);
+    assert_int_equal(questions() - before, 320 / TN_CUDA_ASK_DRIVER);
+    finish(event);
+    assert_int_equal(query(event), TARN_OK);
+    assert_int_equal(questions() - before, 320 / TN_CUDA_ASK_DRIVER);
+}
+
+static void flags_end_when_nobody_asks(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_pay(event);
+    for (int i = 0; i < 2 * TN_CUDA_BALANCE_MAX; i++) {
+        record(event);
+        assert_int_equal(query(event), TARN_OK);
+    }
+    assert_in_range(writes(), 2, TN_CUDA_BALANCE_MAX);
+}
+
+/* The flag tells of the last recording alone. */
+static void an_event_may_be_recorded_again_before_it_is_done(void **state)
+{
+    const tn_event_handle event = event_make();
+    const tarn_stream first = stream;
+    tarn_stream second = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->stream_create(device, &second), TARN_OK);
+    make_flags_pay(event);
+    ask_in_vain(event, 1);
+    assert_true(fake->block(0, second));
+    stream = second;
+    const uint64_t written = writes();
+    record(event);
+    assert_int_equal(writes(), written); /* not while one is queued */
+    assert_true(fake->unblock(0, first));
+    assert_int_equal(query(event), TARN_ERR_NOT_READY);
+    finish(event);
+}
+
+static void an_error_is_found_behind_a_flag(void **state)
+{
+    const tn_event_handle event = event_make();
+    int asked = 0;
+
+    (void)state;
+    make_flags_pay(event);
+    ask_in_vain(event, 1);
+    fake->fail_nth("cuEventQuery", 1, TN_CU_ILLEGAL_ADDRESS);
+    while (query(event) == TARN_ERR_NOT_READY) {
+        asked++;
+    }
+    assert_in_range(asked, 0, TN_CUDA_ASK_DRIVER);
+    assert_non_null(strstr(device->ops->last_error(device), "cuEventQuery"));
+    finish(event);
+}
+
+static void each_step_to_a_flag_may_fail(void **state)
+{
+    static const char *const steps[] = {"cuMemHostRegister_v2", "cuMemHostGetDevicePointer_v2",
+                                        "cuStreamIsCapturing", "cuStreamWriteValue32_v2"};
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const tn_event_handle event = event_make();
+
+        fake->fail_nth(steps[i], 1, TN_CU_OUT_OF_MEMORY);
+        ask_in_vain(event, 3);
+        finish(event);
+        make_flags_pay(event);
+        assert_int_equal(teardown(state), 0);
+        assert_int_equal(setup(state), 0);
+    }
+    const tn_event_handle event = event_make();
+
+    tarn_host_fail_nth(1);
+    ask_in_vain(event, 3);
+    tarn_host_fail_nth(0);
+    finish(event);
+    assert_int_equal(writes(), 0);
+}
+
+static void an_old_driver_has_no_flags(void **state)
+{
+    tarn_device_close(device);
+    fake = fake_open(FAKE_CUDA_10);
+    device = cuda_open_at(FAKE_CUDA_10, 0);
+    assert_int_equal(device->ops->stream_create(device, &stream), TARN_OK);
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_pay(event);
+    make_flags_pay(event);
+    assert_int_equal(fake->calls("cuMemHostRegister_v2"), 0);
+}
+
+static void a_captured_stream_gets_no_write(void **state)
+{
+    const tn_event_handle event = event_make();
+    const struct tn_cuda_driver *driver = &tn_cuda_from(device)->driver;
+    void *context = tn_cuda_from(device)->context;
+    void *graph = NULL;
+
+    (void)state;
+    make_flags_pay(event);
+    assert_int_equal(driver->cuCtxPushCurrent_v2(context), TN_CU_SUCCESS);
+    assert_int_equal(driver->cuStreamBeginCapture_v2(stream, TN_CU_CAPTURE_MODE_RELAXED),
+                     TN_CU_SUCCESS);
+    const uint64_t written = writes();
+    record(event);
+    assert_int_equal(writes(), written);
+    assert_int_equal(driver->cuStreamEndCapture(stream, &graph), TN_CU_SUCCESS);
+    assert_int_equal(driver->cuGraphDestroy(graph), TN_CU_SUCCESS);
+    assert_int_equal(driver->cuCtxPopCurrent_v2(&context), TN_CU_SUCCESS);
+}
+
+/* More events than flags, in slots that are used again. */
+static void there_may_be_many_events(void **state)
+{
+    enum {
+        MANY = 3 * TN_CUDA_FLAGS
+    };
+    static tn_event_handle events[MANY];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        events[i] = event_make();
+    }
+    make_flags_pay(events[0]);
+    for (int i = 0; i < MANY; i++) {
+        record(events[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(query(events[i]), TARN_OK);
+        assert_int_equal(device->ops->event_destroy(device, events[i]), TARN_OK);
+    }
+    assert_in_range(event_make(), 1, MANY);
+}
+
+static void an_unknown_event_is_refused(void **state)
+{
+    const tn_event_handle event = event_make();
+    const tn_event_handle wrong[] = {0, event + 1, UINT64_MAX, event};
+
+    (void)state;
+    assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(query(wrong[i]), TARN_ERR_DEVICE);
+        assert_int_equal(device->ops->event_record(device, wrong[i], stream), TARN_ERR_DEVICE);
+        assert_int_equal(device->ops->event_wait(device, wrong[i]), TARN_ERR_DEVICE);
+        assert_int_equal(device->ops->event_destroy(device, wrong[i]), TARN_ERR_DEVICE);
+        assert_int_equal(device->ops->stream_wait_event(device, stream, wrong[i]), TARN_ERR_DEVICE);
+    }
+}
+
+/* Memory into which a write is still queued is not given back before: the fake driver would say
+ * that it was spoiled. */
+static void closing_waits_for_queued_writes(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    ask_in_vain(event, 1);
+    assert_int_equal(writes(), 1);
+    assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+}
+
+static void a_driver_that_shut_down_sets_no_flag(void **state)
+{
+    const tn_event_handle event = event_make();
+    int asked = 0;
+
+    (void)state;
+    make_flags_pay(event);
+    ask_in_vain(event, 1);
+    fake->shut_down(true);
+    while (query(event) == TARN_ERR_NOT_READY) {
+        asked++;
+    }
+    assert_in_range(asked, 0, TN_CUDA_ASK_DRIVER);
+    assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(rarely_asked_events_have_no_flags),
+        CASE(flags_answer_for_the_driver),
+        CASE(flags_end_when_nobody_asks),
+        CASE(an_event_may_be_recorded_again_before_it_is_done),
+        CASE(an_error_is_found_behind_a_flag),
+        CASE(each_step_to_a_flag_may_fail),
+        CASE(an_old_driver_has_no_flags),
+        CASE(a_captured_stream_gets_no_write),
+        CASE(there_may_be_many_events),
+        CASE(an_unknown_event_is_refused),
+        CASE(closing_waits_for_queued_writes),
+        CASE(a_driver_that_shut_down_sets_no_flag),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
