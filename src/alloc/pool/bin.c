@@ -10,7 +10,8 @@ enum {
     DIRECTORY_FIRST_CAPACITY = 8
 };
 
-/* Leaf i has the keys from bounds[i] on, below bounds[i + 1]. bounds[0] is 0. None is empty. */
+/* Leaf i has the keys from bounds[i] on, below bounds[i + 1]. bounds[0] is 0. None is empty, and
+ * all have TN_LEAF_SLOTS slots: no memory of theirs is from a store. */
 struct tn_directory {
     uint64_t count;
     uint64_t capacity;
@@ -30,12 +31,22 @@ static uint64_t slots_below(uint64_t capacity)
     return ~(uint64_t)0 >> (TN_LEAF_SLOTS - capacity);
 }
 
+static_assert(TN_LEAF_STORE_PIECE == TN_LEAF_FEW * (sizeof(uint64_t) + sizeof(struct tn_block *)),
+              "a piece of the store is a bin's first leaf");
+
+static uint64_t *keys_create(uint64_t capacity, struct tn_leaf_store *store)
+{
+    return capacity == TN_LEAF_FEW ? tn_leaf_store_take(store)
+                                   : tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE);
+}
+
 /* A leaf of holes; `keys` NULL when host memory is missing. */
-static struct tn_leaf leaf_create(uint64_t capacity)
+static struct tn_leaf leaf_create(uint64_t capacity, struct tn_leaf_store *store)
 {
     struct tn_leaf leaf = {
         .holes = slots_below(capacity),
-        .keys = tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE),
+        .slots = slots_below(capacity),
+        .keys = keys_create(capacity, store),
         .capacity = capacity,
     };
 
@@ -45,20 +56,25 @@ static struct tn_leaf leaf_create(uint64_t capacity)
     return leaf;
 }
 
-static void leaf_destroy(struct tn_leaf *leaf)
+static void leaf_destroy(struct tn_leaf *leaf, struct tn_leaf_store *store)
 {
-    tn_host_free(leaf->keys, leaf_bytes(leaf->capacity));
+    if (leaf->capacity == TN_LEAF_FEW) {
+        tn_leaf_store_give(store, leaf->keys);
+    } else {
+        tn_host_free(leaf->keys, leaf_bytes(leaf->capacity));
+    }
 }
 
-static bool leaf_is_empty(const struct tn_leaf *leaf)
+static uint64_t leaf_count(const struct tn_leaf *leaf)
 {
-    return leaf->capacity == 0 || leaf->holes == slots_below(leaf->capacity);
+    return (uint64_t)__builtin_popcountll(leaf->slots & ~leaf->holes);
 }
 
 /* Doubles the slots; false when host memory is missing. */
-static bool leaf_grow(struct tn_leaf *leaf)
+static bool leaf_grow(struct tn_leaf *leaf, struct tn_leaf_store *store)
 {
-    struct tn_leaf grown = leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : TN_LEAF_FEW);
+    struct tn_leaf grown =
+        leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : TN_LEAF_FEW, store);
 
     if (!grown.keys) {
         return false;
@@ -68,7 +84,7 @@ static bool leaf_grow(struct tn_leaf *leaf)
         memcpy(tn_leaf_blocks(&grown), tn_leaf_blocks(leaf),
                leaf->capacity * sizeof(struct tn_block *));
         grown.holes &= ~slots_below(leaf->capacity);
-        leaf_destroy(leaf);
+        leaf_destroy(leaf, store);
     }
     *leaf = grown;
     return true;
@@ -200,7 +216,7 @@ static void directory_insert(struct tn_directory *directory, uint64_t at, struct
 
 static void directory_remove(struct tn_directory *directory, uint64_t at)
 {
-    leaf_destroy(&directory->leaves[at]);
+    leaf_destroy(&directory->leaves[at], NULL);
     directory->count--;
     const uint64_t moved = directory->count - at;
 
@@ -221,7 +237,7 @@ static int key_compare(const void *a, const void *b)
 static bool directory_split(struct tn_directory *directory, uint64_t at)
 {
     struct tn_leaf *leaf = &directory->leaves[at];
-    struct tn_leaf upper = leaf_create(TN_LEAF_SLOTS);
+    struct tn_leaf upper = leaf_create(TN_LEAF_SLOTS, NULL);
     uint64_t sorted[TN_LEAF_SLOTS];
 
     if (!upper.keys) {
@@ -292,23 +308,18 @@ static bool bin_split_leaf(struct tn_bin *bin, uint64_t key)
     return false;
 }
 
-void tn_bin_init(struct tn_bin *bin)
-{
-    *bin = (struct tn_bin){.least = TN_BIN_KEY_NONE};
-}
-
-void tn_bin_fini(struct tn_bin *bin)
+void tn_bin_fini(struct tn_bin *bin, struct tn_leaf_store *store)
 {
     for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
-        leaf_destroy(&bin->directory->leaves[i]);
+        leaf_destroy(&bin->directory->leaves[i], NULL);
     }
     directory_destroy(bin->directory);
-    leaf_destroy(&bin->leaf);
-    tn_bin_init(bin);
+    leaf_destroy(&bin->leaf, store);
+    *bin = (struct tn_bin){0};
 }
 
 /* A leaf with a hole for this key; NULL when host memory is missing. */
-static struct tn_leaf *bin_reserve(struct tn_bin *bin, uint64_t key)
+static struct tn_leaf *bin_reserve(struct tn_bin *bin, struct tn_leaf_store *store, uint64_t key)
 {
     struct tn_leaf *leaf = bin_leaf_to_change(bin, key);
 
@@ -316,20 +327,21 @@ static struct tn_leaf *bin_reserve(struct tn_bin *bin, uint64_t key)
         return leaf;
     }
     const bool has_grown =
-        leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf) : bin_split_leaf(bin, key);
+        leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf, store) : bin_split_leaf(bin, key);
 
     return has_grown ? bin_leaf_to_change(bin, key) : NULL;
 }
 
-TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
+TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store,
+                                    struct tn_block *block)
 {
     uint64_t key = tn_bin_key(block->size, block->address);
 
-    if (tn_bin_is_empty(bin)) {
+    if (!bin->first) {
         tn_bin_insert_only(bin, block);
         return true;
     }
-    struct tn_leaf *leaf = bin_reserve(bin, key > bin->least ? key : bin->least);
+    struct tn_leaf *leaf = bin_reserve(bin, store, key > bin->least ? key : bin->least);
 
     if (!leaf) {
         return false;
@@ -337,7 +349,6 @@ TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
     struct tn_block *other = tn_bin_exchange(bin, block, &key);
 
     tn_leaf_insert(leaf, key, other);
-    bin->count++;
     return true;
 }
 
@@ -367,8 +378,7 @@ TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *b
         tn_assert(slot < leaf->capacity && tn_leaf_blocks(leaf)[slot] == block);
     }
     tn_leaf_remove(leaf, slot);
-    bin->count--;
-    if (leaf_is_empty(leaf)) {
+    if (tn_leaf_is_empty(leaf)) {
         bin_drop_leaf(bin, leaf);
     }
 }
@@ -380,10 +390,11 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
     if (bin->least >= from) {
         return bin->first;
     }
-    if (bin->count == 1) {
+    const struct tn_leaf *leaf = bin_leaf(bin, from);
+
+    if (tn_leaf_is_empty(leaf)) {
         return NULL;
     }
-    const struct tn_leaf *leaf = bin_leaf(bin, from);
     uint64_t key = leaf_least_from(leaf, from);
 
     if (key == TN_BIN_KEY_NONE && bin->directory &&
@@ -429,10 +440,21 @@ bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block)
            tn_leaf_blocks(leaf)[block->slot] == block;
 }
 
+uint64_t tn_bin_count(const struct tn_bin *bin)
+{
+    uint64_t count = (bin->first ? 1 : 0) + leaf_count(&bin->leaf);
+
+    for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
+        count += leaf_count(&bin->directory->leaves[i]);
+    }
+    return count;
+}
+
 size_t tn_bin_memory(const struct tn_bin *bin)
 {
-    size_t bytes =
-        bin->directory ? directory_bytes(bin->directory->capacity) : leaf_bytes(bin->leaf.capacity);
+    size_t bytes = bin->leaf.capacity > TN_LEAF_FEW ? leaf_bytes(bin->leaf.capacity) : 0;
+
+    bytes += bin->directory ? directory_bytes(bin->directory->capacity) : 0;
 
     for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
         bytes += leaf_bytes(bin->directory->leaves[i].capacity);
