@@ -104,7 +104,8 @@ void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_fl
 
 /* Captures the stack that an event of this `level` may want, then takes the lock. False, without
  * the lock, if every allocation changes free blocks before it takes one. */
-static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level, uint64_t *stack)
+static inline bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level,
+                                   uint64_t *stack)
 {
     if (heap_busy(heap) & TN_BUSY_BLOCKS) {
         return false;
