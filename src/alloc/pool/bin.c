@@ -34,34 +34,38 @@ static uint64_t slots_below(uint64_t capacity)
 static_assert(TN_LEAF_STORE_PIECE == TN_LEAF_FEW * (sizeof(uint64_t) + sizeof(struct tn_block *)),
               "a piece of the store is a bin's first leaf");
 
-static uint64_t *keys_create(uint64_t capacity, struct tn_leaf_store *store)
+/* A leaf of holes with that memory. */
+static struct tn_leaf leaf_of(uint64_t *keys, uint64_t capacity)
 {
-    return capacity == TN_LEAF_FEW ? tn_leaf_store_take(store)
-                                   : tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE);
-}
-
-/* A leaf of holes; `keys` NULL when host memory is missing. */
-static struct tn_leaf leaf_create(uint64_t capacity, struct tn_leaf_store *store)
-{
-    struct tn_leaf leaf = {
+    for (uint64_t i = 0; keys && i < capacity; i++) {
+        keys[i] = TN_BIN_KEY_NONE;
+    }
+    return (struct tn_leaf){
         .holes = slots_below(capacity),
         .slots = slots_below(capacity),
-        .keys = keys_create(capacity, store),
+        .keys = keys,
         .capacity = capacity,
     };
-
-    for (uint64_t i = 0; leaf.keys && i < capacity; i++) {
-        leaf.keys[i] = TN_BIN_KEY_NONE;
-    }
-    return leaf;
 }
 
-static void leaf_destroy(struct tn_leaf *leaf, struct tn_leaf_store *store)
+/* A leaf that is not a bin's first; `keys` NULL when host memory is missing. */
+static struct tn_leaf leaf_create(uint64_t capacity)
+{
+    return leaf_of(tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE), capacity);
+}
+
+static void leaf_destroy(struct tn_leaf *leaf)
+{
+    tn_host_free(leaf->keys, leaf_bytes(leaf->capacity));
+}
+
+/* The same of any leaf that a bin has alone. */
+static void leaf_give_back(struct tn_leaf *leaf, struct tn_leaf_store *store)
 {
     if (leaf->capacity == TN_LEAF_FEW) {
         tn_leaf_store_give(store, leaf->keys);
     } else {
-        tn_host_free(leaf->keys, leaf_bytes(leaf->capacity));
+        leaf_destroy(leaf);
     }
 }
 
@@ -73,8 +77,8 @@ static uint64_t leaf_count(const struct tn_leaf *leaf)
 /* Doubles the slots; false when host memory is missing. */
 static bool leaf_grow(struct tn_leaf *leaf, struct tn_leaf_store *store)
 {
-    struct tn_leaf grown =
-        leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : TN_LEAF_FEW, store);
+    struct tn_leaf grown = leaf->capacity > 0 ? leaf_create(2 * leaf->capacity)
+                                              : leaf_of(tn_leaf_store_take(store), TN_LEAF_FEW);
 
     if (!grown.keys) {
         return false;
@@ -84,7 +88,7 @@ static bool leaf_grow(struct tn_leaf *leaf, struct tn_leaf_store *store)
         memcpy(tn_leaf_blocks(&grown), tn_leaf_blocks(leaf),
                leaf->capacity * sizeof(struct tn_block *));
         grown.holes &= ~slots_below(leaf->capacity);
-        leaf_destroy(leaf, store);
+        leaf_give_back(leaf, store);
     }
     *leaf = grown;
     return true;
@@ -216,7 +220,7 @@ static void directory_insert(struct tn_directory *directory, uint64_t at, struct
 
 static void directory_remove(struct tn_directory *directory, uint64_t at)
 {
-    leaf_destroy(&directory->leaves[at], NULL);
+    leaf_destroy(&directory->leaves[at]);
     directory->count--;
     const uint64_t moved = directory->count - at;
 
@@ -237,7 +241,7 @@ static int key_compare(const void *a, const void *b)
 static bool directory_split(struct tn_directory *directory, uint64_t at)
 {
     struct tn_leaf *leaf = &directory->leaves[at];
-    struct tn_leaf upper = leaf_create(TN_LEAF_SLOTS, NULL);
+    struct tn_leaf upper = leaf_create(TN_LEAF_SLOTS);
     uint64_t sorted[TN_LEAF_SLOTS];
 
     if (!upper.keys) {
@@ -311,10 +315,10 @@ static bool bin_split_leaf(struct tn_bin *bin, uint64_t key)
 void tn_bin_fini(struct tn_bin *bin, struct tn_leaf_store *store)
 {
     for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
-        leaf_destroy(&bin->directory->leaves[i], NULL);
+        leaf_destroy(&bin->directory->leaves[i]);
     }
     directory_destroy(bin->directory);
-    leaf_destroy(&bin->leaf, store);
+    leaf_give_back(&bin->leaf, store);
     *bin = (struct tn_bin){0};
 }
 

@@ -183,6 +183,8 @@ static void an_expandable_block_with_less_room_is_preferred(void **state)
     assert_ptr_equal(chosen(&field, 5 * MIB), second); /* greedy: ends where the next has more */
     second->next->size = 90 * MIB;
     assert_ptr_equal(chosen(&field, 5 * MIB), first); /* ... also if a later one has less */
+    second->next->size = 78 * MIB;
+    assert_ptr_equal(chosen(&field, 5 * MIB), first); /* ... or as much */
     field_close(&field);
 }
 
@@ -236,6 +238,9 @@ static void max_split_size_keeps_oversize_blocks_for_oversize_requests(void **st
     struct tn_block *below = field_add(&field, &field.heap.large, 300 * MIB, 40 * MIB - 512, false);
 
     assert_ptr_equal(chosen(&field, 2 * MIB), below);
+    struct tn_block *exact = field_add(&field, &field.heap.large, 500 * MIB, 40 * MIB, false);
+
+    assert_ptr_equal(chosen(&field, 40 * MIB), exact); /* of that size is oversize, both are */
     field_close(&field);
 }
 
