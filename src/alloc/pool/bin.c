@@ -28,6 +28,7 @@ static size_t leaf_bytes(uint64_t capacity)
 
 static uint64_t slots_below(uint64_t capacity)
 {
+    tn_assert(capacity > 0 && capacity <= TN_LEAF_SLOTS);
     return ~(uint64_t)0 >> (TN_LEAF_SLOTS - capacity);
 }
 
