@@ -2,7 +2,7 @@
 /*
  * Memory for the first leaves of the bins of one free set (bin.h), all of one size. It comes from
  * the host in batches: a program has a hundred classes whose blocks are two or three at a time, and
- * asking the host for each such leaf took a twentieth of short runs.
+ * asking the host for each such leaf takes longer than filling it.
  *
  * Owns: the batches, which go back to the host together when no leaf is in use. Guarded as its free
  * set. Cost: O(1), and up to 1 KiB for each free set that has leaves.
