@@ -75,7 +75,7 @@ void tn_biased_lock_release_slow(struct tn_biased_lock *lock);
  * holds no lock. */
 extern _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
 
-static inline bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t self)
+static TN_INLINE bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t self)
 {
     struct tn_seat *seat = atomic_load_explicit(&lock->leans, memory_order_relaxed);
 
@@ -91,7 +91,7 @@ static inline bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t s
     return false;
 }
 
-static inline void tn_biased_lock_acquire(struct tn_biased_lock *lock)
+static TN_INLINE void tn_biased_lock_acquire(struct tn_biased_lock *lock)
 {
     const uintptr_t self = (uintptr_t)&tn_thread_mark;
 

@@ -233,7 +233,7 @@ struct set_sizes {
 static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        sizes->in_sets += pool->sets[i]->count;
+        sizes->in_sets += tn_free_set_count(pool->sets[i]);
         sizes->unmapped += pool->sets[i]->unmapped.count;
         for (const struct tn_block *b = pool->sets[i]->pending; b; b = b->u.next_pending) {
             sizes->pending++;

@@ -230,8 +230,8 @@ static enum tarn_status native_alloc_at(struct tarn_allocator *allocator, uint64
     return tn_native_alloc_at(tn_allocator_engine(allocator), size, stream, address, error);
 }
 
-static enum tarn_status native_free(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                    struct tarn_error *error)
+static TN_NO_STACK_GUARD enum tarn_status native_free(struct tarn_allocator *allocator,
+                                                      tarn_ptr ptr, struct tarn_error *error)
 {
     struct tn_native_allocator *native = native_of(allocator);
 
