@@ -457,6 +457,11 @@ static enum tarn_status set_locked(struct tn_engine *engine,
     if (!pool) {
         return TARN_ERR_NOT_FOUND;
     }
+    const enum tarn_status awake = tn_private_pool_check_awake(pool, error);
+
+    if (awake) {
+        return awake;
+    }
     const enum tarn_status st =
         restore_prepare(engine, pool, checkpoint, &list, &list_size, delta, error);
 

@@ -15,6 +15,7 @@
 #include "alloc/fast/fast.h"
 #include "alloc/pool/heap.h"
 #include "tarn/allocator.h"
+#include "tarn/sleep.h"
 
 struct tn_oom_observer {
     tarn_oom_observer call;
@@ -30,8 +31,9 @@ struct tn_engine {
     struct tn_heap heap;
     struct tn_fast fast;
     struct tn_stream_waits waits;
-    struct tn_compact compact;    /* under that policy */
-    struct tarn_allocator *owner; /* constant: what callbacks are given */
+    struct tn_compact compact;        /* under that policy */
+    struct tarn_sleep_stats sleeping; /* only what is counted since the creation (sleep.h) */
+    struct tarn_allocator *owner;     /* constant: what callbacks are given */
 
     struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
     unsigned observer_count;

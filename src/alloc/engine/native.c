@@ -51,6 +51,19 @@ enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
     return complete_frees(engine, request, error);
 }
 
+enum tarn_status tn_native_route(struct tn_heap *heap, struct tn_request *request,
+                                 struct tarn_error *error)
+{
+    struct tn_private_pool *owner = tn_private_pool_route(&heap->private_pools, request->stream);
+    const enum tarn_status st = tn_private_pool_check_awake(owner, error);
+
+    if (st) {
+        return st;
+    }
+    tn_request_route(heap, request, owner);
+    return tn_request_prepare(heap, &heap->shard, request, error);
+}
+
 /* No free block fits. Prepares the request again, because the ladder may have used up what was
  * reserved, or dropped the lock. */
 static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_request *request,
@@ -77,8 +90,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     if (st) {
         return st;
     }
-    tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
-    st = tn_request_prepare(heap, &heap->shard, request, error);
+    st = tn_native_route(heap, request, error);
     if (st == TARN_OK && !tn_best_fit(heap, request)) {
         st = find_by_ladder(engine, request, error);
     }
