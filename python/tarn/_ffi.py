@@ -165,6 +165,7 @@ class Config(Structure):
         ("text", c_char * CONFIG_TEXT_MAX),
         ("policy", c_int),
         ("rules", c_int),
+        ("max_cached", c_uint64),
     ]
 
 

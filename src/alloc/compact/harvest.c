@@ -181,10 +181,10 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
         struct tn_free_set *set = pool->sets[i];
         const bool is_same = set->stream == harvest->stream;
 
-        if (is_same != (from == TN_HARVEST_SAME_STREAM)) {
+        if (from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) {
             continue;
         }
-        if (from == TN_HARVEST_DONE) {
+        if (from == TN_HARVEST_DONE || from == TN_HARVEST_ALL_DONE) {
             st = set_take_done(harvest, set, may_look, error);
         } else if (may_look && set_newest(set) >= 0) {
             st = set_take_behind(harvest, set, from == TN_HARVEST_ORDERED, error);

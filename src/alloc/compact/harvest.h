@@ -15,8 +15,9 @@
 
 enum tn_harvest_from {
     TN_HARVEST_SAME_STREAM,
-    TN_HARVEST_DONE,   /* other streams: what their work is done with */
-    TN_HARVEST_ORDERED /* other streams: the stream waits for them */
+    TN_HARVEST_DONE,     /* other streams: what their work is done with */
+    TN_HARVEST_ALL_DONE, /* all streams: likewise; for nobody */
+    TN_HARVEST_ORDERED   /* other streams: the stream waits for them */
 };
 
 /* What is needed, and for whom. */

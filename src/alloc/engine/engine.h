@@ -48,14 +48,16 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
 /* Gives everything back to the device. */
 void tn_engine_fini(struct tn_engine *engine);
 
-/* Whether an allocation on any stream may change free blocks before it takes one: there are
- * deferred blocks and no capture, or a capture that may prove some of them reusable. */
+/* Whether a call on any stream may change free blocks besides those it is for: there are deferred
+ * blocks and no capture, or a capture that may prove some of them reusable; or what is cached is
+ * limited. */
 static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
 {
     const bool looks_at_deferred = !tn_heap_is_capturing(&engine->heap) ||
                                    engine->heap.config.graph_capture_record_stream_reuse;
 
-    return engine->waits.deferred_count > 0 && looks_at_deferred;
+    return (engine->waits.deferred_count > 0 && looks_at_deferred) ||
+           tn_compact_limits_cache(&engine->heap);
 }
 
 /* The bits of tn_heap.busy, except TN_BUSY_CACHES. */

@@ -99,6 +99,9 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
                                      request->requested, tn_request_splits(heap, request),
                                      request->stack);
         *ptr_out = request->block->address;
+        if (tn_compact_limits_cache(heap)) {
+            tn_compact_shed(&engine->compact, request->stack);
+        }
     }
     return st;
 }
@@ -236,6 +239,9 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr
 
     if (st == TARN_OK) {
         tn_heap_remove_entry(&entry);
+    }
+    if (tn_compact_limits_cache(&engine->heap)) {
+        tn_compact_shed(&engine->compact, stack);
     }
     tn_heap_drop_stack(&engine->heap, stack);
     tn_core_assert(engine);

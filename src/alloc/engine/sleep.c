@@ -17,6 +17,15 @@
 
 /* ---- checks ---- */
 
+static enum tarn_status check_capture(const struct tn_engine *engine, struct tarn_error *error)
+{
+    return tn_heap_is_capturing(&engine->heap)
+               ? tn_fail(error, TARN_ERR_STATE,
+                         "a graph is being captured, or requests are routed to a pool: nothing can "
+                         "sleep or wake until that ends")
+               : TARN_OK;
+}
+
 static enum tarn_status pool_find(const struct tn_engine *engine, struct tarn_pool_id id,
                                   struct tn_private_pool **pool_out, struct tarn_error *error)
 {
@@ -29,11 +38,7 @@ static enum tarn_status pool_find(const struct tn_engine *engine, struct tarn_po
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "there is no private pool (%" PRIu64 ", %" PRIu64 ")", id.first, id.second);
     }
-    return tn_heap_is_capturing(&engine->heap)
-               ? tn_fail(error, TARN_ERR_STATE,
-                         "a graph is being captured, or requests are routed to a pool: nothing can "
-                         "sleep or wake until that ends")
-               : TARN_OK;
+    return check_capture(engine, error);
 }
 
 static enum tarn_status pool_is_moving(const struct tn_private_pool *pool, struct tarn_error *error)
@@ -137,6 +142,17 @@ static enum tarn_status pool_store(struct tn_engine *engine, struct tn_private_p
               : tn_saved_store(&pool->asleep->saved, error);
 }
 
+/* Gives the pages back. Those that came from elsewhere may still be mapped at their old address,
+ * which no work uses any more. */
+static enum tarn_status pool_leave(struct tn_engine *engine, struct tn_private_pool *pool,
+                                   uint64_t stack, struct tarn_error *error)
+{
+    enum tarn_status st = check_capture(engine, error); /* it may have begun meanwhile */
+
+    st = st ? st : tn_retired_unmap(&engine->compact.retired, true, error);
+    return st ? st : tn_asleep_leave(pool->asleep, &engine->heap, true, stack, error);
+}
+
 /* The pool is awake: its contents are not needed any more. */
 static void pool_awake(struct tn_private_pool *pool, bool keeps_host)
 {
@@ -162,9 +178,7 @@ static enum tarn_status sleep_locked(struct tn_engine *engine, struct tarn_pool_
     begin_moving(engine, pool);
     st = pool_store(engine, pool, error);
     end_moving(engine, pool);
-    if (st == TARN_OK) {
-        st = tn_asleep_leave(pool->asleep, &engine->heap, true, stack, error);
-    }
+    st = st ? st : pool_leave(engine, pool, stack, error);
     if (st && tn_asleep_bytes(pool->asleep) == 0) {
         pool_awake(pool, false);
     }

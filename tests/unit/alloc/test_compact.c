@@ -387,6 +387,83 @@ static void emptying_the_cache_gives_every_free_page_back(void **state)
     rig_close(&rig);
 }
 
+/* ---- what may stay cached ---- */
+
+static void cached_memory_beyond_the_limit_goes_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:8");
+    (void)leave_hole(&rig, 0);
+    assert_int_equal(reserved(&rig), 10 * MIB);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 10 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 7 * MIB, 0));
+    assert_int_equal(reserved(&rig), 10 * MIB);
+    rig_configure(&rig, "policy:compact,max_cached_mb:0");
+    rig_free(&rig, rig_alloc(&rig, 512, 0));
+    assert_int_equal(reserved(&rig), 2 * MIB);
+    rig_configure(&rig, "policy:compact,max_cached_mb:100");
+    rig_free(&rig, rig_alloc(&rig, 90 * MIB, 0));
+    assert_true(reserved(&rig) >= 92 * MIB);
+    rig_close(&rig);
+}
+
+static void what_work_may_use_is_not_given_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 1);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_int_equal(reserved(&rig), 30 * MIB);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    for (int i = 0; i < 8; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, 0));
+    }
+    assert_int_equal(reserved(&rig), 0);
+    rig_close(&rig);
+}
+
+static void little_is_given_back_at_a_time(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:16");
+    rig_free(&rig, rig_alloc(&rig, 200 * MIB, 0));
+    assert_int_equal(reserved(&rig), 136 * MIB);
+    const tarn_ptr used = rig_alloc(&rig, 2 * MIB, 0);
+
+    assert_int_equal(reserved(&rig), 72 * MIB);
+    rig_free(&rig, used);
+    assert_int_equal(reserved(&rig), 16 * MIB);
+    rig_close(&rig);
+}
+
+static void pages_that_cannot_be_given_back_are_tried_again(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+    rig_free(&rig, ptr);
+    rig_check(&rig);
+    assert_int_equal(reserved(&rig), 30 * MIB);
+    for (int i = 0; i < 4; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, 0));
+    }
+    assert_int_equal(reserved(&rig), 0);
+    rig_close(&rig);
+}
+
 static void the_policy_is_decided_at_creation(void **state)
 {
     struct tarn_config config;
@@ -422,6 +499,10 @@ int main(void)
         cmocka_unit_test(pages_of_a_private_pool_stay),
         cmocka_unit_test(shared_pages_stay),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
+        cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
+        cmocka_unit_test(what_work_may_use_is_not_given_back),
+        cmocka_unit_test(little_is_given_back_at_a_time),
+        cmocka_unit_test(pages_that_cannot_be_given_back_are_tried_again),
         cmocka_unit_test(the_policy_is_decided_at_creation),
     };
 

@@ -285,6 +285,22 @@ static void frees_that_wait_for_streams_go_on(void **state)
     dormitory_close(&d);
 }
 
+static void pages_that_came_from_elsewhere_lose_their_old_address(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "policy:compact,rules:2.14");
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 0));
+    (void)alloc_in(&rig, pool, 30 * MIB);
+    assert_int_equal(rig_engine(rig.allocator)->compact.pages_moved, 15);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 30);
+    sleep_well(&rig, &discard);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 0);
+    wake_up(&rig);
+    rig_close(&rig);
+}
+
 static void a_sleeping_pool_lends_nothing(void **state)
 {
     struct rig rig;
@@ -775,6 +791,7 @@ int main(void)
         cmocka_unit_test(more_than_one_chunk_is_kept),
         cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
         cmocka_unit_test(frees_that_wait_for_streams_go_on),
+        cmocka_unit_test(pages_that_came_from_elsewhere_lose_their_old_address),
         cmocka_unit_test(a_sleeping_pool_lends_nothing),
         cmocka_unit_test(a_checkpoint_is_not_restored),
         cmocka_unit_test(what_cannot_sleep_is_refused),
