@@ -169,6 +169,12 @@ void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *orde
 {
     pool_prepare(order, &heap->large);
     pool_prepare(order, &heap->small);
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        if (tn_private_pool_may_move(p)) {
+            pool_prepare(order, &p->large);
+            pool_prepare(order, &p->small);
+        }
+    }
 }
 
 static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_pool *pool,
@@ -196,7 +202,16 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
 enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,
                                  struct tarn_error *error)
 {
-    const enum tarn_status st = pool_take(harvest, &harvest->heap->large, from, error);
+    const struct tn_heap *heap = harvest->heap;
+    enum tarn_status st = pool_take(harvest, &heap->large, from, error);
 
-    return st ? st : pool_take(harvest, &harvest->heap->small, from, error);
+    st = st ? st : pool_take(harvest, &heap->small, from, error);
+    for (const struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK;
+         p = p->next) {
+        if (tn_private_pool_may_move(p)) {
+            st = pool_take(harvest, &p->large, from, error);
+            st = st ? st : pool_take(harvest, &p->small, from, error);
+        }
+    }
+    return st;
 }

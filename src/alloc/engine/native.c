@@ -51,6 +51,19 @@ enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
     return complete_frees(engine, request, error);
 }
 
+/* Whether a captured graph will use what the request gets. Under rules:2.11 any use of a private pool
+ * may be a capture; else they are announced, and the device knows as well. */
+static bool is_captured(const struct tn_heap *heap, tarn_stream stream)
+{
+    struct tarn_device *device = heap->device;
+    uint64_t capture = 0;
+    uint32_t count = 0;
+
+    return tn_heap_is_capturing(heap) ||
+           device->ops->capture_info(device, stream, &capture, NULL, 0, &count) != TARN_OK ||
+           capture != 0;
+}
+
 enum tarn_status tn_native_route(struct tn_heap *heap, struct tn_request *request,
                                  struct tarn_error *error)
 {
@@ -59,6 +72,9 @@ enum tarn_status tn_native_route(struct tn_heap *heap, struct tn_request *reques
 
     if (st) {
         return st;
+    }
+    if (owner && !owner->pages_stay && tn_compact_is_on(heap)) {
+        owner->pages_stay = is_captured(heap, request->stream);
     }
     tn_request_route(heap, request, owner);
     return tn_request_prepare(heap, &heap->shard, request, error);

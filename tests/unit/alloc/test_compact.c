@@ -352,6 +352,97 @@ static void pages_of_a_private_pool_stay(void **state)
     rig_close(&rig);
 }
 
+/* Under rules:2.14 a use of a private pool is no capture. */
+#define NO_CAPTURE "policy:compact,rules:2.14"
+
+static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size)
+{
+    const struct tarn_pool_id id = {0, 1};
+
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, 0);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
+enum {
+    REFILLED = 24
+};
+
+/* New weights of other sizes replace the old ones, one after the other. */
+static void a_pool_that_is_refilled_keeps_no_more_than_lives(void **state)
+{
+    tarn_ptr ptrs[REFILLED] = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, NO_CAPTURE);
+    for (uint64_t round = 0; round < 8; round++) {
+        for (uint64_t i = 0; i < REFILLED; i++) {
+            const tarn_ptr old = ptrs[i];
+
+            ptrs[i] =
+                alloc_in_pool(&rig, (40 + (i * 7 + round * 5) % 31 * 4) * MIB + i * 100 * KIB);
+            if (old) {
+                rig_free(&rig, old);
+            }
+        }
+    }
+    const int64_t live = rig_stats(&rig).by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL].peak;
+    const int64_t peak = rig_stats(&rig).by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].peak;
+
+    assert_true(peak * 100 <= live * 102);
+    assert_true(moved(&rig) > 0);
+    rig_close(&rig);
+}
+
+static void pages_of_a_pool_without_captures_go_anywhere(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, NO_CAPTURE);
+    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    rig_close(&rig);
+}
+
+static void pages_that_a_capture_or_a_checkpoint_needs_stay(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct tarn_checkpoint *checkpoint = NULL;
+
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, NO_CAPTURE);
+        if (how == 0) { /* announced */
+            assert_int_equal(tarn_allocator_begin_capture(rig.allocator, NULL), TARN_OK);
+        } else if (how == 1) { /* only the device knows */
+            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, true), TARN_OK);
+        }
+        rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
+        if (how == 0) {
+            assert_int_equal(tarn_allocator_end_capture(rig.allocator, NULL), TARN_OK);
+        } else if (how == 1) {
+            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, false), TARN_OK);
+        } else {
+            assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, id, &checkpoint, NULL),
+                             TARN_OK);
+        }
+        (void)rig_alloc(&rig, 40 * MIB, 0);
+        assert_int_equal(reserved(&rig), 70 * MIB);
+        assert_int_equal(moved(&rig), 0);
+        tarn_checkpoint_destroy(checkpoint);
+        checkpoint = NULL;
+        rig_close(&rig);
+    }
+}
+
 static void shared_pages_stay(void **state)
 {
     unsigned char message[1024];
@@ -497,6 +588,9 @@ int main(void)
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
         cmocka_unit_test(pages_of_a_private_pool_stay),
+        cmocka_unit_test(a_pool_that_is_refilled_keeps_no_more_than_lives),
+        cmocka_unit_test(pages_of_a_pool_without_captures_go_anywhere),
+        cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),
         cmocka_unit_test(shared_pages_stay),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
         cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
