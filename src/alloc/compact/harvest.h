@@ -4,8 +4,9 @@
  * stream that needs them, whose own work is in order; other streams whose work on the page is done;
  * and, when told so, other streams that the stream then waits for on the device.
  *
- * Never taken: pages of private pools that captured graphs may use, that have a checkpoint or sleep,
- * or whose blocks are not split; and pages that were shared with other processes. Guarded by the heap's lock.
+ * Never taken: pages of private pools that captured graphs may use, that have a checkpoint or
+ * sleep, or whose blocks are not split; and pages that were shared with other processes. Guarded by
+ * the heap's lock.
  */
 #ifndef TN_ALLOC_COMPACT_HARVEST_H
 #define TN_ALLOC_COMPACT_HARVEST_H

@@ -51,8 +51,8 @@ enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
     return complete_frees(engine, request, error);
 }
 
-/* Whether a captured graph will use what the request gets. Under rules:2.11 any use of a private pool
- * may be a capture; else they are announced, and the device knows as well. */
+/* Whether a captured graph will use what the request gets. Under rules:2.11 any use of a private
+ * pool may be a capture; else they are announced, and the device knows as well. */
 static bool is_captured(const struct tn_heap *heap, tarn_stream stream)
 {
     struct tarn_device *device = heap->device;
