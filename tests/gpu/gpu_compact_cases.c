@@ -417,8 +417,6 @@ static bool raw_close(struct raw *raw)
     for (uint64_t i = 0; right && i < pieces; i++) {
         right = CHECK(ops->host_free(raw->device, raw->host[i]) == TARN_OK);
     }
-    free(raw->pages);
-    free(raw->host);
     return right;
 }
 
@@ -434,7 +432,10 @@ static bool raw_night(struct gpu *gpu, uint64_t size, uint64_t times_out[2])
     began = tn_clock_now_ns();
     right = right && raw_map(&raw) && raw_copy(&raw, false);
     times_out[1] = tn_clock_now_ns() - began;
-    return right && raw_close(&raw);
+    right = right && raw_close(&raw);
+    free(raw.pages);
+    free(raw.host);
+    return right;
 }
 
 /* The second of two nights, which finds its host memory pinned; the first one's sleep in [2]. */

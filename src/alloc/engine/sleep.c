@@ -170,7 +170,11 @@ static enum tarn_status sleep_locked(struct tn_engine *engine, struct tarn_pool_
     struct tn_private_pool *pool = NULL;
     enum tarn_status st = pool_find(engine, id, &pool, error);
 
-    st = st ? st : pool_check(engine, pool, error);
+    if (st) {
+        return st;
+    }
+    tn_assert(pool);
+    st = pool_check(engine, pool, error);
     st = st ? st : pool_prepare(engine, pool, options->discard, options->keep_host, error);
     if (st) {
         return st;
@@ -275,7 +279,11 @@ static enum tarn_status wake_locked(struct tn_engine *engine, struct tarn_pool_i
     struct tn_private_pool *pool = NULL;
     enum tarn_status st = pool_find(engine, id, &pool, error);
 
-    if (st == TARN_OK && !pool->sleeps) {
+    if (st) {
+        return st;
+    }
+    tn_assert(pool);
+    if (!pool->sleeps) {
         st = tn_fail(error, TARN_ERR_STATE, "private pool (%" PRIu64 ", %" PRIu64 ") is not asleep",
                      id.first, id.second);
     }

@@ -283,6 +283,19 @@ enum tarn_status tn_asleep_leave(struct tn_asleep *asleep, struct tn_heap *heap,
 
 /* ---- coming back ---- */
 
+static enum tarn_status page_create(struct tn_asleep *asleep, struct tn_heap *heap,
+                                    const struct tn_segment *segment, uint64_t index)
+{
+    tn_page_handle page = 0;
+    const enum tarn_status st =
+        heap->device->ops->page_create(heap->device, segment->expandable->page_size, &page);
+
+    if (st == TARN_OK) {
+        loose_add(asleep, segment, index, page);
+    }
+    return st;
+}
+
 static enum tarn_status pages_create(struct tn_asleep *asleep, struct tn_heap *heap)
 {
     const struct tn_asleep_range *ranges = asleep->ranges.items;
@@ -292,13 +305,8 @@ static enum tarn_status pages_create(struct tn_asleep *asleep, struct tn_heap *h
         const struct tn_expandable *expandable = ranges[i].segment->expandable;
 
         for (uint64_t k = ranges[i].begin; st == TARN_OK && k < ranges[i].end; k++) {
-            tn_page_handle page;
-
             if (!expandable->pages[k]) {
-                st = heap->device->ops->page_create(heap->device, expandable->page_size, &page);
-            }
-            if (!expandable->pages[k] && st == TARN_OK) {
-                loose_add(asleep, ranges[i].segment, k, page);
+                st = page_create(asleep, heap, ranges[i].segment, k);
             }
         }
     }
