@@ -169,10 +169,12 @@ static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn
     };
 }
 
-/* Takes the pages that the place lacks in hand. */
+/* Takes the pages that the place lacks in hand. *moved_out is how many come from free blocks, which
+ * changes these. */
 static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
                                       const struct tn_placement *place,
-                                      enum tn_compact_effort effort, struct tarn_error *error)
+                                      enum tn_compact_effort effort, uint64_t *moved_out,
+                                      struct tarn_error *error)
 {
     struct tn_harvest harvest = harvest_for(compact, request, place);
 
@@ -194,6 +196,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
         st = take_rest(compact, &harvest, effort, error);
     }
     count_pages(compact, effort, harvest.taken, created);
+    *moved_out = harvest.taken;
     return st;
 }
 
@@ -312,6 +315,7 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
         effort == TN_COMPACT_FREE && may_look_at_events(compact) && has_time(compact, TIDY_SHARE);
     const bool anywhere = !tidy;
     struct tn_placement place;
+    uint64_t moved = 0;
     enum tarn_status st = TARN_OK;
 
     if (take_mapped(compact, request, tidy)) {
@@ -325,10 +329,10 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
         st = find_place(compact, request->set, request->size, anywhere, &place, error);
     }
     if (st == TARN_OK) {
-        st = collect_pages(compact, request, &place, effort, error);
+        st = collect_pages(compact, request, &place, effort, &moved, error);
     }
     /* Once more: what was taken changed the holes around it, not the place. */
-    if (st == TARN_OK) {
+    if (st == TARN_OK && moved > 0) {
         st = find_place(compact, request->set, request->size, anywhere, &place, error);
     }
     if (st == TARN_OK) {
