@@ -80,6 +80,8 @@ struct tarn_config {
     char text[TARN_CONFIG_TEXT_MAX];      /* the last settings string, "" before the first */
     enum tarn_policy policy;              /* decided when the allocator is made, as `backend` */
     enum tarn_rules_version rules;
+    uint64_t max_cached; /* max_cached_mb, policy:compact: bytes that may stay reserved beyond what
+                            is active; TARN_SIZE_UNLIMITED = no limit */
 };
 
 /* The defaults: those of PyTorch. */

@@ -165,6 +165,7 @@ class Config(Structure):
         ("text", c_char * CONFIG_TEXT_MAX),
         ("policy", c_int),
         ("rules", c_int),
+        ("max_cached", c_uint64),
     ]
 
 
@@ -285,6 +286,25 @@ class PageStats(Structure):
     ]
 
 
+class SleepOptions(Structure):
+    _c_name_ = "tarn_sleep_options"
+    _fields_ = [("struct_size", c_uint32), ("discard", c_bool), ("keep_host", c_bool)]
+
+
+class SleepStats(Structure):
+    _c_name_ = "tarn_sleep_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("pools", c_uint64),
+        ("bytes", c_uint64),
+        ("host_bytes", c_uint64),
+        ("sleeps", c_uint64),
+        ("sleep_ns", c_uint64),
+        ("wakes", c_uint64),
+        ("wake_ns", c_uint64),
+    ]
+
+
 class TrackerOptions(Structure):
     _c_name_ = "tarn_tracker_options"
     _fields_ = [
@@ -337,6 +357,7 @@ class TrackModule(Structure):
 
 
 WRITE = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
+POOL_FILTER = CFUNCTYPE(c_bool, c_void_p, c_uint64)
 
 
 class Writer(Structure):
@@ -347,8 +368,8 @@ class Writer(Structure):
 STRUCTURES = (
     TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, Progress,
     ReadLimits,
-    FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, TrackerOptions, TrackEvent,
-    TrackRow, TrackModule, Writer,
+    FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, SleepOptions, SleepStats,
+    TrackerOptions, TrackEvent, TrackRow, TrackModule, Writer,
 )  # fmt: skip
 
 _ERROR = POINTER(TarnError)
@@ -384,6 +405,13 @@ LIBRARY = {
     "tarn_allocator_trim": (c_int, [c_void_p, c_uint64, POINTER(c_uint64), _ERROR]),
     "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
     "tarn_allocator_get_page_stats": (None, [c_void_p, POINTER(PageStats)]),
+    "tarn_allocator_begin_pool": (c_int, [c_void_p, PoolId, POOL_FILTER, c_void_p, _ERROR]),
+    "tarn_allocator_end_pool": (c_int, [c_void_p, PoolId, _ERROR]),
+    "tarn_allocator_release_pool": (c_int, [c_void_p, PoolId, _ERROR]),
+    "tarn_allocator_sleep": (c_int, [c_void_p, PoolId, POINTER(SleepOptions), _ERROR]),
+    "tarn_allocator_wake": (c_int, [c_void_p, PoolId, _ERROR]),
+    "tarn_allocator_is_asleep": (c_bool, [c_void_p, PoolId]),
+    "tarn_allocator_get_sleep_stats": (None, [c_void_p, POINTER(SleepStats)]),
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
     "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
     "tarn_allocator_get_config": (None, [c_void_p, POINTER(Config)]),

@@ -6,12 +6,15 @@ not during or after close().
 """
 
 import collections
+import contextlib
 import ctypes
 import os
+import threading
 import warnings
 
 from tarn import _ffi, snapshot
 from tarn._ffi import call, check, lib
+from tarn.errors import Error
 
 
 def stat_dict(stat):
@@ -77,6 +80,19 @@ def page_stats(handle):
     lib.tarn_allocator_get_page_stats(handle, ctypes.byref(found))
     fields = {name: getattr(found, name) for name, _ in found._fields_[1:]}
     return {**fields, "by_time": list(found.by_time)}
+
+
+def sleep_stats(handle):
+    """The fields of struct tarn_sleep_stats (tarn/sleep.h)."""
+    found = _ffi.SleepStats(struct_size=ctypes.sizeof(_ffi.SleepStats))
+    lib.tarn_allocator_get_sleep_stats(handle, ctypes.byref(found))
+    return {name: getattr(found, name) for name, _ in found._fields_[1:]}
+
+
+def sleep(handle, pool, discard, keep_host):
+    """tarn_allocator_sleep for the pool (first, second)."""
+    options = _ffi.SleepOptions(ctypes.sizeof(_ffi.SleepOptions), discard, keep_host)
+    call(lib.tarn_allocator_sleep, handle, _ffi.PoolId(*pool), ctypes.byref(options))
 
 
 def config_of(text):
@@ -155,6 +171,7 @@ class Allocator:
         )
         self.handle = handle
         self._device = device  # must outlive it
+        self._tags = {}  # ids of private pools, by tag
 
     def close(self):
         """Returns all memory to the device, allocated blocks included."""
@@ -195,6 +212,48 @@ class Allocator:
         reserved = ctypes.c_uint64()
         call(lib.tarn_allocator_trim, self.handle, target, ctypes.byref(reserved))
         return reserved.value
+
+    @contextlib.contextmanager
+    def tag(self, name):
+        """Allocations of this thread get memory under that tag, apart from all others, which can
+        sleep. Not inside another tag() of the same name."""
+        pool = _ffi.PoolId(0, len(self._tags) + 1)
+        is_new = name not in self._tags
+        pool = self._tags.setdefault(name, pool)
+        thread = threading.get_ident()
+        mine = _ffi.POOL_FILTER(lambda _context, _stream: threading.get_ident() == thread)
+        call(lib.tarn_allocator_begin_pool, self.handle, pool, mine, None)
+        try:
+            yield
+        finally:
+            call(lib.tarn_allocator_end_pool, self.handle, pool)
+            if not is_new:  # one use is enough
+                call(lib.tarn_allocator_release_pool, self.handle, pool)
+
+    def sleep(self, tag, discard=False, keep_host=False):
+        """Gives the memory under the tag back to the device; its addresses stay. What allocated
+        blocks hold is kept on the host, or discarded. No work may use the memory until wake(). Only
+        expandable segments can sleep. With keep_host the host's memory stays for the next time."""
+        pool = self._pool_of(tag)
+        sleep(self.handle, (pool.first, pool.second), discard, keep_host)
+
+    def wake(self, tag):
+        """Brings the memory back at the same addresses, with its contents unless these were
+        discarded. tarn.OutOfMemoryError: it is still asleep; try again with more memory free."""
+        call(lib.tarn_allocator_wake, self.handle, self._pool_of(tag))
+
+    def is_asleep(self, tag):
+        return lib.tarn_allocator_is_asleep(self.handle, self._pool_of(tag))
+
+    def sleep_stats(self):
+        """What sleeps, and how long sleeping and waking took: the fields of struct
+        tarn_sleep_stats (tarn/sleep.h)."""
+        return sleep_stats(self.handle)
+
+    def _pool_of(self, tag):
+        if tag not in self._tags:
+            raise Error("TARN_ERR_NOT_FOUND", f"nothing was allocated under the tag {tag!r}")
+        return self._tags[tag]
 
     def base_allocation(self, ptr):
         """Address and size of the segment that contains the block."""

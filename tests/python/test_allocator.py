@@ -53,6 +53,29 @@ class Allocators(unittest.TestCase):
         self.allocator.close()
         self.device.close()
 
+    def test_tagged_memory_sleeps(self):
+        with tarn.Allocator(self.device, "policy:compact") as allocator:
+            with allocator.tag("cache"):
+                ptr = allocator.alloc(30 * MIB)
+            allocator.alloc(10 * MIB)
+            with allocator.tag("cache"), self.assertRaises(tarn.Error):
+                allocator.sleep("cache", discard=True)  # requests are routed to it
+            allocator.sleep("cache", discard=True)
+            self.assertTrue(allocator.is_asleep("cache"))
+            self.assertEqual(allocator.memory_reserved(), 10 * MIB)
+            self.assertEqual(self.device.memory_info()[0], 1014 * MIB)
+            self.assertEqual(allocator.sleep_stats()["bytes"], 30 * MIB)
+            with allocator.tag("cache"), self.assertRaises(tarn.Error) as raised:
+                allocator.alloc(512)
+            self.assertEqual(raised.exception.status, "TARN_ERR_STATE")
+            allocator.wake("cache")
+            self.assertFalse(allocator.is_asleep("cache"))
+            self.assertEqual(allocator.memory_reserved(), 40 * MIB)
+            allocator.free(ptr)
+            with self.assertRaises(tarn.Error) as raised:
+                allocator.sleep("weights")
+            self.assertEqual(raised.exception.status, "TARN_ERR_NOT_FOUND")
+
     def test_the_cache_is_trimmed(self):
         for ptr in [self.allocator.alloc(size * MIB) for size in (30, 100, 50)]:
             self.allocator.free(ptr)

@@ -41,6 +41,7 @@ SCALARS = {
     "enum tarn_track_names": ctypes.c_int,
     "uint32_t": ctypes.c_uint32,
     "uint32_t*": POINTER(ctypes.c_uint32),
+    "tarn_pool_filter": _ffi.POOL_FILTER,
 }
 OPAQUE = (
     "tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
@@ -162,6 +163,7 @@ class Layouts(unittest.TestCase):
             '#include "tarn/pages.h"',
             '#include "tarn/pinned.h"',
             '#include "tarn/report.h"',
+            '#include "tarn/sleep.h"',
             '#include "tarn/tracker.h"',
             "int main(void) {",
         ]

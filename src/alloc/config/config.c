@@ -18,6 +18,7 @@ void tarn_config_init(struct tarn_config *config_out)
     config_out->large_segment_size = TN_LARGE_BUFFER;
     config_out->memory_fraction = 1.0;
     config_out->pinned_num_register_threads = 1;
+    config_out->max_cached = TARN_SIZE_UNLIMITED;
 }
 
 /* What PyTorch resets at the start of every parse; max_non_split_rounding, which depends on

@@ -63,8 +63,7 @@ static enum tarn_status alloc_at_locked(struct tn_engine *engine, struct tn_requ
     if (st) {
         return st;
     }
-    tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
-    st = tn_request_prepare(heap, &heap->shard, request, error);
+    st = tn_native_route(heap, request, error);
     if (st) {
         return st;
     }

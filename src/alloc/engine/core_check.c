@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/core_check.h"
 
+#include "alloc/pool/asleep.h"
 #include "alloc/pool/segment.h"
 #include "base/finding.h"
 
@@ -241,6 +242,17 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
     }
 }
 
+/* Bytes of mapped blocks in pools that sleep. */
+static uint64_t bytes_away(const struct tn_engine *engine, unsigned pool)
+{
+    uint64_t bytes = 0;
+
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        bytes += p->asleep ? p->asleep->away[pool] : 0;
+    }
+    return bytes;
+}
+
 static void check_sizes(const struct tn_engine *engine, const struct tally *tally,
                         struct tarn_findings *findings)
 {
@@ -267,7 +279,9 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
                      engine->heap.nodes_in_flight,
                  tally->nodes, findings);
     check_number("segments", engine->heap.segments.count, tally->segments, findings);
-    check_number("reserved bytes", engine->heap.reserved,
+    check_number("reserved bytes",
+                 engine->heap.reserved + bytes_away(engine, TN_SMALL) +
+                     bytes_away(engine, TN_LARGE),
                  tally->mapped + tn_page_store_bytes(&engine->compact.store), findings);
 }
 
@@ -331,6 +345,8 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     }
     tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.large,
               tn_page_store_bytes(&engine->compact.store));
+    tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.small, -bytes_away(engine, TN_SMALL));
+    tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.large, -bytes_away(engine, TN_LARGE));
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);

@@ -22,6 +22,7 @@
 #include "tarn/allocator.h"
 #include "tarn/graph_pool.h"
 #include "tarn/pages.h"
+#include "tarn/sleep.h"
 
 struct tn_ipc_buffer;
 struct tn_look;
@@ -126,6 +127,14 @@ struct tn_engine_methods {
                                             struct tarn_pool_id id, bool use_on_oom);
     enum tarn_status (*set_pool_no_split)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                           bool no_split);
+
+    /* *stats_out has its full size and is all zero before. */
+    enum tarn_status (*sleep)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                              const struct tarn_sleep_options *options, struct tarn_error *error);
+    enum tarn_status (*wake)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                             struct tarn_error *error);
+    bool (*is_asleep)(struct tarn_allocator *allocator, struct tarn_pool_id id);
+    void (*get_sleep_stats)(struct tarn_allocator *allocator, struct tarn_sleep_stats *stats_out);
 
     enum tarn_status (*get_checkpoint)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                        struct tarn_checkpoint **checkpoint_out,

@@ -2,6 +2,7 @@
 #include "alloc/engine/gc.h"
 
 #include "alloc/engine/engine.h"
+#include "alloc/pool/asleep.h"
 #include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
@@ -199,10 +200,13 @@ static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t
 static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn_private_pool *pool,
                                              uint64_t stack, struct tarn_error *error)
 {
-    enum tarn_status st = pool_release_all(engine, &pool->small, stack, error);
+    enum tarn_status st;
 
-    if (st == TARN_OK) {
-        st = pool_release_all(engine, &pool->large, stack, error);
+    if (pool->sleeps) {
+        st = tn_asleep_forget(pool, &engine->heap, error);
+    } else {
+        st = pool_release_all(engine, &pool->small, stack, error);
+        st = st ? st : pool_release_all(engine, &pool->large, stack, error);
     }
     if (st == TARN_OK) {
         st = tn_expandable_drop_empty(&engine->heap, pool, error);

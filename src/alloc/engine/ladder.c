@@ -172,7 +172,7 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
     for (; !request->pool->owner && p && st == TARN_ERR_NOT_FOUND; p = p->next) {
-        if (!p->use_on_oom || p->use_count == 0) {
+        if (!p->use_on_oom || p->use_count == 0 || p->sleeps) {
             continue;
         }
         struct tn_request borrowed = *request;

@@ -51,6 +51,35 @@ enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
     return complete_frees(engine, request, error);
 }
 
+/* Whether a captured graph will use what the request gets. Under rules:2.11 any use of a private
+ * pool may be a capture; else they are announced, and the device knows as well. */
+static bool is_captured(const struct tn_heap *heap, tarn_stream stream)
+{
+    struct tarn_device *device = heap->device;
+    uint64_t capture = 0;
+    uint32_t count = 0;
+
+    return tn_heap_is_capturing(heap) ||
+           device->ops->capture_info(device, stream, &capture, NULL, 0, &count) != TARN_OK ||
+           capture != 0;
+}
+
+enum tarn_status tn_native_route(struct tn_heap *heap, struct tn_request *request,
+                                 struct tarn_error *error)
+{
+    struct tn_private_pool *owner = tn_private_pool_route(&heap->private_pools, request->stream);
+    const enum tarn_status st = tn_private_pool_check_awake(owner, error);
+
+    if (st) {
+        return st;
+    }
+    if (owner && !owner->pages_stay && tn_compact_is_on(heap)) {
+        owner->pages_stay = is_captured(heap, request->stream);
+    }
+    tn_request_route(heap, request, owner);
+    return tn_request_prepare(heap, &heap->shard, request, error);
+}
+
 /* No free block fits. Prepares the request again, because the ladder may have used up what was
  * reserved, or dropped the lock. */
 static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_request *request,
@@ -77,8 +106,7 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
     if (st) {
         return st;
     }
-    tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
-    st = tn_request_prepare(heap, &heap->shard, request, error);
+    st = tn_native_route(heap, request, error);
     if (st == TARN_OK && !tn_best_fit(heap, request)) {
         st = find_by_ladder(engine, request, error);
     }
@@ -87,6 +115,9 @@ static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request
                                      request->requested, tn_request_splits(heap, request),
                                      request->stack);
         *ptr_out = request->block->address;
+        if (tn_compact_limits_cache(heap)) {
+            tn_compact_shed(&engine->compact, request->stack);
+        }
     }
     return st;
 }
@@ -224,6 +255,9 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr
 
     if (st == TARN_OK) {
         tn_heap_remove_entry(&entry);
+    }
+    if (tn_compact_limits_cache(&engine->heap)) {
+        tn_compact_shed(&engine->compact, stack);
     }
     tn_heap_drop_stack(&engine->heap, stack);
     tn_core_assert(engine);

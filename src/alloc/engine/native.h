@@ -23,6 +23,11 @@ enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
                                           const struct tn_request *request,
                                           struct tarn_error *error) TN_MUST_CHECK;
 
+/* Routes the request to the pool that serves its stream, which must be awake, and prepares it;
+ * under the lock. */
+enum tarn_status tn_native_route(struct tn_heap *heap, struct tn_request *request,
+                                 struct tarn_error *error) TN_MUST_CHECK;
+
 /* Frees an allocated block; under the lock. On failure it is still allocated. */
 enum tarn_status tn_native_free_locked(struct tn_engine *engine, struct tn_block *block,
                                        uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;

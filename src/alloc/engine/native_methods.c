@@ -13,6 +13,7 @@
 #include "alloc/engine/ipc_export.h"
 #include "alloc/engine/native.h"
 #include "alloc/engine/oom.h"
+#include "alloc/engine/sleep.h"
 #include "alloc/engine/visit.h"
 #include "alloc/pool/segment.h"
 #include "alloc/pool/sinks.h"
@@ -176,9 +177,9 @@ static enum tarn_status engine_cache_info(struct tn_engine *engine, uint64_t *la
         for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
             const uint64_t small = pool_largest(&p->small);
             const uint64_t large = pool_largest(&p->large);
+            const uint64_t largest_there = p->sleeps ? 0 : small > large ? small : large;
 
-            found = small > found ? small : found;
-            found = large > found ? large : found;
+            found = largest_there > found ? largest_there : found;
         }
         *largest = found;
     }
@@ -669,6 +670,41 @@ static enum tarn_status native_set_pool_no_split(struct tarn_allocator *allocato
     return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
 }
 
+static enum tarn_status native_sleep(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                     const struct tarn_sleep_options *options,
+                                     struct tarn_error *error)
+{
+    return tn_sleep_begin(tn_allocator_engine(allocator), id, options, error);
+}
+
+static enum tarn_status native_wake(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                    struct tarn_error *error)
+{
+    return tn_sleep_end(tn_allocator_engine(allocator), id, error);
+}
+
+static bool native_is_asleep(struct tarn_allocator *allocator, struct tarn_pool_id id)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    const struct tn_private_pool *pool = tn_private_pool_find(&engine->heap.private_pools, id);
+    const bool sleeps = pool && pool->sleeps;
+
+    tn_engine_unlock(engine);
+    return sleeps;
+}
+
+static void native_get_sleep_stats(struct tarn_allocator *allocator,
+                                   struct tarn_sleep_stats *stats_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    tn_sleep_read(engine, stats_out);
+    tn_engine_unlock(engine);
+}
+
 static enum tarn_status native_get_checkpoint(struct tarn_allocator *allocator,
                                               struct tarn_pool_id id,
                                               struct tarn_checkpoint **checkpoint_out,
@@ -740,6 +776,10 @@ const struct tn_engine_methods tn_native_methods = {
     .pool_use_count = native_pool_use_count,
     .set_pool_use_on_oom = native_set_pool_use_on_oom,
     .set_pool_no_split = native_set_pool_no_split,
+    .sleep = native_sleep,
+    .wake = native_wake,
+    .is_asleep = native_is_asleep,
+    .get_sleep_stats = native_get_sleep_stats,
     .get_checkpoint = native_get_checkpoint,
     .set_checkpoint = native_set_checkpoint,
     .check_pool_live = native_check_pool_live,

@@ -218,6 +218,16 @@ static struct tn_block *block_split_unmapped(struct tn_heap *heap, struct tn_blo
     return middle;
 }
 
+struct tn_block *tn_mapping_forget(struct tn_heap *heap, const struct tn_segment *segment,
+                                   struct tn_block *block, uint64_t begin, uint64_t end)
+{
+    const uint64_t page_size = segment->expandable->page_size;
+
+    tn_pool_remove(block);
+    return block_split_unmapped(heap, block, segment->address + begin * page_size,
+                                (end - begin) * page_size);
+}
+
 struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment *segment,
                                    struct tn_block *block, uint64_t begin, uint64_t end,
                                    uint64_t stack)
@@ -226,8 +236,7 @@ struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment
     const uint64_t size = (end - begin) * segment->expandable->page_size;
     const struct tn_free_set *set = block->set;
 
-    tn_pool_remove(block);
-    block = block_split_unmapped(heap, block, address, size);
+    block = tn_mapping_forget(heap, segment, block, begin, end);
     count_unmap(heap, set->pool->is_small, size);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, size, set->stream, set->pool,
                  stack ? stack : segment->stack);

@@ -95,10 +95,23 @@ static void pool_destroy(struct tn_private_pool *pool)
 {
     tn_pool_fini(&pool->small);
     tn_pool_fini(&pool->large);
+    if (pool->asleep) {
+        pool->asleep_gone(pool->asleep);
+    }
     if (pool->source.gone) {
         pool->source.gone(pool->source.context);
     }
     tn_host_free(pool, sizeof *pool);
+}
+
+enum tarn_status tn_private_pool_check_awake(const struct tn_private_pool *pool,
+                                             struct tarn_error *error)
+{
+    return pool && pool->sleeps
+               ? tn_fail(error, TARN_ERR_STATE,
+                         "private pool (%llu, %llu) is asleep: wake it first",
+                         (unsigned long long)pool->id.first, (unsigned long long)pool->id.second)
+               : TARN_OK;
 }
 
 enum tarn_status tn_private_pool_release(struct tn_private_pools *pools, struct tarn_pool_id id,

@@ -23,7 +23,11 @@ struct tn_private_pool {
     bool freeable;                  /* nobody uses it: its free blocks may be released */
     bool use_on_oom;                /* may serve the default pool as a last resort */
     bool no_split;                  /* blocks are allocated whole */
+    bool pages_stay;                /* a capture or a checkpoint needs them where they are */
+    bool sleeps;                    /* its memory may be away: nothing is allocated from it */
     struct tarn_pool_source source; /* of segments; all zero = the device */
+    struct tn_asleep *asleep;       /* of a pool that sleeps or has slept (asleep.h), else NULL */
+    void (*asleep_gone)(struct tn_asleep *asleep); /* destroys it, with the pool */
     struct tn_pool small;
     struct tn_pool large;
     struct tn_private_pool *next; /* in order of creation */
@@ -62,6 +66,16 @@ enum tarn_status tn_private_pool_create_from(struct tn_private_pools *pools, str
 static inline bool tn_private_pool_has_source(const struct tn_private_pool *pool)
 {
     return pool && pool->source.alloc;
+}
+
+/* Fails with TARN_ERR_STATE if the pool, which may be NULL, sleeps. */
+enum tarn_status tn_private_pool_check_awake(const struct tn_private_pool *pool,
+                                             struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether the compact policy may move pages of the pool; NULL: a default one. */
+static inline bool tn_private_pool_may_move(const struct tn_private_pool *pool)
+{
+    return !pool || (!pool->pages_stay && !pool->sleeps && !pool->no_split);
 }
 
 /* Drops one use; at the last one the pool becomes freeable. */

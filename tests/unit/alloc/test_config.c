@@ -146,6 +146,9 @@ static void numbers_are_stored_in_bytes(void **state)
     assert_int_equal(parsed("backend:native").backend, TARN_BACKEND_NATIVE);
     assert_int_equal(parsed("").rules, TARN_RULES_2_11);
     assert_int_equal(parsed("rules:2.14").rules, TARN_RULES_2_14);
+    assert_true(parsed("").max_cached == TARN_SIZE_UNLIMITED);
+    assert_int_equal(parsed("max_cached_mb:64").max_cached, (uint64_t)64 << 20);
+    assert_int_equal(parsed("max_cached_mb:0").max_cached, 0);
     assert_int_equal(parsed("rules:2.14,rules: 2.11").rules, TARN_RULES_2_11);
     assert_true(same(parsed("per_process_memory_fraction:0").memory_fraction, 0.0));
     assert_true(parsed("per_process_memory_fraction:1.0").memory_fraction_given);
