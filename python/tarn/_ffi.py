@@ -60,6 +60,7 @@ ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
 OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
+STATS_ROOM = 8
 SIZE_UNLIMITED = 2**64 - 1
 TRACK_CATEGORIES_MAX = 32
 TRACK_BACKWARD = 1
@@ -127,7 +128,6 @@ class Stats(Structure):
     _c_name_ = "tarn_stats"
     _fields_ = [
         ("struct_size", c_uint32),
-        ("by_pool", (Stat * len(STAT_POOLS)) * len(STAT_KINDS)),
         ("oversize_allocations", Stat),
         ("oversize_segments", Stat),
         ("num_alloc_retries", c_int64),
@@ -137,6 +137,8 @@ class Stats(Structure):
         ("num_device_free", c_int64),
         ("max_split_size", c_int64),
         ("num_oom_rejections", c_int64),
+        ("room", c_int64 * STATS_ROOM),
+        ("by_pool", (Stat * len(STAT_POOLS)) * len(STAT_KINDS)),
     ]
 
 
@@ -359,9 +361,9 @@ _HANDLE = POINTER(c_void_p)
 LIBRARY = {
     "tarn_version": (c_char_p, []),
     "tarn_status_name": (c_char_p, [c_int]),
-    "tarn_config_init": (None, [POINTER(Config)]),
-    "tarn_config_parse": (c_int, [c_char_p, POINTER(Config), _ERROR]),
-    "tarn_config_from_env": (c_int, [POINTER(Config), _ERROR]),
+    "tarn_config_init_sized": (c_int, [POINTER(Config), c_size_t]),
+    "tarn_config_parse_sized": (c_int, [c_char_p, POINTER(Config), c_size_t, _ERROR]),
+    "tarn_config_from_env_sized": (c_int, [POINTER(Config), c_size_t, _ERROR]),
     "tarn_device_open": (c_int, [c_char_p, _HANDLE, _ERROR]),
     "tarn_device_close": (None, [c_void_p]),
     "tarn_device_get_info": (None, [c_void_p, POINTER(DeviceInfo)]),
@@ -386,7 +388,7 @@ LIBRARY = {
     "tarn_allocator_get_page_stats": (None, [c_void_p, POINTER(PageStats)]),
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
     "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
-    "tarn_allocator_get_config": (None, [c_void_p, POINTER(Config)]),
+    "tarn_allocator_get_config_sized": (c_int, [c_void_p, POINTER(Config), c_size_t]),
     "tarn_allocator_annotate": (c_int, [c_void_p, c_uint64, c_char_p, _ERROR]),
     "tarn_set_user_metadata": (c_int, [c_char_p]),
     "tarn_user_metadata": (c_char_p, []),

@@ -82,10 +82,11 @@ def page_stats(handle):
 def config_of(text):
     """Settings from a settings string, or from the environment if it is None."""
     config = _ffi.Config()
+    size = ctypes.sizeof(config)
     if text is None:
-        call(lib.tarn_config_from_env, ctypes.byref(config))
+        call(lib.tarn_config_from_env_sized, ctypes.byref(config), size)
     else:
-        call(lib.tarn_config_parse, text.encode(), ctypes.byref(config))
+        call(lib.tarn_config_parse_sized, text.encode(), ctypes.byref(config), size)
     return config
 
 
