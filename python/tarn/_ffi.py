@@ -17,8 +17,10 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int,
+    c_int32,
     c_int64,
     c_size_t,
+    c_uint,
     c_uint16,
     c_uint32,
     c_uint64,
@@ -60,6 +62,7 @@ ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
 OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
+ALLOC_TRY, ALLOC_WITHIN_BUDGET, ALLOC_NEVER_GROW = 1, 2, 4  # enum tarn_alloc_flags
 STATS_ROOM = 8
 SIZE_UNLIMITED = 2**64 - 1
 TRACK_CATEGORIES_MAX = 32
@@ -338,6 +341,65 @@ class TrackModule(Structure):
     ]
 
 
+class PoolOptions(Structure):
+    _c_name_ = "tarn_pool_options"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("priority", c_int32),
+        ("name", c_char_p),
+        ("limit", c_uint64),
+        ("no_split", c_bool),
+        ("use_on_oom", c_bool),
+        ("source", c_void_p),
+    ]
+
+
+class PoolStats(Structure):
+    _c_name_ = "tarn_pool_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("priority", c_int32),
+        ("limit", c_uint64),
+        ("reserved", c_uint64),
+        ("reserved_peak", c_uint64),
+        ("allocated", c_uint64),
+        ("active", c_uint64),
+        ("requested", c_uint64),
+        ("blocks", c_uint64),
+        ("segments", c_uint64),
+    ]
+
+
+class Block(Structure):
+    _c_name_ = "tarn_block"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("is_large", c_bool),
+        ("is_expandable", c_bool),
+        ("address", c_uint64),
+        ("size", c_uint64),
+        ("requested", c_uint64),
+        ("stream", c_uint64),
+        ("pool", PoolId),
+        ("segment", c_uint64),
+        ("segment_size", c_uint64),
+        ("stack", c_uint64),
+    ]
+
+
+class Pressure(Structure):
+    _c_name_ = "tarn_pressure"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("is_soft", c_bool),
+        ("allocator", c_void_p),
+        ("stream", c_uint64),
+        ("pool", PoolId),
+        ("bytes", c_uint64),
+    ]
+
+
+PRESSURE = CFUNCTYPE(c_uint64, c_void_p, POINTER(Pressure))
 WRITE = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
 
 
@@ -350,7 +412,7 @@ STRUCTURES = (
     TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, Progress,
     ReadLimits,
     FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, TrackerOptions, TrackEvent,
-    TrackRow, TrackModule, Writer,
+    TrackRow, TrackModule, Writer, PoolOptions, PoolStats, Block, Pressure,
 )  # fmt: skip
 
 _ERROR = POINTER(TarnError)
@@ -389,6 +451,23 @@ LIBRARY = {
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
     "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
     "tarn_allocator_get_config_sized": (c_int, [c_void_p, POINTER(Config), c_size_t]),
+    "tarn_pool_create": (c_int, [c_void_p, POINTER(PoolOptions), _HANDLE, _ERROR]),
+    "tarn_pool_destroy": (None, [c_void_p]),
+    "tarn_pool_alloc": (c_int, [c_void_p, c_uint64, c_uint64, _PTR, _ERROR]),
+    "tarn_pool_trim": (c_int, [c_void_p, c_uint64, _PTR, _ERROR]),
+    "tarn_pool_set_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_pool_get_stats": (c_int, [c_void_p, POINTER(PoolStats)]),
+    "tarn_alloc_try": (c_int, [c_void_p, c_uint64, c_uint64, c_uint, _PTR]),
+    "tarn_pool_alloc_try": (c_int, [c_void_p, c_uint64, c_uint64, c_uint, _PTR]),
+    "tarn_alloc_explain": (c_int, [c_void_p, c_uint64, c_uint64, _ERROR]),
+    "tarn_allocator_set_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_allocator_set_soft_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_allocator_on_pressure": (c_int, [c_void_p, PRESSURE, c_void_p]),
+    "tarn_allocator_remove_pressure": (c_int, [c_void_p, PRESSURE, c_void_p]),
+    "tarn_allocator_find_block": (c_int, [c_void_p, c_uint64, POINTER(Block), _ERROR]),
+    "tarn_allocator_usable_size": (c_uint64, [c_void_p, c_uint64]),
+    "tarn_allocator_good_size": (c_uint64, [c_void_p, c_uint64]),
+    "tarn_allocator_release_stream": (c_int, [c_void_p, c_uint64, _ERROR]),
     "tarn_allocator_annotate": (c_int, [c_void_p, c_uint64, c_char_p, _ERROR]),
     "tarn_set_user_metadata": (c_int, [c_char_p]),
     "tarn_user_metadata": (c_char_p, []),

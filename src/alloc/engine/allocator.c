@@ -17,6 +17,21 @@ struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
     return allocator->device;
 }
 
+enum tarn_status tn_allocator_need_engine(struct tarn_allocator *allocator, const char *what,
+                                          struct tn_engine **engine_out, struct tarn_error *error)
+{
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
+    if (!tn_allocator_is_native(allocator)) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "%s needs the caching allocator, not the engine %s", what,
+                       allocator->methods->name);
+    }
+    *engine_out = tn_allocator_engine(allocator);
+    return TARN_OK;
+}
+
 enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
                                       tarn_stream stream, tarn_ptr *ptr_out,
                                       struct tarn_error *error)
