@@ -200,8 +200,8 @@ tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id i
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
 /* Gets (the size as in config.h) and replaces the settings. New settings apply from the next call
- * on and do not change existing blocks. per_process_memory_fraction only has an effect at creation. Changing the backend
- * or no_caching fails with TARN_ERR_CONFIG. */
+ * on and do not change existing blocks. per_process_memory_fraction only has an effect at creation.
+ * Changing the backend or no_caching fails with TARN_ERR_CONFIG. */
 TARN_API enum tarn_status tarn_allocator_get_config_sized(struct tarn_allocator *allocator,
                                                           struct tarn_config *config_out,
                                                           size_t size);

@@ -45,7 +45,8 @@ SCALARS = {
     "uint32_t*": POINTER(ctypes.c_uint32),
 }
 OPAQUE = (
-    "tarn_device", "tarn_allocator", "tarn_pool", "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
+    "tarn_device", "tarn_allocator", "tarn_pool",
+    "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
     "tarn_file",
 )  # fmt: skip
 

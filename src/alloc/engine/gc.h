@@ -51,14 +51,15 @@ enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_poo
                                  uint64_t target, uint64_t stack,
                                  struct tarn_error *error) TN_MUST_CHECK;
 
-/* Waits for pending frees and releases what is free on one stream, of all pools but graphs'. Nothing
- * while a graph may be captured. */
+/* Waits for pending frees and releases what is free on one stream, of all pools but graphs'.
+ * Nothing while a graph may be captured. */
 enum tarn_status tn_gc_release_stream(struct tn_engine *engine, tarn_stream stream, uint64_t stack,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
 /* Releases free blocks of the default pools, the largest first, and pages of expandable segments as
  * needed, until no more than `target` bytes are reserved; then waits for pending frees; then
- * releases private pools that nobody uses and free blocks of open ones. Nothing while a graph may be captured. */
+ * releases private pools that nobody uses and free blocks of open ones. Nothing while a graph may
+ * be captured. */
 enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t stack,
                             struct tarn_error *error) TN_MUST_CHECK;
 

@@ -3,7 +3,6 @@
 
 #include "alloc/engine/call_back.h"
 #include "alloc/engine/gc.h"
-#include "alloc/engine/native.h"
 #include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 #include "base/clock.h"
@@ -67,6 +66,18 @@ enum tarn_status tn_ladder_take_segment(struct tn_engine *engine, struct tn_free
     }
     *block_out = tn_segment_add(&engine->heap, &fresh, set, address, size, stack);
     return TARN_OK;
+}
+
+enum tarn_status tn_ladder_prepare(struct tn_engine *engine, struct tn_request *request,
+                                   struct tarn_error *error)
+{
+    const enum tarn_status st =
+        tn_request_prepare(&engine->heap, &engine->heap.shard, request, error);
+
+    if (st && request->block) {
+        tn_pool_insert(request->block);
+    }
+    return st;
 }
 
 /* ---- the steps, in order ---- */
@@ -459,7 +470,7 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
     }
     if (st == TARN_ERR_NOT_FOUND &&
         run_pressure(engine, request, after - engine->soft_limit, true) > 0) {
-        st = tn_native_prepare_again(engine, request, error);
+        st = tn_ladder_prepare(engine, request, error);
         if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
             st = TARN_ERR_NOT_FOUND;
         }
@@ -471,7 +482,7 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
 static enum tarn_status try_again(struct tn_engine *engine, struct tn_request *request,
                                   struct tarn_error *error)
 {
-    enum tarn_status st = tn_native_prepare_again(engine, request, error);
+    enum tarn_status st = tn_ladder_prepare(engine, request, error);
 
     if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
         st = ask_again(engine, request, error);

@@ -12,9 +12,13 @@
 enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
                                  struct tarn_error *error) TN_MUST_CHECK;
 
-/* Asks the device, or under the compact policy for pages, within the limits; `soft`: within the soft
- * limit as well. Nothing else. TARN_ERR_NOT_FOUND when that is not possible. As above, a request
- * that it serves has to be prepared again. */
+/* Reserves again what was used up meanwhile. On failure the block found, if any, is free again. */
+enum tarn_status tn_ladder_prepare(struct tn_engine *engine, struct tn_request *request,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
+/* Asks the device, or under the compact policy for pages, within the limits; `soft`: within the
+ * soft limit as well. Nothing else. TARN_ERR_NOT_FOUND when that is not possible. As above, a
+ * request that it serves has to be prepared again. */
 enum tarn_status tn_ladder_grow(struct tn_engine *engine, struct tn_request *request, bool soft,
                                 struct tarn_error *error) TN_MUST_CHECK;
 

@@ -44,24 +44,12 @@ complete_frees(struct tn_engine *engine, const struct tn_request *request, struc
     return st;
 }
 
-enum tarn_status tn_native_prepare_again(struct tn_engine *engine, struct tn_request *request,
-                                         struct tarn_error *error)
-{
-    const enum tarn_status st =
-        tn_request_prepare(&engine->heap, &engine->heap.shard, request, error);
-
-    if (st && request->block) {
-        tn_pool_insert(request->block);
-    }
-    return st;
-}
-
 enum tarn_status tn_native_find_by_ladder(struct tn_engine *engine, struct tn_request *request,
                                           struct tarn_error *error)
 {
     enum tarn_status st = tn_ladder_climb(engine, request, error);
 
-    return st ? st : tn_native_prepare_again(engine, request, error);
+    return st ? st : tn_ladder_prepare(engine, request, error);
 }
 
 enum tarn_status tn_native_begin(struct tn_engine *engine, struct tn_request *request,

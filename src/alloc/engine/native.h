@@ -27,10 +27,6 @@ enum tarn_status tn_native_begin(struct tn_engine *engine, struct tn_request *re
                                  struct tn_private_pool *owner,
                                  struct tarn_error *error) TN_MUST_CHECK;
 
-/* Reserves again what was used up meanwhile. On failure the block found, if any, is free again. */
-enum tarn_status tn_native_prepare_again(struct tn_engine *engine, struct tn_request *request,
-                                         struct tarn_error *error) TN_MUST_CHECK;
-
 /* No free block fits: climbs the ladder for one, under the lock. */
 enum tarn_status tn_native_find_by_ladder(struct tn_engine *engine, struct tn_request *request,
                                           struct tarn_error *error) TN_MUST_CHECK;

@@ -10,7 +10,6 @@
 #include "alloc/engine/core_check.h"
 #include "alloc/engine/gc.h"
 #include "alloc/engine/native.h"
-#include "alloc/engine/request.h"
 #include "alloc/engine/visit.h"
 #include "base/host_mem.h"
 #include "base/sized.h"

@@ -65,7 +65,7 @@ static enum tarn_status try_to_grow(struct tn_engine *engine, struct tn_request 
     const enum tarn_status st = tn_ladder_grow(engine, request, soft, NULL);
 
     if (st == TARN_OK) {
-        return tn_native_prepare_again(engine, request, NULL);
+        return tn_ladder_prepare(engine, request, NULL);
     }
     if (st == TARN_ERR_NOT_FOUND && !tn_private_pool_has_source(request->pool->owner) &&
         !tn_ladder_is_limited(engine, request, soft)) {
