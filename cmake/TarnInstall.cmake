@@ -64,9 +64,9 @@ if(TARN_BUILD_TOOLS)
 endif()
 
 install(DIRECTORY include/tarn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libtarn-dev
-    FILES_MATCHING PATTERN "*.h")
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY examples DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
-    FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "README*")
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.h" PATTERN "README*")
 install(DIRECTORY docs DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
     FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 install(FILES README.md CHANGELOG.md DESTINATION ${document_folder}/libtarn-dev
