@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # check_headers.sh [ROOT]: every header compiles alone as C17, those of include/tarn also as C99 and
-# as C++11, .hpp as C++17, without a warning. Compilers: $CC and $CXX, by default gcc or clang and
-# g++ or clang++.
+# as C++11, .hpp as C++17, without a warning; those say what threads may do. Compilers: $CC and
+# $CXX, by default gcc or clang and g++ or clang++.
 set -eu
 
 tools=$(cd "$(dirname "$0")" && pwd)
@@ -56,4 +56,11 @@ if [ -n "$cxx" ]; then
 else
     echo "skip: no C++ compiler, headers not compiled as C++11"
 fi
+cat "$work/public" "$work/hpp" >"$work/interface"
+while read -r header; do
+    if ! grep -qi 'thread' "$header"; then
+        echo "check_headers: $header does not say what threads may do" >&2
+        failed=1
+    fi
+done <"$work/interface"
 exit $failed

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of an allocator: those of PyTorch's `memory_stats`, with the same meaning. */
+/* Counters of an allocator: those of PyTorch's `memory_stats`, with the same meaning. These
+ * functions keep no state: any thread may call them on its own structs. */
 #ifndef TARN_STATS_H
 #define TARN_STATS_H
 
