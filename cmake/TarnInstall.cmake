@@ -67,6 +67,8 @@ install(DIRECTORY include/tarn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY examples DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
     FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.h" PATTERN "README*")
+install(DIRECTORY adaptors DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.hpp" PATTERN "README*")
 install(DIRECTORY docs DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
     FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 install(FILES README.md CHANGELOG.md DESTINATION ${document_folder}/libtarn-dev

@@ -169,6 +169,11 @@ class Allocator:
     def __exit__(self, *_):
         self.close()
 
+    @property
+    def device(self):
+        """The device that it was made on."""
+        return self._device
+
     def alloc(self, size, stream=0):
         """Allocates `size` bytes for work on the stream and returns the address; 0 for size 0."""
         ptr = ctypes.c_uint64()
