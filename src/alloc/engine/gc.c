@@ -214,6 +214,13 @@ static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn
     return st;
 }
 
+/* Under the compact policy pages that moved may still be mapped at an old address as well: then
+ * giving them back would not free them. No graph is captured. */
+static enum tarn_status settle(struct tn_engine *engine, struct tarn_error *error)
+{
+    return tn_compact_is_on(&engine->heap) ? tn_compact_settle(&engine->compact, error) : TARN_OK;
+}
+
 /* Of the pool with that id; {0, 0}: of the default pools and all others, unless an open pool has a
  * higher priority. */
 static enum tarn_status release_cached(struct tn_engine *engine, struct tarn_pool_id id,
@@ -286,7 +293,7 @@ enum tarn_status tn_gc_release_priority(struct tn_engine *engine, int64_t priori
                                         bool *released_out, struct tarn_error *error)
 {
     const uint64_t before = engine->heap.reserved;
-    enum tarn_status st = TARN_OK;
+    enum tarn_status st = settle(engine, error);
 
     for (struct tn_private_pool *p = engine->heap.private_pools.first; p && st == TARN_OK;
          p = p->next) {
@@ -364,7 +371,8 @@ enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_poo
         tn_heap_is_capturing(&engine->heap)) {
         return TARN_OK;
     }
-    st = private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
+    st = settle(engine, error);
+    st = st ? st : private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
     if (st == TARN_OK && pool->reserved > target) {
         st = wait_for_frees(engine, pool, stack, error);
         st = st ? st : private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
@@ -390,14 +398,12 @@ enum tarn_status tn_gc_release_stream(struct tn_engine *engine, tarn_stream stre
                                       struct tarn_error *error)
 {
     struct tn_heap *heap = &engine->heap;
-    enum tarn_status st = TARN_OK;
+    enum tarn_status st;
 
     if (tn_heap_is_capturing(heap)) {
         return TARN_OK;
     }
-    if (tn_compact_is_on(heap)) {
-        st = tn_compact_settle(&engine->compact, error);
-    }
+    st = settle(engine, error);
     st = st ? st : wait_for_frees(engine, NULL, stack, error);
     st = st ? st : pool_release_stream(engine, &heap->large, stream, stack, error);
     st = st ? st : pool_release_stream(engine, &heap->small, stream, stack, error);
@@ -414,14 +420,12 @@ enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t 
                             struct tarn_error *error)
 {
     const struct tn_heap *heap = &engine->heap;
-    enum tarn_status st = TARN_OK;
+    enum tarn_status st;
 
     if (heap->reserved <= target || tn_heap_is_capturing(heap)) {
         return TARN_OK;
     }
-    if (tn_compact_is_on(heap)) {
-        st = tn_compact_settle(&engine->compact, error);
-    }
+    st = settle(engine, error);
     st = st ? st : default_pools_trim(engine, target, stack, error);
     if (st == TARN_OK && heap->reserved > target) {
         st = wait_for_frees(engine, NULL, stack, error);

@@ -87,12 +87,14 @@ static bool request_is_compact(const struct tn_engine *engine, const struct tn_r
     return request->expandable && tn_compact_is_on(&engine->heap);
 }
 
-/* Bytes that serving the request may take from the device. */
+/* Bytes that serving the request may take from the device, at most. */
 static uint64_t request_growth(const struct tn_engine *engine, const struct tn_request *request)
 {
-    return request_is_compact(engine, request)
-               ? tn_pages_up(request->size, TN_SMALL_BUFFER) * TN_SMALL_BUFFER
-               : request->segment_size;
+    const uint64_t page = request->pool->is_small || tn_compact_is_on(&engine->heap)
+                              ? TN_SMALL_BUFFER
+                              : engine->heap.config.large_segment_size;
+
+    return request->expandable ? tn_pages_up(request->size, page) * page : request->segment_size;
 }
 
 /* Beyond the limit of the request's own pool. */

@@ -207,8 +207,8 @@ static void a_full_device_is_not_asked_each_time(void **state)
             assert_int_equal(tarn_alloc_try(rig.allocator, 100 * MIB, 0, 0, &ptr),
                              TARN_ERR_OUT_OF_MEMORY);
         }
-        assert_true(asked(&rig) - before < 15 * 200); /* of up to 15 pages each */
-        rig_free(&rig, try_alloc(&rig, 2 * MIB, 0));  /* smaller ones are asked for */
+        assert_true(asked(&rig) - before < (uint64_t)15 * 200); /* of up to 15 pages each */
+        rig_free(&rig, try_alloc(&rig, 2 * MIB, 0));            /* smaller ones are asked for */
         rig_free(&rig, most);
         rig_free(&rig, try_alloc(&rig, 100 * MIB, 0));
         rig_close(&rig);
