@@ -40,8 +40,10 @@ struct tarn_pressure {
 /* Frees blocks of the allocator (tarn_allocator_free) and returns how many bytes, 0 = nothing could
  * be freed. It is called on the thread of the request, with no lock held, after everything cached
  * has been given back, never at a mere miss of the cache. The request is then tried again; this
- * repeats, up to TARN_PRESSURE_ROUNDS times, while a callback returns more than 0. A request that
- * it makes itself calls no callback. */
+ * repeats while a callback returns more than 0, unless TARN_PRESSURE_ROUNDS times in a row not one
+ * block was freed. For the soft limit it ends when enough was freed. A request that it makes itself
+ * calls no callback. What it frees stays with a pool whose priority is higher than the request's
+ * (pool.h): free blocks that the request can use. */
 typedef uint64_t (*tarn_pressure_callback)(void *context, const struct tarn_pressure *pressure);
 
 enum {

@@ -192,6 +192,27 @@ static uint64_t run_pressure(struct tn_engine *engine, const struct tn_request *
     return freed;
 }
 
+/* How often blocks have been freed so far. */
+static int64_t frees_of(const struct tn_engine *engine)
+{
+    const struct tn_counter *out = &engine->heap.shard.counters.blocks.out;
+
+    return out->allocated[TN_SMALL] + out->allocated[TN_LARGE] + out->origin[TN_SMALL] +
+           out->origin[TN_LARGE] - tn_counter_all(out);
+}
+
+/* Asks for room once more and returns how much was made, 0 = there is no point in going on: nobody
+ * frees anything, or somebody only says so. */
+static uint64_t pressure_round(struct tn_engine *engine, const struct tn_request *request,
+                               uint64_t bytes, bool is_soft, unsigned *fruitless)
+{
+    const int64_t before = frees_of(engine);
+    const uint64_t freed = run_pressure(engine, request, bytes, is_soft);
+
+    *fruitless = frees_of(engine) != before ? 0 : *fruitless + 1;
+    return *fruitless < TARN_PRESSURE_ROUNDS ? freed : 0;
+}
+
 /* Nobody is asked for a request that a callback makes itself. */
 static bool may_ask_for_room(const struct tn_engine *engine)
 {
@@ -462,6 +483,9 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
     const bool compact = request_is_compact(engine, request);
     const uint64_t after = engine->heap.reserved + request_growth(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
+    unsigned fruitless = 0;
+    uint64_t missing;
+    uint64_t freed;
 
     if (after <= engine->soft_limit || !may_ask_for_room(engine) ||
         (!compact && limit_forbids(engine, request))) {
@@ -470,8 +494,10 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
     if (compact) {
         st = compact_softly(engine, request, error);
     }
-    if (st == TARN_ERR_NOT_FOUND &&
-        run_pressure(engine, request, after - engine->soft_limit, true) > 0) {
+    missing = after - engine->soft_limit;
+    while (st == TARN_ERR_NOT_FOUND && missing > 0 &&
+           (freed = pressure_round(engine, request, missing, true, &fruitless)) > 0) {
+        missing -= freed < missing ? freed : missing;
         st = tn_ladder_prepare(engine, request, error);
         if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
             st = TARN_ERR_NOT_FOUND;
@@ -499,15 +525,12 @@ static enum tarn_status try_again(struct tn_engine *engine, struct tn_request *r
 static enum tarn_status step_pressure(struct tn_engine *engine, struct tn_request *request,
                                       struct tarn_error *error)
 {
+    const uint64_t bytes = request_growth(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
+    unsigned fruitless = 0;
 
-    if (!may_ask_for_room(engine)) {
-        return st;
-    }
-    for (int i = 0; st == TARN_ERR_NOT_FOUND && i < TARN_PRESSURE_ROUNDS; i++) {
-        if (run_pressure(engine, request, request_growth(engine, request), false) == 0) {
-            break;
-        }
+    while (st == TARN_ERR_NOT_FOUND && may_ask_for_room(engine) &&
+           pressure_round(engine, request, bytes, false, &fruitless) > 0) {
         request->block = NULL;
         st = try_again(engine, request, error);
     }

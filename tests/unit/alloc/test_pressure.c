@@ -121,6 +121,44 @@ static void a_limit_asks_as_the_device_does(void **state)
     }
 }
 
+/* Small blocks, one at a time: as often as needed. */
+static uint64_t evict_little(void *context, const struct tarn_pressure *pressure)
+{
+    struct cache *cache = context;
+
+    (void)pressure;
+    cache->calls++;
+    if (cache->count == 0) {
+        return 0;
+    }
+    rig_free(cache->rig, cache->blocks[--cache->count]);
+    return 1;
+}
+
+static void small_steps_lead_there(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache = {.calls = 0};
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        cache.rig = &rig;
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 320 * MIB, &rig.error), TARN_OK);
+        for (int k = 0; k < 16; k++) {
+            cache.blocks[k] = rig_alloc(&rig, 20 * MIB, 0);
+        }
+        cache.count = 16;
+        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, evict_little, &cache), TARN_OK);
+        const tarn_ptr served = rig_alloc(&rig, 300 * MIB, 0);
+
+        assert_int_equal(cache.calls, 15);
+        rig_free(&rig, served);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
 static uint64_t lie(void *context, const struct tarn_pressure *pressure)
 {
     ++*(int *)context;
@@ -351,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_full_device_asks_and_a_miss_does_not),
         cmocka_unit_test(what_is_cached_goes_first),
         cmocka_unit_test(a_limit_asks_as_the_device_does),
+        cmocka_unit_test(small_steps_lead_there),
         cmocka_unit_test(a_callback_that_frees_nothing_ends),
         cmocka_unit_test(the_soft_limit_asks_and_lets_grow),
         cmocka_unit_test(a_pool_is_named),
