@@ -199,9 +199,7 @@ TARN_API enum tarn_status
 tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
-/* Gets (the size as in config.h) and replaces the settings. New settings apply from the next call
- * on and do not change existing blocks. per_process_memory_fraction only has an effect at creation.
- * Changing the backend or no_caching fails with TARN_ERR_CONFIG. */
+/* The settings; the size as in config.h. */
 TARN_API enum tarn_status tarn_allocator_get_config_sized(struct tarn_allocator *allocator,
                                                           struct tarn_config *config_out,
                                                           size_t size);
@@ -212,6 +210,9 @@ static inline void tarn_allocator_get_config(struct tarn_allocator *allocator,
     (void)tarn_allocator_get_config_sized(allocator, config_out, sizeof *config_out);
 }
 
+/* Replaces the settings. New ones apply from the next call on and do not change existing blocks.
+ * per_process_memory_fraction only has an effect at creation. Changing the backend or no_caching
+ * fails with TARN_ERR_CONFIG. */
 TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
                                                     const struct tarn_config *config,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
