@@ -12,7 +12,8 @@ failed=0
 if [ $# -gt 2 ]; then
     shift 2
 else
-    set -- hello streams graph limit ipc tracker what_if peak
+    set -- hello streams graph limit server ipc tracker what_if peak
+    [ -x "$folder/adaptors" ] && set -- "$@" adaptors # needs a C++ compiler
 fi
 
 run() { # SETTINGS EXAMPLE ARGUMENT

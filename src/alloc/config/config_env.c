@@ -3,8 +3,7 @@
  * Settings from the environment. The order of the variables is PyTorch's, after our own. As in
  * PyTorch, an empty variable counts as set.
  */
-#include "tarn/config.h"
-
+#include "alloc/config/config_parse.h"
 #include "base/errinfo.h"
 #include "base/utf8.h"
 
@@ -26,8 +25,10 @@ static void error_name_variable(struct tarn_error *error, const char *variable)
     }
 }
 
-enum tarn_status tarn_config_from_env(struct tarn_config *config_out, struct tarn_error *error)
+enum tarn_status tarn_config_from_env_sized(struct tarn_config *config_out, size_t size,
+                                            struct tarn_error *error)
 {
+    struct tarn_config config;
     const char *text = NULL;
     const char *variable = "";
     enum tarn_status st;
@@ -36,13 +37,13 @@ enum tarn_status tarn_config_from_env(struct tarn_config *config_out, struct tar
         variable = variables[i];
         text = getenv(variable);
     }
-    st = tarn_config_parse(text, config_out, error);
+    st = tarn_config_parse(text, &config, error);
     if (st && text) {
         error_name_variable(error, variable);
     }
     if (st) {
         return st;
     }
-    config_out->no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
-    return TARN_OK;
+    config.no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
+    return tn_config_write(&config, config_out, size, error);
 }

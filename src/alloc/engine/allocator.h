@@ -53,6 +53,11 @@ static inline struct tn_engine *tn_allocator_engine(struct tarn_allocator *alloc
     return &((struct tn_native_allocator *)allocator)->engine;
 }
 
+/* The caching engine's state, or a refusal: what the other engines do not have. */
+enum tarn_status tn_allocator_need_engine(struct tarn_allocator *allocator, const char *what,
+                                          struct tn_engine **engine_out,
+                                          struct tarn_error *error) TN_MUST_CHECK;
+
 /* Number of its device. */
 static inline int tn_allocator_ordinal(const struct tarn_allocator *allocator)
 {

@@ -253,6 +253,28 @@ static uint64_t bytes_away(const struct tn_engine *engine, unsigned pool)
     return bytes;
 }
 
+static uint64_t pool_mapped(const struct tn_engine *engine, const struct tn_private_pool *pool)
+{
+    uint64_t bytes = 0;
+
+    for (const struct tn_segment *s = tn_segment_first(&engine->heap); s; s = tn_segment_next(s)) {
+        for (const struct tn_block *b = s->first; b && b->set->pool->owner == pool; b = b->next) {
+            bytes += b->mapped ? b->size : 0;
+        }
+    }
+    return bytes;
+}
+
+static void check_private_pools(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        const uint64_t away = p->asleep ? tn_asleep_bytes(p->asleep) : 0;
+
+        check_number("reserved bytes of a private pool", p->reserved + away, pool_mapped(engine, p),
+                     findings);
+    }
+}
+
 static void check_sizes(const struct tn_engine *engine, const struct tally *tally,
                         struct tarn_findings *findings)
 {
@@ -273,6 +295,7 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
     check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
     check_number("pending blocks", sizes.pending, tally->pending, findings);
+    check_private_pools(engine, findings);
     check_number("pointers in the map", pointers, tally->allocated, findings);
     check_number("block nodes",
                  engine->heap.slab.live + engine->heap.heads.live - spares -

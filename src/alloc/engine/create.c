@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates and destroys allocators; chooses the engine. */
+#include "alloc/config/config_parse.h"
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine_async.h"
 #include "alloc/engine/engine_forked.h"
@@ -31,20 +32,21 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
                                    const struct tarn_config *config,
                                    struct tarn_allocator **allocator_out, struct tarn_error *error)
 {
-    struct tarn_config defaults;
+    struct tarn_config known;
 
     if (!device || !allocator_out) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
     }
-    tarn_config_init(&defaults);
-    config = config ? config : &defaults;
-    enum tarn_status st = plugged ? TARN_OK : tn_config_check(config, device, error);
+    enum tarn_status st = tn_config_read(config, &known, error);
 
+    if (st == TARN_OK && !plugged) {
+        st = tn_config_check(&known, device, error);
+    }
     if (st) {
         return st;
     }
     st = plugged ? tn_pluggable_create(plugged, device, allocator_out)
-                 : engine_create(device, config, allocator_out);
+                 : engine_create(device, &known, allocator_out);
     if (st) {
         return tn_fail_memory(error);
     }

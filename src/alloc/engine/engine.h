@@ -11,20 +11,18 @@
 #define TN_ALLOC_ENGINE_ENGINE_H
 
 #include "alloc/compact/compact.h"
+#include "alloc/engine/callback_list.h"
 #include "alloc/engine/stream_use.h"
 #include "alloc/fast/fast.h"
 #include "alloc/pool/heap.h"
 #include "tarn/allocator.h"
 #include "tarn/sleep.h"
 
-struct tn_oom_observer {
-    tarn_oom_observer call;
-    void *context;
-};
-
-struct tn_memory_callback {
-    tarn_memory_callback call;
-    void *context;
+/* The last time the device had no memory: nothing of that size is asked for again for a moment. */
+struct tn_refusal {
+    uint64_t size; /* bytes; 0 = none */
+    uint64_t at_ns;
+    int64_t given_back; /* num_device_free at that time */
 };
 
 struct tn_engine {
@@ -35,10 +33,13 @@ struct tn_engine {
     struct tarn_sleep_stats sleeping; /* only what is counted since the creation (sleep.h) */
     struct tarn_allocator *owner;     /* constant: what callbacks are given */
 
-    struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
-    unsigned observer_count;
-    struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
-    unsigned callback_count;
+    struct tn_callback_list observers; /* tarn_oom_observer */
+    struct tn_callback_list callbacks; /* tarn_memory_callback */
+    struct tn_callback_list pressures; /* tarn_pressure_callback */
+    struct tn_callback writer;         /* tarn_oom_writer; its `call` is NULL for PyTorch's text */
+    uint64_t soft_limit;               /* bytes; TARN_SIZE_UNLIMITED = none */
+    struct tn_refusal refusal;
+    uint64_t pools_made; /* as handles: the next one's id */
 };
 
 /* `engine->owner` must be set. */

@@ -514,14 +514,11 @@ static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator
                                                 tarn_oom_observer observer, void *context)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
-    enum tarn_status st = TARN_ERR_LIMIT;
 
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
-    if (engine->observer_count < TARN_OBSERVERS_MAX) {
-        engine->observers[engine->observer_count++] =
-            (struct tn_oom_observer){.call = observer, .context = context};
-        st = TARN_OK;
-    }
+    const enum tarn_status st =
+        tn_callback_add(&engine->observers, (tn_any_function)observer, context);
+
     tn_engine_unlock(engine);
     return st;
 }
@@ -530,14 +527,11 @@ static enum tarn_status native_add_memory_callback(struct tarn_allocator *alloca
                                                    tarn_memory_callback callback, void *context)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
-    enum tarn_status st = TARN_ERR_LIMIT;
 
     tn_engine_lock(engine);
-    if (engine->callback_count < TARN_OBSERVERS_MAX) {
-        engine->callbacks[engine->callback_count++] =
-            (struct tn_memory_callback){.call = callback, .context = context};
-        st = TARN_OK;
-    }
+    const enum tarn_status st =
+        tn_callback_add(&engine->callbacks, (tn_any_function)callback, context);
+
     tn_engine_unlock(engine);
     return st;
 }

@@ -144,11 +144,13 @@ static void count_away(struct tn_asleep *asleep, struct tn_heap *heap)
 {
     const struct tn_asleep_range *ranges = asleep->ranges.items;
     uint64_t away[TN_POOLS] = {0};
+    struct tn_private_pool *owner = NULL;
 
     for (size_t i = 0; i < asleep->ranges.count; i++) {
         const struct tn_expandable *expandable = ranges[i].segment->expandable;
         const bool is_small = ranges[i].segment->first->set->pool->is_small;
 
+        owner = ranges[i].segment->first->set->pool->owner;
         for (uint64_t k = ranges[i].begin; k < ranges[i].end; k++) {
             away[tn_counter_pool(is_small)] += expandable->pages[k] ? 0 : expandable->page_size;
         }
@@ -156,6 +158,11 @@ static void count_away(struct tn_asleep *asleep, struct tn_heap *heap)
     for (unsigned pool = 0; pool < TN_POOLS; pool++) {
         const int64_t back = (int64_t)(asleep->away[pool] - away[pool]);
 
+        if (back > 0) {
+            tn_private_pool_grew(owner, (uint64_t)back);
+        } else {
+            tn_private_pool_shrank(owner, (uint64_t)-back);
+        }
         heap->reserved += (uint64_t)back;
         tn_counter_change(&heap->shard.counters.reserved, pool, back);
         asleep->away[pool] = away[pool];

@@ -116,17 +116,19 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
     return st;
 }
 
-static void count_map(struct tn_heap *heap, bool small, uint64_t size)
+static void count_map(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
     heap->reserved += size;
-    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    tn_private_pool_grew(pool->owner, size);
+    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(pool->is_small), size);
     heap->shard.counters.totals.num_device_alloc++;
 }
 
-static void count_unmap(struct tn_heap *heap, bool small, uint64_t size)
+static void count_unmap(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
     heap->reserved -= size;
-    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    tn_private_pool_shrank(pool->owner, size);
+    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(pool->is_small), size);
     heap->shard.counters.totals.num_device_free++;
 }
 
@@ -154,7 +156,7 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
     block->mapped = true;
     block = tn_heap_coalesce(&heap->shard, block, &merged, &merged_bytes);
     tn_pool_insert(block);
-    count_map(heap, set->pool->is_small, bytes);
+    count_map(heap, set->pool, bytes);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
     if (!segment->stack && segment->address == block->address) {
         segment->stack = tn_heap_keep_stack(heap, stack);
@@ -237,7 +239,7 @@ struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment
     const struct tn_free_set *set = block->set;
 
     block = tn_mapping_forget(heap, segment, block, begin, end);
-    count_unmap(heap, set->pool->is_small, size);
+    count_unmap(heap, set->pool, size);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, size, set->stream, set->pool,
                  stack ? stack : segment->stack);
     return block;

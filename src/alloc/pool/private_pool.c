@@ -38,6 +38,7 @@ static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struc
         return NULL;
     }
     pool->id = id;
+    pool->limit = UINT64_MAX;
     tn_pool_init(&pool->small, true, pool);
     tn_pool_init(&pool->large, false, pool);
     pool->small.find_count = pools->find_count;
@@ -173,6 +174,10 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
     const enum tarn_status st = tn_private_pool_acquire(pools, id, error);
 
     if (st == TARN_OK) {
+        struct tn_private_pool *pool = tn_private_pool_find(pools, id);
+
+        tn_assert(pool);
+        pool->open = false; /* a graph may come to know its addresses */
         pools->routes[pools->route_count++] =
             (struct tn_pool_route){.id = id, .filter = filter, .context = context};
     }
