@@ -58,6 +58,7 @@ FLAME_MEMORY = 1
 
 ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
+WATCH_FOLDER_MAX = 160
 OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
 SIZE_UNLIMITED = 2**64 - 1
@@ -165,6 +166,8 @@ class Config(Structure):
         ("text", c_char * CONFIG_TEXT_MAX),
         ("policy", c_int),
         ("rules", c_int),
+        ("watch", c_int),
+        ("watch_folder", c_char * WATCH_FOLDER_MAX),
     ]
 
 

@@ -18,6 +18,7 @@
 #include "alloc/engine/core_check.h"
 #include "alloc/engine/ladder.h"
 #include "alloc/engine/oom.h"
+#include "alloc/engine/watch_source.h"
 #include "alloc/pool/best_fit.h"
 #include "base/probe.h"
 
@@ -119,6 +120,7 @@ alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct
     tn_heap_drop_stack(&engine->heap, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
+    tn_watch_source_note_oom(engine->owner, &oom);
     call_observers(engine, observers, &oom);
     return st;
 }
