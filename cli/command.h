@@ -75,6 +75,7 @@
     X(fit)                                                                                         \
     X(scale)                                                                                       \
     X(track)                                                                                       \
+    X(watch)                                                                                       \
     X(verify)                                                                                      \
     X(version)
 

@@ -39,6 +39,31 @@ static uint32_t draw(uint32_t below)
     return (seed >> 8) % below;
 }
 
+static void request_end(struct tarn_allocator *allocator, struct request *request)
+{
+    struct tarn_error error;
+
+    while (request->count > 0) {
+        CHECK(tarn_allocator_free(allocator, request->pages[--request->count], &error));
+    }
+    request->wanted = 0;
+}
+
+/* False: there is no memory, and the request is given up. */
+static bool request_alloc(struct tarn_allocator *allocator, struct request *request, uint64_t size,
+                          tarn_stream stream, tarn_ptr *ptr_out)
+{
+    struct tarn_error error;
+    const enum tarn_status status = tarn_allocator_alloc(allocator, size, stream, ptr_out, &error);
+
+    if (status == TARN_ERR_OUT_OF_MEMORY) {
+        request_end(allocator, request);
+        return false;
+    }
+    CHECK(status);
+    return true;
+}
+
 static void request_step(struct tarn_allocator *allocator, struct request *request,
                          tarn_stream stream)
 {
@@ -49,17 +74,16 @@ static void request_step(struct tarn_allocator *allocator, struct request *reque
         request->wanted = draw(8) == 0 ? 1 + (int)draw(LAYERS) : 0;
         return;
     }
-    CHECK(tarn_allocator_alloc(allocator, (1 + draw(64)) * 256 * 1024, stream, &scratch, &error));
-    CHECK(tarn_allocator_free(allocator, scratch, &error));
-    if (request->count < request->wanted) {
-        CHECK(tarn_allocator_alloc(allocator, (2 + draw(7)) * MIB, stream,
-                                   &request->pages[request->count++], &error));
+    if (!request_alloc(allocator, request, (1 + draw(64)) * 256 * 1024, stream, &scratch)) {
         return;
     }
-    while (request->count > 0) {
-        CHECK(tarn_allocator_free(allocator, request->pages[--request->count], &error));
+    CHECK(tarn_allocator_free(allocator, scratch, &error));
+    if (request->count == request->wanted) {
+        request_end(allocator, request);
+    } else if (request_alloc(allocator, request, (2 + draw(7)) * MIB, stream,
+                             &request->pages[request->count])) {
+        request->count++;
     }
-    request->wanted = 0;
 }
 
 int main(int argc, char **argv)

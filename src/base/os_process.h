@@ -11,8 +11,8 @@
 
 int64_t tn_os_process_id(void);
 
-/* When the process started, in the system's ticks since it booted: with the id it names a process for
- * good. False when there is no such process. */
+/* When the process started, in the system's ticks since it booted: with its id that names a process
+ * for good. False when there is no such process. */
 bool tn_os_process_start(int64_t process, uint64_t *start_out) TN_MUST_CHECK;
 
 /* Name of this process's program, cut to fit. */
