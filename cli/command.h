@@ -75,6 +75,9 @@
     X(fit)                                                                                         \
     X(scale)                                                                                       \
     X(track)                                                                                       \
+    X(watch)                                                                                       \
+    X(dump)                                                                                        \
+    X(control)                                                                                     \
     X(verify)                                                                                      \
     X(version)
 

@@ -19,13 +19,15 @@ BEGIN {
     allow("capture", "base alloc pinned history snapshot render")
     allow("export", "base snapshot analysis render")
     allow("replay", "base device alloc snapshot history analysis capture")
+    allow("watch", "base alloc history capture snapshot")
 
     # The same inside src/alloc.
     allow_inside("alloc/config", "")
     allow_inside("alloc/pool", "config")
     allow_inside("alloc/fast", "config pool")
     allow_inside("alloc/compact", "config pool")
-    allow_inside("alloc/engine", "config pool fast compact")
+    allow_inside("alloc/watch", "")
+    allow_inside("alloc/engine", "config pool fast compact watch")
     allow_inside("alloc/share", "config pool engine")
 
     # Functions that nobody calls, and what to use instead.

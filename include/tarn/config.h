@@ -48,7 +48,15 @@ enum tarn_rules_version {
     TARN_RULES_2_14 = 1 /* those that 2.13 brought */
 };
 
+/* Whether other processes of the user can watch the allocator (tarn/watch.h). */
+enum tarn_watch_mode {
+    TARN_WATCH_OFF = 0,
+    TARN_WATCH_PAGE = 1,   /* its counters, in shared memory */
+    TARN_WATCH_CONTROL = 2 /* and it takes requests (tarn/watch_control.h) */
+};
+
 enum {
+    TARN_WATCH_FOLDER_MAX = 160, /* bytes of a path with its NUL */
     TARN_CONFIG_TEXT_MAX =
         1024, /* bytes of a settings string with its NUL; longer ones are rejected */
     TARN_CONFIG_VALUE_MAX = 320 /* bytes of one option's value with its NUL */
@@ -82,6 +90,9 @@ struct tarn_config {
     enum tarn_rules_version rules;
     uint64_t max_cached; /* max_cached_mb, policy:compact: bytes that may stay reserved beyond what
                             is active; TARN_SIZE_UNLIMITED = no limit */
+    enum tarn_watch_mode watch;               /* TARN_WATCH; set by the environment only */
+    char watch_folder[TARN_WATCH_FOLDER_MAX]; /* XDG_RUNTIME_DIR, if that is set and it is watched;
+                                                 set by the environment only */
 };
 
 /* The functions ending in _sized know how large the caller's struct is and write no more than that:
@@ -121,7 +132,8 @@ TARN_API enum tarn_status tarn_config_update(const char *text, struct tarn_confi
 /* Settings from the environment over the defaults. The first of TARN_ALLOC_CONF,
  * PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF that is set is used, and an error names it; if
  * none is set, the defaults apply. no_caching is true when PYTORCH_NO_CUDA_MEMORY_CACHING is set,
- * whatever its value. No other thread may change the environment meanwhile. */
+ * whatever its value. TARN_WATCH is 0, 1 or control. No other thread may change the environment
+ * meanwhile. */
 TARN_API enum tarn_status tarn_config_from_env_sized(struct tarn_config *config_out, size_t size,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
@@ -132,9 +144,10 @@ TARN_MUST_CHECK static inline enum tarn_status tarn_config_from_env(struct tarn_
 }
 
 /* Writes a short settings string that tarn_config_parse turns into these settings (except `text`
- * and `no_caching`); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always suffice. Fails with
- * TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a settings string
- * cannot express a field's value; the buffer then holds "" if it has any room. */
+ * and what only the environment sets); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always
+ * suffice. Fails with TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT
+ * when a settings string cannot express a field's value; the buffer then holds "" if it has any
+ * room. */
 TARN_API enum tarn_status tarn_config_format(const struct tarn_config *config, char *buffer,
                                              size_t size, struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -60,6 +60,7 @@ FLAME_MEMORY = 1
 
 ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
+WATCH_FOLDER_MAX = 160
 OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
 ALLOC_TRY, ALLOC_WITHIN_BUDGET, ALLOC_NEVER_GROW = 1, 2, 4  # enum tarn_alloc_flags
@@ -171,6 +172,8 @@ class Config(Structure):
         ("policy", c_int),
         ("rules", c_int),
         ("max_cached", c_uint64),
+        ("watch", c_int),
+        ("watch_folder", c_char * WATCH_FOLDER_MAX),
     ]
 
 

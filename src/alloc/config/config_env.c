@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const variables[] = {"TARN_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
                                         "PYTORCH_ALLOC_CONF"};
@@ -25,17 +26,43 @@ static void error_name_variable(struct tarn_error *error, const char *variable)
     }
 }
 
+/* Who may watch, and where. */
+static enum tarn_status watch_from_env(struct tarn_config *config, struct tarn_error *error)
+{
+    const char *text = getenv("TARN_WATCH");
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+
+    if (!text || !text[0] || strcmp(text, "0") == 0) {
+        return TARN_OK;
+    }
+    if (strcmp(text, "1") != 0 && strcmp(text, "control") != 0) {
+        return tn_fail(error, TARN_ERR_CONFIG, "TARN_WATCH: 0, 1 or control, not \"%.64s\"", text);
+    }
+    if (folder && strlen(folder) >= sizeof config->watch_folder) {
+        return tn_fail(error, TARN_ERR_CONFIG, "TARN_WATCH: XDG_RUNTIME_DIR has more than %d bytes",
+                       TARN_WATCH_FOLDER_MAX - 1);
+    }
+    config->watch = text[0] == '1' ? TARN_WATCH_PAGE : TARN_WATCH_CONTROL;
+    (void)snprintf(config->watch_folder, sizeof config->watch_folder, "%s", folder ? folder : "");
+    return TARN_OK;
+}
+
 enum tarn_status tarn_config_from_env_sized(struct tarn_config *config_out, size_t size,
                                             struct tarn_error *error)
 {
     struct tarn_config config;
     const char *text = NULL;
     const char *variable = "";
+    struct tarn_config watched = {.watch = TARN_WATCH_OFF};
     enum tarn_status st;
 
     for (size_t i = 0; !text && i < sizeof variables / sizeof variables[0]; i++) {
         variable = variables[i];
         text = getenv(variable);
+    }
+    st = watch_from_env(&watched, error);
+    if (st) {
+        return st;
     }
     st = tarn_config_parse(text, &config, error);
     if (st && text) {
@@ -44,6 +71,8 @@ enum tarn_status tarn_config_from_env_sized(struct tarn_config *config_out, size
     if (st) {
         return st;
     }
+    config.watch = watched.watch;
+    memcpy(config.watch_folder, watched.watch_folder, sizeof watched.watch_folder);
     config.no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
     return tn_config_write(&config, config_out, size, error);
 }

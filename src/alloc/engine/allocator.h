@@ -6,6 +6,7 @@
 #include "alloc/engine/direct_memory.h"
 #include "alloc/engine/engine.h"
 #include "alloc/engine/ipc_cache.h"
+#include "alloc/watch/publisher.h"
 #include "base/os_fork.h"
 #include "tarn/allocator.h"
 
@@ -26,9 +27,10 @@ struct tarn_allocator {
     _Atomic uint64_t peers_let_in;  /* it may access the expandable segments */
     _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
     struct tn_fork_watch fork;
-    const char *backend; /* constant, from the table */
-    bool owns_device;    /* constant once it is allocated */
-    bool is_current;     /* likewise: counted by tn_current_acquire */
+    struct tn_publisher_source watched; /* look: NULL = it is not */
+    const char *backend;                /* constant, from the table */
+    bool owns_device;                   /* constant once it is allocated */
+    bool is_current;                    /* likewise: counted by tn_current_acquire */
 };
 
 /* The caching engine, and what it allocates while it is switched off. */

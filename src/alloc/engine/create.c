@@ -7,6 +7,7 @@
 #include "alloc/engine/engine_methods.h"
 #include "alloc/engine/engine_uncached.h"
 #include "alloc/engine/pluggable.h"
+#include "alloc/engine/watch_source.h"
 
 /* Which engine those settings ask for. PyTorch looks at PYTORCH_NO_CUDA_MEMORY_CACHING in the
  * caching allocator only. */
@@ -51,6 +52,7 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
         return tn_fail_memory(error);
     }
     tn_allocator_begin(*allocator_out);
+    tn_watch_source_begin(*allocator_out, config);
     return TARN_OK;
 }
 
@@ -111,6 +113,7 @@ void tarn_allocator_destroy(struct tarn_allocator *allocator)
         struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
         const bool was_current = allocator->is_current;
 
+        tn_watch_source_end(allocator);
         if (!tn_fork_passed(&allocator->fork)) {
             tn_fork_watch_fini(&allocator->fork);
             tn_ipc_cache_fini(&allocator->opened);

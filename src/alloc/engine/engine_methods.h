@@ -26,6 +26,7 @@
 
 struct tn_ipc_buffer;
 struct tn_look;
+struct tn_observation;
 
 struct tn_engine_methods {
     const char *name;
@@ -82,6 +83,9 @@ struct tn_engine_methods {
     void (*get_stats)(struct tarn_allocator *allocator, struct tarn_stats *stats_out);
     /* The same. NULL: the engine has no pages of its own. */
     void (*get_page_stats)(struct tarn_allocator *allocator, struct tarn_page_stats *stats_out);
+    /* For a reader outside of the process: what there is to see now, without a wait that others
+     * could notice. False when the lock is held for longer. NULL: get_stats has to do. */
+    bool (*observe)(struct tarn_allocator *allocator, struct tn_observation *observation);
     void (*reset_peak_stats)(struct tarn_allocator *allocator);
     void (*reset_accumulated_stats)(struct tarn_allocator *allocator);
 

@@ -18,6 +18,7 @@
 #include "alloc/engine/core_check.h"
 #include "alloc/engine/ladder.h"
 #include "alloc/engine/oom.h"
+#include "alloc/engine/watch_source.h"
 #include "alloc/pool/best_fit.h"
 #include "base/probe.h"
 
@@ -150,11 +151,13 @@ TN_COLD enum tarn_status tn_native_run_out(struct tn_engine *engine,
     tn_heap_drop_stack(&engine->heap, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
-    if (error || observers.count > 0) {
+    if (error || observers.count > 0 || tn_watch_source_is_on(engine->owner)) {
         tn_oom_complete(engine->heap.device, &oom, processes);
         (void)tn_oom_write(&oom, &writer, error);
         call_observers(engine, &observers, &oom);
     }
+    TN_PROBE4(oom, oom.requested, oom.device, oom.device_free, oom.reserved);
+    tn_watch_source_note_oom(engine->owner, &oom);
     return TARN_ERR_OUT_OF_MEMORY;
 }
 

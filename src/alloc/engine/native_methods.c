@@ -15,6 +15,7 @@
 #include "alloc/engine/oom.h"
 #include "alloc/engine/sleep.h"
 #include "alloc/engine/visit.h"
+#include "alloc/engine/watch_source.h"
 #include "alloc/pool/segment.h"
 #include "alloc/pool/sinks.h"
 #include "base/host_mem.h"
@@ -366,6 +367,41 @@ static void native_get_page_stats(struct tarn_allocator *allocator,
         tn_compact_read(&engine->compact, stats_out);
     }
     tn_engine_unlock(engine);
+}
+
+/* A walk takes 10 ns or so per block, and the lock is held meanwhile. */
+static bool engine_is_walked(const struct tarn_stats *stats)
+{
+    enum {
+        BLOCKS_MAX = 1 << 16
+    };
+    const struct tarn_stat(*by_pool)[TARN_STAT_POOLS] = stats->by_pool;
+
+    return by_pool[TARN_STAT_ACTIVE][TARN_STAT_ALL].current +
+               by_pool[TARN_STAT_INACTIVE_SPLIT][TARN_STAT_ALL].current <=
+           BLOCKS_MAX;
+}
+
+static bool native_observe(struct tarn_allocator *allocator, struct tn_observation *observation)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    if (!tn_biased_lock_visit(&engine->heap.lock)) {
+        return false;
+    }
+    tn_fast_flush(&engine->fast, &engine->heap,
+                  observation->walker ? TN_FLUSH_BLOCKS : TN_FLUSH_COUNTERS);
+    tn_counters_read(&engine->heap.shard.counters, &observation->stats);
+    observation->limit = engine->heap.limit;
+    if (tn_compact_is_on(&engine->heap)) {
+        tn_compact_read(&engine->compact, &observation->pages);
+    }
+    if (observation->walker && engine_is_walked(&observation->stats)) {
+        tn_visit(engine, observation->walker);
+        observation->walked = true;
+    }
+    tn_engine_unlock(engine);
+    return true;
 }
 
 static void native_reset_peak_stats(struct tarn_allocator *allocator)
@@ -749,6 +785,7 @@ const struct tn_engine_methods tn_native_methods = {
     .set_config = native_set_config,
     .get_stats = native_get_stats,
     .get_page_stats = native_get_page_stats,
+    .observe = native_observe,
     .reset_peak_stats = native_reset_peak_stats,
     .reset_accumulated_stats = native_reset_accumulated_stats,
     .check = native_check,
