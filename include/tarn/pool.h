@@ -38,7 +38,8 @@ struct tarn_pool_options {
     int32_t priority;     /* cached memory of pools goes back to the device in ascending order, for
                              requests of pools with the same or a higher priority; the default pools
                              have 0 */
-    const char *name;     /* copied; NULL = "" */
+    const char *name;     /* copied; NULL = "". The user metadata of the pool's events where the
+                             thread has none: histories, snapshots and the page show it */
     uint64_t limit;       /* bytes that the pool may reserve; 0 = no limit */
     bool no_split;        /* blocks are never split: they serve requests whole */
     bool use_on_oom;      /* as tarn_allocator_set_pool_use_on_oom */

@@ -20,6 +20,7 @@
 #include "alloc/engine/oom.h"
 #include "alloc/engine/pool_handle.h"
 #include "base/clock.h"
+#include "base/probe.h"
 #include "base/sized.h"
 #include "tarn/request.h"
 
@@ -175,17 +176,18 @@ enum tarn_status tn_request_alloc(struct tn_engine *engine, uint64_t size, tarn_
 {
     const bool aligned = is_aligned_freely(wish);
     struct tn_request request = {.requested = size, .stream = stream};
+    enum tarn_status st = TARN_OK;
 
     if (size >= TN_MAX_REQUEST || wish->alignment >= TN_MAX_REQUEST / 2) {
         return tn_oom_absurd(error);
     }
-    if (!aligned) {
-        request.requested += wish->alignment - TN_MIN_BLOCK_SIZE;
-    } else if (!wish->owner &&
-               tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &request.stack, ptr_out)) {
-        return TARN_OK;
+    request.requested += aligned ? 0 : wish->alignment - TN_MIN_BLOCK_SIZE;
+    if (!aligned || wish->owner ||
+        !tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &request.stack, ptr_out)) {
+        st = alloc_with_wish(engine, &request, wish, ptr_out, error);
     }
-    return alloc_with_wish(engine, &request, wish, ptr_out, error);
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
+    return st;
 }
 
 /* ---- the public functions ---- */

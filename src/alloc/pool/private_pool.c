@@ -172,11 +172,9 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
         return tn_fail_memory(error);
     }
     const enum tarn_status st = tn_private_pool_acquire(pools, id, error);
+    struct tn_private_pool *pool = st ? NULL : tn_private_pool_find(pools, id);
 
-    if (st == TARN_OK) {
-        struct tn_private_pool *pool = tn_private_pool_find(pools, id);
-
-        tn_assert(pool);
+    if (pool) {
         pool->open = false; /* a graph may come to know its addresses */
         pools->routes[pools->route_count++] =
             (struct tn_pool_route){.id = id, .filter = filter, .context = context};

@@ -368,6 +368,36 @@ static void a_name_is_the_metadata_of_the_event(void **state)
     rig_close(&rig);
 }
 
+static void a_pool_s_name_is_the_metadata_of_its_events(void **state)
+{
+    const struct tarn_pool_options named = {.struct_size = sizeof named, .name = "kv cache"};
+    struct tarn_pool *pool = NULL;
+    struct seen seen;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, &named, &pool, &rig.error), TARN_OK);
+    assert_int_equal(
+        tarn_allocator_add_sink(
+            rig.allocator, &(struct tarn_sink){.context = &seen, .receive = see_alloc}, &rig.error),
+        TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, MIB, 0, &ptr, &rig.error), TARN_OK);
+    assert_string_equal(seen.metadata, "kv cache");
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, MIB, 0, &ptr, &rig.error), TARN_OK);
+    assert_string_equal(seen.metadata, "step 7");
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    rig_free(&rig, ptr);
+    rig_free(&rig, rig_alloc(&rig, MIB, 0));
+    assert_string_equal(seen.metadata, "");
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &seen, &rig.error), TARN_OK);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 static void options_are_checked(void **state)
 {
     struct tarn_pool *pool = NULL;
@@ -547,6 +577,7 @@ int main(void)
         cmocka_unit_test(blocks_have_the_alignment_asked_for),
         cmocka_unit_test(an_alignment_needs_blocks_that_may_be_split),
         cmocka_unit_test(a_name_is_the_metadata_of_the_event),
+        cmocka_unit_test(a_pool_s_name_is_the_metadata_of_its_events),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(engines_without_a_cache_ask_the_device),
         cmocka_unit_test(an_explanation_is_the_message_of_a_failure),
