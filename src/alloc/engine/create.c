@@ -52,7 +52,7 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
         return tn_fail_memory(error);
     }
     tn_allocator_begin(*allocator_out);
-    tn_watch_source_begin(*allocator_out, config);
+    tn_watch_source_begin(*allocator_out, &known);
     return TARN_OK;
 }
 
