@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Puts the page together: reads the data, and draws the view that is looked at. All views share one
 // cursor, one window and one selection.
-import { BadPage, breathe, readSection } from './payload.js';
-import { Names, Source, readAnnotations, readSizes } from './trace.js';
-import { Curve } from './curve.js';
+import { breathe } from './payload.js';
 import { EventList } from './event_list.js';
 import { Grouping } from './group.js';
 import { byId, element, themeOf } from './paint.js';
 import { keepTheme, keptTheme } from './theme.js';
+import { placesOf } from './compare.js';
 import { drawFirstPicture, drawOverview } from './overview.js';
-import { Extents, isBlocksMoving, paintSome } from './blocks.js';
+import { isBlocksMoving, paintSome } from './blocks.js';
+import { Run } from './run.js';
 import { limits } from './info.js';
 import { fillPanel } from './details.js';
 import { countOf, shownText } from './format.js';
@@ -37,15 +37,19 @@ const FRAMES_KEPT = 600;
 const RANK_REST = 180; // milliseconds in which the window stands still
 
 class App {
-  /** @param {any} head @param {Names} names */
-  constructor(head, names) {
-    this.head = head;
-    this.names = names;
+  /** @param {Run[]} runs one, or the one before and the one after */
+  constructor(runs) {
+    this.runs = runs;
     this.state = initialState();
     this.canvas = /** @type {HTMLCanvasElement} */ (byId('canvas'));
     this.overview = /** @type {HTMLCanvasElement} */ (byId('overview'));
-    /** @type {Map<number, any>} */
-    this.loaded = new Map();
+    /** The source that is shown, and its like, in the order of the recordings; null: it has none.
+     * @type {any[]} */
+    this.sides = [];
+    /** @type {any} */
+    this.pair = null; // groupings of both
+    /** @type {any} */
+    this.panels = null; // pictures of both
     this.address = new Address(this);
     this.announcer = new Announcer(this);
     this.player = new Player(this);
@@ -61,7 +65,6 @@ class App {
     /** @type {Uint8Array | null} by frame */
     this.frameMatches = null;
     this.annotations = { spans: /** @type {any[]} */ ([]), depth: 0 };
-    this.rawAnnotations = /** @type {any[]} */ ([]);
     this.isDrawing = false;
     this.isPainting = false;
     // What a view leaves for the next one: the picture drawn last, and how far it was scrolled.
@@ -92,17 +95,16 @@ class App {
     this.flameScroll = 0;
     /** What parts of the page depended on when they were made last. @type {Map<string, string>} */
     this.made = new Map();
-    this.sizes = new Float64Array(0);
     this.groupOfSelection = -1;
     /** @type {number | undefined} */
     this.rankTimer = undefined;
     this.capacity = 0;
     // Of the source that is shown; set before anything is drawn.
-    /** @type {Source} */
+    /** @type {import('./trace.js').Source} */
     this.source = /** @type {any} */ (null);
-    /** @type {Curve} */
+    /** @type {import('./curve.js').Curve} */
     this.curve = /** @type {any} */ (null);
-    /** @type {Extents} */
+    /** @type {import('./blocks.js').Extents} */
     this.extents = /** @type {any} */ (null);
     /** @type {Grouping} */
     this.grouping = /** @type {any} */ (null);
@@ -111,28 +113,46 @@ class App {
 
   // ---- data ----
 
-  /** Reads a source, unless it has been read, and makes it the one that is shown.
-   * @param {number} number */
+  /** The recording that is shown. */
+  get run() {
+    return this.runs[this.runs.length > 1 && !this.state.before ? 1 : 0];
+  }
+
+  get head() {
+    return this.run.head;
+  }
+
+  get names() {
+    return this.run.names;
+  }
+
+  /** Reads a source of the recording that is shown, and its like in the other one, and makes it the
+   * one that is shown. @param {number} number */
   async open(number) {
-    let loaded = this.loaded.get(number);
-    if (!loaded) {
-      const source = new Source(this.head.sources[number], this.names, this.head, number);
-      await source.read(this.sizes, (share) => {
-        byId('status').textContent = `reading ${source.name}: ${Math.round(share * 100)} %`;
-      });
-      await breathe();
-      loaded = { source, curve: new Curve(source) };
-      await breathe();
-      loaded.extents = new Extents(source);
-      source.index();
-      await breathe();
-      this.loaded.set(number, loaded);
+    const info = this.head.sources[number];
+    const say = (/** @type {string} */ text) => {
+      byId('status').textContent = text;
+    };
+    /** @type {any[]} */
+    const sides = [];
+    for (const run of this.runs) {
+      const own = run === this.run ? number : run.sourceLike(info);
+      const loaded = own >= 0 ? await run.open(own, say) : null;
+      sides.push(
+        loaded && {
+          run,
+          ...loaded,
+          annotations: placeAnnotations(loaded.source, run.rawAnnotations),
+        },
+      );
     }
-    if (this.state.to < 0) this.state.to = loaded.source.count;
-    this.source = loaded.source;
-    this.curve = loaded.curve;
-    this.extents = loaded.extents;
-    this.annotations = placeAnnotations(loaded.source, this.rawAnnotations);
+    this.sides = sides;
+    const shown = sides[this.run === this.runs[0] ? 0 : 1];
+    if (this.state.to < 0) this.state.to = shown.source.count;
+    this.source = shown.source;
+    this.curve = shown.curve;
+    this.extents = shown.extents;
+    this.annotations = shown.annotations;
     this.capacity = this.capacityAtOom();
     this.group();
   }
@@ -156,6 +176,7 @@ class App {
       this.state.filter ? this.matching : null,
       this.state,
       this.state.group,
+      placesOf(this),
     );
     this.groupingNumber++;
     this.findGroupOfSelection();
@@ -196,7 +217,15 @@ class App {
   /** Follows a change of the state. @param {import('./state.js').State} before */
   settle(before) {
     const { state } = this;
+    if (state.before !== before.before) {
+      const other = this.runs[state.before ? 0 : 1];
+      state.source = Math.max(0, other.sourceLike(this.source.info));
+      [state.cursor, state.otherCursor] = [state.otherCursor, state.cursor];
+      this.changeSource(state.cursor);
+      return;
+    }
     if (state.source !== before.source) {
+      state.otherCursor = -2;
       this.changeSource();
       return;
     }
@@ -227,14 +256,15 @@ class App {
     this.refresh();
   }
 
-  async changeSource() {
+  /** @param {number} [cursor] -2: the peak */
+  async changeSource(cursor = -2) {
     const wanted = this.state.source;
     document.body.classList.add('loading');
     try {
       await this.open(wanted);
       this.state.from = 0;
       this.state.to = this.source.count;
-      this.state.cursor = this.curve.peak.entry;
+      this.state.cursor = cursor >= -1 ? cursor : this.curve.peak.entry;
       this.state.mark = -2;
       this.state.lifetime = -1;
       this.state.picked = '';
@@ -322,7 +352,7 @@ class App {
   cursorKey() {
     const { state, source, theme } = this;
     return [
-      source.number,
+      source.id,
       this.groupingNumber,
       theme.paper,
       state.view,
@@ -440,32 +470,27 @@ class App {
 async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', keptTheme() ?? wantsDark.matches);
-  const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.format !== 4 || !Array.isArray(head.sources))
-    throw new BadPage('it is of another version of the viewer');
-  byId('title').textContent = shownText(head.title, 200);
-  let skipped = 0;
-  for (const source of head.sources) skipped += source.skipped;
+  const first = await Run.begin(0);
+  const runs = first.head.runs > 1 ? [first, await Run.begin(1)] : [first];
+  byId('title').textContent = shownText(first.head.title, 200);
+  const skipped = runs.reduce((sum, run) => sum + run.skipped, 0);
   if (skipped > 0) {
     const text = `without the first ${countOf(skipped, 'event')}`;
     const why = 'left out to keep the page small (--max-size): figures are those of the rest';
     byId('title').after(element('span', { class: 'cut', title: why }, text));
   }
-  if (head.sources.length === 0) {
+  if (first.head.sources.length === 0) {
     byId('empty').textContent = 'The snapshot is empty: it has no segments and no trace.';
     byId('empty').hidden = false;
     document.body.classList.remove('loading');
     return;
   }
-  const names = new Names();
-  const app = new App(head, names);
+  const app = new App(runs);
   app.state = app.address.read();
-  drawFirstPicture(app.overview, head.sources[app.state.source], app.theme);
+  drawFirstPicture(app.overview, app.head.sources[app.state.source], app.theme);
   byId('status').textContent = 'reading';
   await breathe();
-  await names.read();
-  app.sizes = readSizes(await readSection('sizes'));
-  app.rawAnnotations = readAnnotations(await readSection('annotations'), names);
+  for (const run of runs) await run.readTables();
   await app.open(app.state.source);
   if (app.state.to < 0) app.state.to = app.source.count;
   clampState(app.state, app.source);

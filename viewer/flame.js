@@ -284,7 +284,7 @@ function findBox(root, name) {
 export function flamePlan(app) {
   const { source, state } = app;
   const key = [
-    source.number,
+    source.id,
     app.entryAtCursor(),
     state.flame,
     state.boxes,

@@ -32,14 +32,7 @@ export function drawOverview(app, canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   const { source, curve, theme, state } = app;
   const axis = new Axis(source, state.axis, 0, Math.max(1, source.count), width);
-  const depends = [
-    width,
-    height,
-    state.axis,
-    source.number,
-    theme.paper,
-    window.devicePixelRatio,
-  ];
+  const depends = [width, height, state.axis, source.id, theme.paper, window.devicePixelRatio];
   if (app.isStale('overview', ...depends)) {
     app.overviewPicture = document.createElement('canvas');
     const { context } = openCanvas(app.overviewPicture, width, height);

@@ -81,6 +81,19 @@ export async function readSection(name) {
   }
 }
 
+/** The sections of a recording: those of the first of two have no prefix. */
+export class Sections {
+  /** @param {string} prefix */
+  constructor(prefix) {
+    this.prefix = prefix;
+  }
+
+  /** @param {string} name */
+  read(name) {
+    return readSection(this.prefix + name);
+  }
+}
+
 /** Numbers of a column, one after another. */
 export class Numbers {
   /** @param {Uint8Array} bytes @param {number} [start] @param {number} [end] */

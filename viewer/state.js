@@ -13,10 +13,20 @@ import { isOfBlock } from './search.js';
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean, fit: boolean,
  *   others: boolean, events: boolean, picked: string, actions: string,
- *   focus: string, through: number}} State
+ *   focus: string, through: number,
+ *   before: boolean, otherCursor: number}} State
  */
 
-export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
+export const VIEWS = [
+  'timeline',
+  'blocks',
+  'map',
+  'flame',
+  'table',
+  'oom',
+  'info',
+  'compare', // only where there are two recordings
+];
 
 const SHORT = /** @type {const} */ ({
   view: 'v',
@@ -48,6 +58,8 @@ const SHORT = /** @type {const} */ ({
   actions: 'ea',
   focus: 'fb',
   through: 'th',
+  before: 'rb',
+  otherCursor: 'oc',
 });
 
 /** @returns {State} */
@@ -82,6 +94,8 @@ export function initialState() {
     actions: '',
     focus: '',
     through: -1,
+    before: false,
+    otherCursor: -2,
   };
 }
 
@@ -153,6 +167,7 @@ export function clampState(state, source) {
   state.to = state.from + span;
   state.cursor = Math.max(-2, Math.min(count - 1, Math.floor(state.cursor)));
   state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
+  state.otherCursor = Math.max(-2, Math.floor(state.otherCursor));
   if (!(state.lifetime >= 0 && state.lifetime < source.lifetimes)) state.lifetime = -1;
   state.lifetime = Math.floor(state.lifetime);
   if (!(state.through > 0 && state.through < source.names.frameName.length)) state.through = -1;

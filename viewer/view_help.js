@@ -34,5 +34,11 @@ export const VIEW_HELP = /** @type {Record<string, string[]>} */ ({
       'total.',
   ],
   oom: ['Why each failed request failed: what was free and where, and who held the memory.'],
+  compare: [
+    'Two recordings on one scale, and what each group held before and holds after, at the ' +
+      'event that is chosen in each: at first the peaks. A click or the slider chooses another.',
+    'Groups are the same by name, whatever their addresses. v switches which recording the ' +
+      'other views show.',
+  ],
   info: ['What is in the file, and what is not.'],
 });

@@ -59,6 +59,28 @@ TARN_API enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error) TARN_MUST_CHECK;
 
+enum {
+    TARN_VIEW_RUNS_MAX = 2
+};
+
+/* A recording of a page. */
+struct tarn_view_run {
+    uint32_t struct_size; /* sizeof(struct tarn_view_run) */
+    const struct tarn_snapshot *snapshot;
+    const char *name; /* of the recording where there are two, UTF-8; NULL or "" = "before" of the
+                         first, "after" of the second */
+};
+
+/* The same with one recording, or with two to compare: the page then opens with what grew between
+ * them. Fails also with TARN_ERR_INVALID_ARGUMENT for another number of recordings, and with
+ * TARN_ERR_NOT_FOUND when one of two has nothing. `max_bytes` is of the whole page; each recording
+ * keeps the same share of its events. `view` TARN_VIEW_TIMELINE stands for the comparison where
+ * there are two. */
+TARN_API enum tarn_status tarn_view_write_runs(const struct tarn_view_run *runs, size_t count,
+                                               const struct tarn_view_options *options,
+                                               const struct tarn_writer *writer,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

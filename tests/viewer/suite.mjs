@@ -5,6 +5,7 @@
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MODES, draw, openBrowser, openPage, rasterOf, whenReady } from './browser.mjs';
+import { axeFinds } from './axe.mjs';
 import {
   VIEWS,
   axePath,
@@ -18,6 +19,7 @@ import {
   work,
   writePage,
 } from './check.mjs';
+import { comparing } from './compare.mjs';
 import { doing } from './doing.mjs';
 import { events } from './events.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
@@ -772,7 +774,6 @@ async function oddFiles(browser) {
 // ---- people who do not see the pictures ----
 
 async function accessibility(browser) {
-  const source = readFileSync(axePath, 'utf8');
   for (const dark of [false, true]) {
     const { page, close } = await openPage(browser, join(work, 'oom.html'), {
       dark,
@@ -781,20 +782,7 @@ async function accessibility(browser) {
     for (const view of VIEWS) {
       await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
       await draw(page);
-      const bad = await page
-        .evaluate(async (code) => {
-          if (!window.axe) new Function(code)();
-          const found = await window.axe.run(document, { resultTypes: ['violations'] });
-          return found.violations.map(
-            (v) =>
-              `${v.id}: ${v.nodes
-                .map((n) => n.target)
-                .join(' ')
-                .slice(0, 200)}`,
-          );
-        }, source)
-        .catch((error) => [error.message]);
-      expect(`axe, ${view}${dark ? ', dark' : ''}`, bad, []);
+      expect(`axe, ${view}${dark ? ', dark' : ''}`, await axeFinds(page), []);
     }
     const words = await page.getAttribute('#canvas', 'aria-label');
     expectTrue('a picture has words', /requested of .* reserved/.test(words || ''), words);
@@ -881,6 +869,7 @@ async function main() {
     await seeing(browser);
     await events(browser);
     await noticing(browser);
+    await comparing(browser);
     await sharing(browser);
     await saving(browser);
     await deepLinks(browser);
