@@ -4,6 +4,7 @@
 #include "device_opt.h"
 #include "output.h"
 #include "overwrite.h"
+#include "page_answers.h"
 #include "pair.h"
 #include "select_opt.h"
 #include "size_text.h"
@@ -110,6 +111,42 @@ static bool snapshots_load(const struct cli_call *call, struct tarn_snapshot *sn
     return snapshots[0] != NULL;
 }
 
+static enum tarn_status answers_gather(const struct cli_call *call,
+                                       struct cli_page_answers *answers, struct tarn_view_run *run,
+                                       const struct tarn_view_options *options,
+                                       struct tarn_error *error)
+{
+    const struct cli_page_values *values = call->values;
+    const enum cli_page_answers_wanted wanted = values->no_answers ? CLI_PAGE_ANSWERS_NEVER
+                                                : values->answers  ? CLI_PAGE_ANSWERS_ALWAYS
+                                                                   : CLI_PAGE_ANSWERS_OF_SHORT;
+
+    run->answers = &answers->view;
+    return cli_page_answers_gather(answers, run->snapshot, options->one_device, options->device,
+                                   wanted, error);
+}
+
+/* Writes the page with what the program finds out about its recordings. */
+static int answered_write(const struct cli_call *call, const char *path, struct tarn_view_run *runs,
+                          const struct tarn_view_options *options, int code)
+{
+    struct cli_page_answers answers[TARN_VIEW_RUNS_MAX];
+    struct tarn_error error = {.offset = -1};
+    enum tarn_status status = TARN_OK;
+    int count = 0;
+
+    while (count < call->argument_count && status == TARN_OK) {
+        status = answers_gather(call, &answers[count], &runs[count], options, &error);
+        count++;
+    }
+    code = status ? (int)cli_fail_status(call->command, status, &error, NULL)
+                  : page_write(call, path, runs, options, code);
+    while (count > 0) {
+        cli_page_answers_release(&answers[--count]);
+    }
+    return code;
+}
+
 static int page_make(const struct cli_call *call, const char *path,
                      const struct tarn_view_options *options)
 {
@@ -125,7 +162,7 @@ static int page_make(const struct cli_call *call, const char *path,
                                          .snapshot = snapshots[i],
                                          .name = file_name(call->arguments[i])};
     }
-    code = page_write(call, path, runs, options, code);
+    code = answered_write(call, path, runs, options, code);
     tarn_snapshot_destroy(snapshots[1]);
     tarn_snapshot_destroy(snapshots[0]);
     return code;
@@ -155,6 +192,10 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
     struct tarn_rules *rules = NULL;
     int code = (int)cli_overwrite_check(call->command, output, values->force);
 
+    if (code == CLI_EXIT_OK && values->answers && values->no_answers) {
+        code =
+            (int)cli_fail(call->command, CLI_EXIT_USAGE, "give one of --answers and --no-answers");
+    }
     if (code == CLI_EXIT_OK) {
         code = (int)cli_rules_load(call->command, values->rules, &rules);
     }

@@ -15,7 +15,9 @@ struct cli_page_values {
     const char *rules; /* NULL: the default ones */
     bool force;        /* PyTorch's commands replace files */
     bool names_output; /* a note says which file was written; PyTorch's commands are silent */
-    bool segments;     /* only trace_plot has the option */
+    bool answers;      /* of long recordings as well */
+    bool no_answers;
+    bool segments; /* only trace_plot has the option */
 };
 
 extern const struct cli_page_values cli_page_defaults; /* for PyTorch's commands */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // For tests and for programs: the figures that the page shows, as numbers.
 import { pileAt } from './blocks.js';
+import { answersOf } from './answers.js';
 import { changesOf } from './compare.js';
 import { flamePlan } from './flame.js';
 import { GroupKeys, groupRows } from './group_keys.js';
@@ -30,6 +31,7 @@ export function figuresOf(app) {
     }),
     rows: () => tableRows(app),
     changes: () => changesOf(app),
+    answers: () => answersOf(app),
     groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
       groupRows(new GroupKeys(app.source, by, null), entry, app.curve.peak.entry)
         .filter((row) => row.blocks > 0)

@@ -11,7 +11,7 @@ import { VIEW_HELP } from './view_help.js';
 import { CANVAS_VIEWS, viewsOf } from './views.js';
 
 const KEYS = [
-  ['1 \u2026 8', 'views'],
+  ['1 \u2026 9', 'views'],
   ['\u2190 \u2192', 'move the cursor an event; with Shift, a tenth of the window'],
   ['[ ]', 'previous, next event'],
   [', .', 'previous, next step or annotation'],

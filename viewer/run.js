@@ -19,6 +19,8 @@ export class Run {
     this.names = new Names();
     this.sizes = new Float64Array(0);
     this.rawAnnotations = /** @type {any[]} */ ([]);
+    /** @type {any} */
+    this.answers = null;
     /** @type {Map<number, Loaded>} */
     this.loaded = new Map();
   }
@@ -37,6 +39,7 @@ export class Run {
     await this.names.read(this.sections);
     this.sizes = readSizes(await this.sections.read('sizes'));
     this.rawAnnotations = readAnnotations(await this.sections.read('annotations'), this.names);
+    this.answers = JSON.parse(new TextDecoder().decode(await this.sections.read('answers')));
   }
 
   /** Reads a source, unless it has been read.

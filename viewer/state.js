@@ -25,6 +25,7 @@ export const VIEWS = [
   'table',
   'oom',
   'info',
+  'answers',
   'compare', // only where there are two recordings
 ];
 

@@ -278,7 +278,7 @@ function toolbarKey(app) {
 /** @param {any} app */
 export function drawToolbar(app) {
   const { state } = app;
-  const hasFigure = !['info', 'oom', 'compare'].includes(state.view);
+  const hasFigure = !['info', 'oom', 'answers', 'compare'].includes(state.view);
   const isSame = !app.isStale('toolbar', ...toolbarKey(app));
   const isFigureSame = !app.isStale('figure', ...app.cursorKey());
   const figure = hasFigure && !(isSame && isFigureSame) ? figureText(app) : [];

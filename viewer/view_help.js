@@ -34,6 +34,11 @@ export const VIEW_HELP = /** @type {Record<string, string[]>} */ ({
       'total.',
   ],
   oom: ['Why each failed request failed: what was free and where, and who held the memory.'],
+  answers: [
+    'What the program found out when it wrote the page: it replayed the run under each setting, ' +
+      'and with libtarn\u2019s policy that moves pages.',
+    'Events lead to the map as it was then, steps to what grew in them.',
+  ],
   compare: [
     'Two recordings on one scale, and what each group held before and holds after, at the ' +
       'event that is chosen in each: at first the peaks. A click or the slider chooses another.',

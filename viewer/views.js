@@ -11,6 +11,7 @@ import { drawFlame, hitFlame } from './flame.js';
 import { fillTable } from './table.js';
 import { fillOom } from './oom.js';
 import { fillInfo } from './info.js';
+import { fillAnswers } from './answers_view.js';
 import { fillCompare } from './compare_view.js';
 
 export const VIEW_TEXTS = /** @type {Record<string, string>} */ ({
@@ -21,6 +22,7 @@ export const VIEW_TEXTS = /** @type {Record<string, string>} */ ({
   table: 'Table',
   oom: 'OOM',
   info: 'Info',
+  answers: 'Answers',
   compare: 'Compare',
 });
 
@@ -36,6 +38,7 @@ export const DOCUMENT_VIEWS = /** @type {Record<string, Function>} */ ({
   table: fillTable,
   oom: fillOom,
   info: fillInfo,
+  answers: fillAnswers,
   compare: fillCompare,
 });
 

@@ -63,12 +63,45 @@ enum {
     TARN_VIEW_RUNS_MAX = 2
 };
 
+struct tarn_tune_row;
+struct tarn_oom_result;
+struct tarn_frag_result;
+struct tarn_steps_result;
+struct tarn_findings;
+
+/* Replays of a device under each setting, as of tarn_replay_tune with `each`: the first row is that
+ * under the recorded settings. */
+struct tarn_view_settings {
+    int device;
+    const char *missing; /* why there are no rows, else NULL */
+    const struct tarn_tune_row *rows;
+    size_t count;
+};
+
+/* What the page cannot find out itself, computed by replay.h and report.h with the same selection
+ * of devices, and shown as its own view. Each part may be missing; the caller keeps all of it until
+ * the page is written. */
+struct tarn_view_answers {
+    uint32_t struct_size; /* sizeof(struct tarn_view_answers) */
+    const char *missing;  /* why there are none at all, which the page says; NULL: there are */
+    const struct tarn_view_settings *settings;
+    size_t settings_count;
+    const struct tarn_oom_result *ooms; /* of tarn_oom_compute */
+    size_t oom_count;
+    const struct tarn_frag_result *frag; /* of tarn_frag_compute */
+    size_t frag_count;
+    const struct tarn_steps_result *steps; /* of tarn_steps_compute */
+    size_t step_count;
+    const struct tarn_findings *findings; /* of tarn_snapshot_check, or NULL */
+};
+
 /* A recording of a page. */
 struct tarn_view_run {
     uint32_t struct_size; /* sizeof(struct tarn_view_run) */
     const struct tarn_snapshot *snapshot;
     const char *name; /* of the recording where there are two, UTF-8; NULL or "" = "before" of the
                          first, "after" of the second */
+    const struct tarn_view_answers *answers; /* or NULL */
 };
 
 /* The same with one recording, or with two to compare: the page then opens with what grew between

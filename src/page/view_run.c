@@ -4,6 +4,7 @@
 #include "analysis/annotation.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "page/answers.h"
 #include "page/view_head.h"
 #include "snapshot/snapshot.h"
 
@@ -244,6 +245,7 @@ static bool sections_put(const struct tn_view_run *run, struct tables *tables,
     return annotations_put(run, &tables->names, out) && tn_names_put(&tables->names, out) &&
            !tables->pool_streams.failed && !tables->sizes.failed &&
            tn_section_put(out, "sizes", &tables->sizes.column) &&
+           tn_answers_put(run->asked->answers, run->shared->options->redact, out) &&
            tn_view_head_put(head, &tables->pool_streams, out);
 }
 

@@ -5,6 +5,7 @@
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MODES, draw, openBrowser, openPage, rasterOf, whenReady } from './browser.mjs';
+import { answering } from './answers.mjs';
 import { axeFinds } from './axe.mjs';
 import {
   VIEWS,
@@ -870,6 +871,7 @@ async function main() {
     await events(browser);
     await noticing(browser);
     await comparing(browser);
+    await answering(browser);
     await sharing(browser);
     await saving(browser);
     await deepLinks(browser);

@@ -3,6 +3,8 @@
 #include "support/report.h"
 
 #include "analysis/category.h"
+#include "tarn/findings.h"
+#include "tarn/replay.h"
 #include "tarn/viewer.h"
 
 struct asked {
@@ -354,6 +356,51 @@ static void pairs_need_both(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* ---- answers ---- */
+
+/* One of each, with texts that need an escape. */
+static void answers_are_written_or_fail_cleanly(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct pair_asked asked = asked_for_pair(snapshot, snapshot);
+    const struct tarn_tune_row rows[] = {{.conf = "a\"b", .ooms = 1}, {.conf = "c:1"}};
+    const struct tarn_view_settings settings[] = {{.device = 0, .rows = rows, .count = 2},
+                                                  {.device = 1, .missing = "why \"not\""}};
+    const struct tarn_findings findings = {.count = 40, .text = {"one\n", "two"}};
+    const struct tarn_frag_state frag_state = {.event = TARN_NONE, .reserved = 4};
+    const struct tarn_frag_result frag = {.state_count = 1, .states = &frag_state};
+    const struct tarn_step step = {.number = TARN_NONE, .growth = -1};
+    const struct tarn_steps_result steps = {.row_count = 1, .rows = &step};
+    const struct tarn_oom_remedy remedy = {.conf = "a,b", .memory = 5};
+    const struct tarn_oom_failure failure = {.event = 1, .since = TARN_NONE};
+    const struct tarn_oom_result oom = {
+        .remedy_count = 1, .remedies = &remedy, .oom_count = 1, .ooms = &failure};
+    const struct tarn_view_answers answers = {.struct_size = sizeof answers,
+                                              .settings = settings,
+                                              .settings_count = 2,
+                                              .ooms = &oom,
+                                              .oom_count = 1,
+                                              .frag = &frag,
+                                              .frag_count = 1,
+                                              .steps = &steps,
+                                              .step_count = 1,
+                                              .findings = &findings};
+
+    (void)state;
+    char *without = report_text(pair_page, &asked);
+
+    asked.runs[0].answers = &answers;
+    char *with = report_text(pair_page, &asked);
+
+    check_form(with);
+    assert_string_not_equal(with, without);
+    assert_true(report_fails_cleanly(pair_page, &asked) > 20);
+    free(with);
+    free(without);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +416,7 @@ int main(void)
         cmocka_unit_test(two_recordings_are_two_sets_of_sections),
         cmocka_unit_test(pairs_fail_cleanly),
         cmocka_unit_test(pairs_need_both),
+        cmocka_unit_test(answers_are_written_or_fail_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
