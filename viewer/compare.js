@@ -49,7 +49,8 @@ export function sidesOf(app) {
   });
 }
 
-/** @param {any} app @param {Map<string, Change>} rows @param {Side} side @param {boolean} isAfter */
+/** @param {any} app @param {Map<string, Change>} rows @param {Side} side
+ * @param {boolean} isAfter */
 function addSide(app, rows, side, isAfter) {
   const { source, grouping, cursor } = side;
   const { places } = pairOf(app);

@@ -7,6 +7,7 @@ import { flamePlan } from './flame.js';
 import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { mapPlan, mapRows } from './map.js';
+import { movesOf } from './page_moves.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { segmentsAt } from './segment_stack.js';
 import { tableRows } from './table.js';
@@ -32,6 +33,7 @@ export function figuresOf(app) {
     rows: () => tableRows(app),
     changes: () => changesOf(app),
     answers: () => answersOf(app),
+    moves: () => movesOf(app.source),
     groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
       groupRows(new GroupKeys(app.source, by, null), entry, app.curve.peak.entry)
         .filter((row) => row.blocks > 0)

@@ -23,6 +23,9 @@ export const VIEW_HELP = /** @type {Record<string, string[]>} */ ({
       'never mixes pools or streams: free memory of one cannot serve the other.',
     'Hatched blocks are freed, and wait for another stream. Darker grey behind a block is ' +
       'lost to rounding.',
+    'A dashed box stands for addresses of an expandable segment that have no pages now, however ' +
+      'many. Where the request at the cursor moved pages, an arrow goes from where they were to ' +
+      'where they are.',
   ],
   flame: [
     'Stacks: the width of a box is what its frame, and those that it called, hold. ' +

@@ -27,6 +27,7 @@ import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
 import { marking } from './marks.mjs';
 import { moving } from './moving.mjs';
 import { noticing } from './notices.mjs';
+import { paging } from './pages.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
 import { saving } from './saving.mjs';
@@ -872,6 +873,7 @@ async function main() {
     await noticing(browser);
     await comparing(browser);
     await answering(browser);
+    await paging(browser);
     await sharing(browser);
     await saving(browser);
     await deepLinks(browser);
