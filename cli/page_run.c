@@ -210,3 +210,30 @@ enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view)
     tarn_rules_destroy(rules);
     return (enum cli_exit)code;
 }
+
+enum cli_exit cli_page_run_empty(const struct cli_call *call)
+{
+    const struct cli_page_values *values = call->values;
+    const struct tarn_view_options options = {.struct_size = sizeof options,
+                                              .title = values->title ? values->title : "tarn"};
+    const char *path = values->output ? values->output : "viewer.html";
+    struct tarn_error error = {.offset = -1};
+    struct cli_output output;
+    int code = (int)cli_overwrite_check(call->command, path, values->force);
+
+    if (code == CLI_EXIT_OK && call->argument_count > 0) {
+        code = (int)cli_fail(call->command, CLI_EXIT_USAGE,
+                             "--empty writes a page without a snapshot");
+    }
+    code = code ? code : cli_output_open(&output, call->command, path);
+    if (code) {
+        return (enum cli_exit)code;
+    }
+    const enum tarn_status status = tarn_view_write_empty(&options, &output.writer, &error);
+
+    code = cli_output_close(&output, call->command, status, &error, CLI_EXIT_OK);
+    if (code == CLI_EXIT_OK) {
+        page_note(values, path, 0);
+    }
+    return (enum cli_exit)code;
+}

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Puts the page together: reads the data, and draws the view that is looked at. All views share one
+// Puts the page together, and draws the view that is looked at. All views share one
 // cursor, one window and one selection.
 import { breathe } from './payload.js';
 import { EventList } from './event_list.js';
 import { Grouping } from './group.js';
-import { byId, element, themeOf } from './paint.js';
-import { keepTheme, keptTheme } from './theme.js';
+import { byId, themeOf } from './paint.js';
+import { keepTheme } from './theme.js';
 import { placesOf } from './compare.js';
-import { drawFirstPicture, drawOverview } from './overview.js';
+import { drawOverview } from './overview.js';
 import { isBlocksMoving, paintSome } from './blocks.js';
-import { Run } from './run.js';
 import { limits } from './info.js';
 import { fillPanel } from './details.js';
-import { countOf, shownText } from './format.js';
 import { placeAnnotations } from './annotation.js';
 import { clampState, initialState } from './state.js';
 import { Address } from './address.js';
@@ -20,7 +18,6 @@ import { Announcer, describePicture } from './announce.js';
 import { Brush } from './brush.js';
 import { showBroken } from './broken.js';
 import { drawDevices } from './devices.js';
-import { figuresOf } from './figures.js';
 import { listenToKeys, showKeys } from './keys.js';
 import { panWindow, zoomWindow } from './navigation.js';
 import { drawNotices } from './notices.js';
@@ -36,8 +33,8 @@ import { CANVAS_VIEWS, DOCUMENT_VIEWS, drawTabs, listenToTabs } from './views.js
 const FRAMES_KEPT = 600;
 const RANK_REST = 180; // milliseconds in which the window stands still
 
-class App {
-  /** @param {Run[]} runs one, or the one before and the one after */
+export class App {
+  /** @param {import('./run.js').Run[]} runs one, or the one before and the one after */
   constructor(runs) {
     this.runs = runs;
     this.state = initialState();
@@ -466,44 +463,3 @@ class App {
     listenToSaving(this);
   }
 }
-
-async function start() {
-  const wantsDark = matchMedia('(prefers-color-scheme: dark)');
-  document.documentElement.classList.toggle('dark', keptTheme() ?? wantsDark.matches);
-  const first = await Run.begin(0);
-  const runs = first.head.runs > 1 ? [first, await Run.begin(1)] : [first];
-  byId('title').textContent = shownText(first.head.title, 200);
-  const skipped = runs.reduce((sum, run) => sum + run.skipped, 0);
-  if (skipped > 0) {
-    const text = `without the first ${countOf(skipped, 'event')}`;
-    const why = 'left out to keep the page small (--max-size): figures are those of the rest';
-    byId('title').after(element('span', { class: 'cut', title: why }, text));
-  }
-  if (first.head.sources.length === 0) {
-    byId('empty').textContent = 'The snapshot is empty: it has no segments and no trace.';
-    byId('empty').hidden = false;
-    document.body.classList.remove('loading');
-    return;
-  }
-  const app = new App(runs);
-  app.state = app.address.read();
-  drawFirstPicture(app.overview, app.head.sources[app.state.source], app.theme);
-  byId('status').textContent = 'reading';
-  await breathe();
-  for (const run of runs) await run.readTables();
-  await app.open(app.state.source);
-  if (app.state.to < 0) app.state.to = app.source.count;
-  clampState(app.state, app.source);
-  searchFor(app, app.state.query);
-  if (app.state.filter) app.group();
-  /** @type {HTMLInputElement} */ (byId('search')).value = app.state.query;
-  wantsDark.addEventListener('change', () => {
-    if (keptTheme() === null) app.setTheme(wantsDark.matches);
-  });
-  app.listen();
-  document.body.classList.remove('loading');
-  /** @type {any} */ (window).tarnView = figuresOf(app);
-  app.draw();
-}
-
-start().catch(showBroken);

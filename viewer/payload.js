@@ -94,6 +94,22 @@ export class Sections {
   }
 }
 
+/** Sections that are there already, each read once. */
+export class MappedSections {
+  /** @param {Map<string, Uint8Array>} sections */
+  constructor(sections) {
+    this.sections = sections;
+  }
+
+  /** @param {string} name @returns {Promise<Uint8Array>} */
+  async read(name) {
+    const bytes = this.sections.get(name);
+    if (!bytes) throw new BadPage(`section \u201c${name}\u201d is missing`);
+    this.sections.delete(name);
+    return bytes;
+  }
+}
+
 /** Numbers of a column, one after another. */
 export class Numbers {
   /** @param {Uint8Array} bytes @param {number} [start] @param {number} [end] */

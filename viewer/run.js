@@ -11,7 +11,8 @@ const SOURCES_MAX = 1000; // of a recording: ids of the second begin behind them
 /** @typedef {{source: Source, curve: Curve, extents: Extents}} Loaded */
 
 export class Run {
-  /** @param {number} number @param {Sections} sections @param {any} head */
+  /** @param {number} number @param {{read: (name: string) => Promise<Uint8Array>}} sections
+   * @param {any} head */
   constructor(number, sections, head) {
     this.number = number;
     this.sections = sections;
@@ -25,9 +26,9 @@ export class Run {
     this.loaded = new Map();
   }
 
-  /** Reads the head alone. @param {number} number */
-  static async begin(number) {
-    const sections = new Sections(number > 0 ? 'after.' : '');
+  /** Reads the head alone. @param {number} number
+   * @param {{read: (name: string) => Promise<Uint8Array>}} [sections] those of the page */
+  static async begin(number, sections = new Sections(number > 0 ? 'after.' : '')) {
     const head = JSON.parse(new TextDecoder().decode(await sections.read('head')));
     if (head.format !== FORMAT || !Array.isArray(head.sources))
       throw new BadPage('it is of another version of the viewer');

@@ -98,7 +98,7 @@ export class Names {
     this.frameTexts = [];
   }
 
-  /** @param {import('./payload.js').Sections} sections */
+  /** @param {{read: (name: string) => Promise<Uint8Array>}} sections */
   async read(sections) {
     const sizes = allVarints(await sections.read('text.sizes'));
     const bytes = await sections.read('text.bytes');
@@ -321,7 +321,8 @@ export class Source {
     this.ended = new Map();
   }
 
-  /** @param {import('./payload.js').Sections} sections @param {Float64Array} sizes
+  /** @param {{read: (name: string) => Promise<Uint8Array>}} sections
+   * @param {Float64Array} sizes
    * @param {(share: number) => void} progress */
   async read(sections, sizes, progress) {
     this.sizes = sizes;

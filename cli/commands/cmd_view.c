@@ -21,6 +21,11 @@ static const struct cli_opt view_opts[] = {
      .at = offsetof(struct cli_page_values, rules),
      .value = "FILE",
      .help = "rules for colours by category, lines \"category: pattern\""},
+    {.name = "empty",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_page_values, is_empty),
+     .help = "write a page that opens snapshots itself, dropped on it, in the browser (default "
+             "file: viewer.html)"},
     {.name = "answers",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_page_values, answers),
@@ -39,13 +44,22 @@ static const struct cli_opt view_opts[] = {
 
 static enum cli_exit view_run(const struct cli_call *call)
 {
+    const struct cli_page_values *values = call->values;
+
+    if (values->is_empty) {
+        return cli_page_run_empty(call);
+    }
+    if (call->argument_count == 0) {
+        return cli_fail(call->command, CLI_EXIT_USAGE, "too few arguments; usage: tarn %s %s",
+                        call->command->name, call->command->arguments);
+    }
     return cli_page_run(call, TARN_VIEW_TIMELINE);
 }
 
 const struct cli_command cli_command_view = {
     .name = "view",
     .arguments = "SNAPSHOT [AFTER]",
-    .arguments_min = 1,
+    .arguments_min = 0, /* of --empty */
     .arguments_max = 2,
     .help = "write an HTML page: timeline, blocks, segments, failed requests",
     .details = "One self-contained HTML file for any browser. It needs no other file and no\n"
@@ -53,7 +67,8 @@ const struct cli_command cli_command_view = {
                "With two snapshots it opens with what grew between them, by group.\n",
     .examples = "tarn view dump.pickle\n"
                 "tarn view dump.pickle -o share.html --redact paths --title 'step 100'\n"
-                "tarn view before.pickle after.pickle",
+                "tarn view before.pickle after.pickle\n"
+                "tarn view --empty",
     .opts = view_opts,
     .values_size = sizeof(struct cli_page_values),
     .defaults = &cli_view_defaults,

@@ -114,6 +114,14 @@ TARN_API enum tarn_status tarn_view_write_runs(const struct tarn_view_run *runs,
                                                const struct tarn_writer *writer,
                                                struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Writes a page without data that reads snapshots in the browser: dropped or chosen, one, or two to
+ * compare. It has the readers of snapshot.h, so it refuses what they refuse, and sends nothing
+ * anywhere. Of the options only the title is used. TARN_ERR_NOT_SUPPORTED in a build without it
+ * (TARN_READER), TARN_ERR_HOST_MEMORY, or what the writer returned. */
+TARN_API enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
+                                                const struct tarn_writer *writer,
+                                                struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

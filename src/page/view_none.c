@@ -16,6 +16,12 @@ enum tarn_status tarn_view_write_runs(const struct tarn_view_run *runs, size_t c
                    "TARN_PAGE and zlib");
 }
 
+enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
+                                       const struct tarn_writer *writer, struct tarn_error *error)
+{
+    return tarn_view_write_runs(NULL, 1, options, writer, error);
+}
+
 enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
                                  const struct tarn_view_options *options,
                                  const struct tarn_writer *writer, struct tarn_error *error)

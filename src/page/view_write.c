@@ -17,6 +17,8 @@ enum {
     TRIES = 8
 };
 
+static const struct tarn_view_options default_options = {.struct_size = sizeof default_options};
+
 /* A page being written. */
 struct page {
     struct tn_view_shared shared;
@@ -57,17 +59,25 @@ static bool runs_put(struct page *page, struct tn_text_out *out)
     return good;
 }
 
+/* All before the data. The policy of the page allows its own script, and what `policy` names. */
+static void start_put(struct tn_text_out *out, const struct tarn_view_options *options,
+                      const char *policy)
+{
+    const char *title = options->title && *options->title ? options->title : "GPU memory";
+
+    tn_text_put(out, tn_bundle_start, tn_bundle_start_size);
+    tn_text_puts(out, policy);
+    tn_text_put(out, tn_bundle_policy, tn_bundle_policy_size);
+    tn_text_put_escaped(out, title, strlen(title), TN_ESCAPED_XML);
+    tn_text_put(out, tn_bundle_middle, tn_bundle_middle_size);
+}
+
 static enum tarn_status page_put(struct page *page, const struct tarn_writer *writer)
 {
-    const char *title = page->shared.options->title && *page->shared.options->title
-                            ? page->shared.options->title
-                            : "GPU memory";
     struct tn_text_out out;
 
     tn_text_init(&out, writer);
-    tn_text_put(&out, tn_bundle_start, tn_bundle_start_size);
-    tn_text_put_escaped(&out, title, strlen(title), TN_ESCAPED_XML);
-    tn_text_put(&out, tn_bundle_middle, tn_bundle_middle_size);
+    start_put(&out, page->shared.options, "");
     const bool good = runs_put(page, &out);
 
     if (!good && out.status == TARN_OK) {
@@ -82,7 +92,8 @@ static enum tarn_status page_put(struct page *page, const struct tarn_writer *wr
 /* Bytes of a page beside its data. */
 static uint64_t bundle_size(void)
 {
-    return (uint64_t)tn_bundle_start_size + tn_bundle_middle_size + tn_bundle_end_size;
+    return (uint64_t)tn_bundle_start_size + tn_bundle_policy_size + tn_bundle_middle_size +
+           tn_bundle_end_size;
 }
 
 /* The page with as many entries as fit. A guess how many comes from the data of the page before. */
@@ -148,6 +159,38 @@ static enum tarn_status page_write(struct page *page, const struct tarn_writer *
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
 }
 
+/* ---- a page without data ---- */
+
+enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
+                                       const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct tarn_view_options *asked = options ? options : &default_options;
+    struct tn_text_out out;
+    const struct tn_section_out sections = {&out, ""};
+    struct tn_section section;
+
+    if (tn_bundle_reader_size == 0) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "cannot write an empty page: this tarn was built without its reader; build "
+                       "it with clang, lld and wasi-libc");
+    }
+    tn_text_init(&out, writer);
+    start_put(&out, asked, " 'wasm-unsafe-eval'");
+    if (!tn_section_begin(&section, &sections, "reader", tn_bundle_reader_size)) {
+        return tn_fail_memory(error);
+    }
+    tn_section_add(&section, (const uint8_t *)tn_bundle_reader, tn_bundle_reader_size);
+    if (!tn_section_end(&section)) {
+        return tn_fail_memory(error);
+    }
+    tn_text_put(&out, tn_bundle_end, tn_bundle_end_size);
+    const enum tarn_status status = tn_text_finish(&out);
+
+    return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
+}
+
+/* ---- pages of recordings ---- */
+
 static void page_fini(struct page *page)
 {
     while (page->shared.runs > 0) {
@@ -159,9 +202,8 @@ static void page_fini(struct page *page)
 static enum tarn_status page_init(struct page *page, const struct tarn_view_run *runs, size_t count,
                                   const struct tarn_view_options *options, struct tarn_error *error)
 {
-    static const struct tarn_view_options defaults = {.struct_size = sizeof defaults};
-
-    *page = (struct page){.shared = {.options = options ? options : &defaults, .runs = count}};
+    *page =
+        (struct page){.shared = {.options = options ? options : &default_options, .runs = count}};
     for (size_t i = 0; i < count; i++) {
         const enum tarn_status status =
             tn_view_run_init(&page->runs[i], &runs[i], &page->shared, i, error);

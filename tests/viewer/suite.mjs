@@ -30,6 +30,7 @@ import { noticing } from './notices.mjs';
 import { paging } from './pages.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
+import { opening } from './reader.mjs';
 import { saving } from './saving.mjs';
 import { seeing } from './seen.mjs';
 import { sharing } from './shared.mjs';
@@ -874,6 +875,7 @@ async function main() {
     await comparing(browser);
     await answering(browser);
     await paging(browser);
+    await opening(browser);
     await sharing(browser);
     await saving(browser);
     await deepLinks(browser);

@@ -356,6 +356,39 @@ static void pairs_need_both(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* A build has the reader or says that it has none. */
+static enum tarn_status empty_page(const void *context, const struct tarn_writer *writer,
+                                   struct tarn_error *error)
+{
+    (void)context;
+    return tarn_view_write_empty(NULL, writer, error);
+}
+
+static void empty_pages_have_a_reader_or_are_refused(void **state)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+    const enum tarn_status status = empty_page(NULL, &writer, &error);
+
+    (void)state;
+    if (status) {
+        assert_int_equal(status, TARN_ERR_NOT_SUPPORTED);
+        assert_non_null(strstr(error.text, "without its reader"));
+        assert_null(collect.text);
+        return;
+    }
+    free(collect.text);
+    char *text = report_text(empty_page, NULL);
+
+    assert_non_null(strstr(text, " 'wasm-unsafe-eval'"));
+    assert_non_null(strstr(text, "data-name=\"reader\""));
+    assert_null(strstr(text, "data-name=\"head\""));
+    free(text);
+    assert_true(report_fails_cleanly(empty_page, NULL) > 0);
+    report_is_refused(empty_page, NULL);
+}
+
 /* ---- answers ---- */
 
 /* One of each, with texts that need an escape. */
@@ -416,6 +449,7 @@ int main(void)
         cmocka_unit_test(two_recordings_are_two_sets_of_sections),
         cmocka_unit_test(pairs_fail_cleanly),
         cmocka_unit_test(pairs_need_both),
+        cmocka_unit_test(empty_pages_have_a_reader_or_are_refused),
         cmocka_unit_test(answers_are_written_or_fail_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
