@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/reader.h"
 
+#include "base/host_mem.h"
 #include "page/section_plain.h"
 #include "tarn/snapshot.h"
 #include "tarn/viewer.h"
-
-#include <stdlib.h>
 
 static struct tarn_error last_error;
 
 void *tn_reader_alloc(size_t size)
 {
-    return malloc(size > 0 ? size : 1);
+    return tn_host_alloc(size + 1); /* of an empty file, too */
 }
 
 /* The page around the data is there already. */
@@ -43,7 +42,7 @@ int tn_reader_read(void *bytes, size_t size)
     last_error = (struct tarn_error){.offset = -1};
     enum tarn_status status = tarn_snapshot_load_memory(bytes, size, NULL, &snapshot, &last_error);
 
-    free(bytes);
+    tn_host_free(bytes, size + 1);
     if (snapshot) { /* also of a file that ends early */
         status = sections_write(snapshot);
         tarn_snapshot_destroy(snapshot);

@@ -23,6 +23,7 @@ import {
 import { comparing } from './compare.mjs';
 import { doing } from './doing.mjs';
 import { events } from './events.mjs';
+import { inFirefox } from './firefox.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
 import { marking } from './marks.mjs';
 import { moving } from './moving.mjs';
@@ -876,6 +877,7 @@ async function main() {
     await answering(browser);
     await paging(browser);
     await opening(browser);
+    await inFirefox();
     await sharing(browser);
     await saving(browser);
     await deepLinks(browser);
