@@ -11,12 +11,12 @@ import { drawOverview } from './overview.js';
 import { isBlocksMoving, paintSome } from './blocks.js';
 import { limits } from './info.js';
 import { fillPanel } from './details.js';
-import { placeAnnotations } from './annotation.js';
 import { clampState, initialState } from './state.js';
 import { Address } from './address.js';
 import { Announcer, describePicture } from './announce.js';
 import { Brush } from './brush.js';
 import { showBroken } from './broken.js';
+import { changesSource } from './open_source.js';
 import { drawDevices } from './devices.js';
 import { listenToKeys, showKeys } from './keys.js';
 import { panWindow, zoomWindow } from './navigation.js';
@@ -123,48 +123,6 @@ export class App {
     return this.run.names;
   }
 
-  /** Reads a source of the recording that is shown, and its like in the other one, and makes it the
-   * one that is shown. @param {number} number */
-  async open(number) {
-    const info = this.head.sources[number];
-    const say = (/** @type {string} */ text) => {
-      byId('status').textContent = text;
-    };
-    /** @type {any[]} */
-    const sides = [];
-    for (const run of this.runs) {
-      const own = run === this.run ? number : run.sourceLike(info);
-      const loaded = own >= 0 ? await run.open(own, say) : null;
-      sides.push(
-        loaded && {
-          run,
-          ...loaded,
-          annotations: placeAnnotations(loaded.source, run.rawAnnotations),
-        },
-      );
-    }
-    this.sides = sides;
-    const shown = sides[this.run === this.runs[0] ? 0 : 1];
-    if (this.state.to < 0) this.state.to = shown.source.count;
-    this.source = shown.source;
-    this.curve = shown.curve;
-    this.extents = shown.extents;
-    this.annotations = shown.annotations;
-    this.capacity = this.capacityAtOom();
-    this.group();
-  }
-
-  /** What could be reserved when a request failed on a full device. */
-  capacityAtOom() {
-    const { source, curve } = this;
-    let most = 0;
-    for (const entry of source.ooms) {
-      const event = source.events[source.ref[entry]];
-      most = Math.max(most, curve.reserved(entry) + event.free);
-    }
-    return most < curve.reservedPeak.value * 1.5 ? most : 0;
-  }
-
   group() {
     this.grouping = new Grouping(
       this.source,
@@ -214,18 +172,7 @@ export class App {
   /** Follows a change of the state. @param {import('./state.js').State} before */
   settle(before) {
     const { state } = this;
-    if (state.before !== before.before) {
-      const other = this.runs[state.before ? 0 : 1];
-      state.source = Math.max(0, other.sourceLike(this.source.info));
-      [state.cursor, state.otherCursor] = [state.otherCursor, state.cursor];
-      this.changeSource(state.cursor);
-      return;
-    }
-    if (state.source !== before.source) {
-      state.otherCursor = -2;
-      this.changeSource();
-      return;
-    }
+    if (changesSource(this, before)) return;
     if (state.lifetime !== before.lifetime && state.lifetime >= 0) state.picked = '';
     else if (state.picked !== before.picked && state.picked !== '') state.lifetime = -1;
     clampState(state, this.source);
@@ -250,29 +197,6 @@ export class App {
     )
       this.say();
     this.keepAddress(state.view !== before.view);
-    this.refresh();
-  }
-
-  /** @param {number} [cursor] -2: the peak */
-  async changeSource(cursor = -2) {
-    const wanted = this.state.source;
-    document.body.classList.add('loading');
-    try {
-      await this.open(wanted);
-      this.state.from = 0;
-      this.state.to = this.source.count;
-      this.state.cursor = cursor >= -1 ? cursor : this.curve.peak.entry;
-      this.state.mark = -2;
-      this.state.lifetime = -1;
-      this.state.picked = '';
-      searchFor(this, this.state.query);
-      this.group();
-      clampState(this.state, this.source);
-      this.keepAddress(true);
-    } catch (error) {
-      showBroken(error);
-    }
-    document.body.classList.remove('loading');
     this.refresh();
   }
 

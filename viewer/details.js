@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The panel at the side: the card of what is chosen, a range, and the legend.
 import { cardPart } from './card.js';
-import { flamePlan } from './flame.js';
+import { flamePlan } from './flame_tree.js';
 import { fileLegend } from './flame_file.js';
 import { countOf, countText, sizeText, timeText } from './format.js';
 import { legendPart } from './legend.js';

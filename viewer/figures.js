@@ -3,7 +3,7 @@
 import { pileAt } from './blocks.js';
 import { answersOf } from './answers.js';
 import { changesOf } from './compare.js';
-import { flamePlan } from './flame.js';
+import { flamePlan } from './flame_tree.js';
 import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { mapPlan, mapRows } from './map.js';

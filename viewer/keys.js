@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The keyboard, and the list of its keys.
-import { toggleSandwich } from './flame.js';
+import { toggleSandwich } from './flame_tree.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
 import { nextThing } from './next_thing.js';

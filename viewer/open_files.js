@@ -64,8 +64,8 @@ function askPart(choose) {
     element(
       'p',
       { class: 'note' },
-      'A pickle or JSON of torch.cuda.memory._dump_snapshot(), plain or gzip. It is read here, in ' +
-        'the browser: the page cannot send anything anywhere, and nothing in the file is run.',
+      'A pickle or JSON of torch.cuda.memory._dump_snapshot(), plain or gzip. It is read here, ' +
+        'in the browser: the page cannot send anything anywhere, and nothing in the file is run.',
     ),
     element('p', { class: 'limit', id: 'refusal', role: 'alert', hidden: true }),
   );

@@ -5,6 +5,7 @@ import { showBroken } from './broken.js';
 import { figuresOf } from './figures.js';
 import { countOf, shownText } from './format.js';
 import { askForFiles } from './open_files.js';
+import { openSource } from './open_source.js';
 import { drawFirstPicture } from './overview.js';
 import { byId, element } from './paint.js';
 import { breathe } from './payload.js';
@@ -13,6 +14,8 @@ import { Run } from './run.js';
 import { searchFor } from './searchbar.js';
 import { clampState } from './state.js';
 import { keptTheme } from './theme.js';
+
+const FIRST_EDGE = { left: 76, right: 12, top: 40, bottom: 24 }; // as the timeline has
 
 /** The recordings in the page: one, or the one before and the one after. */
 async function runsOfPage() {
@@ -51,11 +54,20 @@ async function start() {
   }
   const app = new App(runs);
   app.state = app.address.read();
-  drawFirstPicture(app.overview, app.head.sources[app.state.source], app.theme);
+  const info = app.head.sources[app.state.source];
+  drawFirstPicture(app.overview, info, app.theme);
+  if (app.state.view === 'timeline' && app.state.to < 0)
+    drawFirstPicture(
+      app.canvas,
+      info,
+      app.theme,
+      byId('stage').getBoundingClientRect(),
+      FIRST_EDGE,
+    );
   byId('status').textContent = 'reading';
   await breathe();
   for (const run of runs) await run.readTables();
-  await app.open(app.state.source);
+  await openSource(app, app.state.source);
   if (app.state.to < 0) app.state.to = app.source.count;
   clampState(app.state, app.source);
   searchFor(app, app.state.query);

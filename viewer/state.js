@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
-import { BOXES, FLAMES } from './flame.js';
+import { BOXES, FLAMES } from './flame_tree.js';
 import { EVENT_ACTIONS } from './event_rows.js';
 import { GROUPINGS } from './group_keys.js';
 import { isOfBlock } from './search.js';

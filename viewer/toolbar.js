@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
-import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame.js';
+import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame_tree.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';

@@ -181,9 +181,9 @@ async function eitherIsShown(browser) {
     [(await state(page)).before, await page.evaluate(() => window.tarnView.app.source.id)],
     [true, 0],
   );
-  await page.keyboard.press('8');
+  await page.keyboard.press('9');
   await draw(page);
-  expect('compare: key 8', (await state(page)).view, 'compare');
+  expect('compare: key 9', (await state(page)).view, 'compare');
   expect('compare: troubles', troubles, []);
   await close();
 }
