@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the boxes of the flame stand for: stacks as a tree, from the outermost frame on, inverted, or
-// around the function of a sandwich; and which box is as wide as the picture.
+// What the boxes of the flame stand for: stacks as a tree, from the outermost frame on, inverted,
+// or around the function of a sandwich; and which box is as wide as the picture.
 import { GroupKeys, groupingsOf } from './group_keys.js';
 import { cutStack, throughText } from './sandwich.js';
 import { NEVER } from './trace.js';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which source the views show: a device, or pinned memory, of one of the recordings. It is read when
-// it is wanted first, and with it its like in the other recording.
+// Which source the views show: a device, or pinned memory, of one of the recordings. It is read
+// when it is wanted first, and with it its like in the other recording.
 import { placeAnnotations } from './annotation.js';
 import { showBroken } from './broken.js';
 import { byId } from './paint.js';
