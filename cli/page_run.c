@@ -128,9 +128,9 @@ static enum tarn_status answers_gather(const struct cli_call *call,
 
 /* Writes the page with what the program finds out about its recordings. */
 static int answered_write(const struct cli_call *call, const char *path, struct tarn_view_run *runs,
-                          const struct tarn_view_options *options, int code)
+                          struct cli_page_answers *answers, const struct tarn_view_options *options,
+                          int code)
 {
-    struct cli_page_answers answers[TARN_VIEW_RUNS_MAX];
     struct tarn_error error = {.offset = -1};
     enum tarn_status status = TARN_OK;
     int count = 0;
@@ -152,6 +152,7 @@ static int page_make(const struct cli_call *call, const char *path,
 {
     struct tarn_snapshot *snapshots[2];
     struct tarn_view_run runs[TARN_VIEW_RUNS_MAX];
+    struct cli_page_answers answers[TARN_VIEW_RUNS_MAX];
     int code;
 
     if (!snapshots_load(call, snapshots, &code)) {
@@ -162,7 +163,7 @@ static int page_make(const struct cli_call *call, const char *path,
                                          .snapshot = snapshots[i],
                                          .name = file_name(call->arguments[i])};
     }
-    code = answered_write(call, path, runs, options, code);
+    code = answered_write(call, path, runs, answers, options, code);
     tarn_snapshot_destroy(snapshots[1]);
     tarn_snapshot_destroy(snapshots[0]);
     return code;
