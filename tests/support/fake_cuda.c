@@ -1498,7 +1498,14 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, u
 
 int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *found)
 {
-    const int result = flags ? TN_CU_INVALID_VALUE : address_of(name, function, version);
+    void *more = fake_cuda_more_find(name, version, flags);
+
+    if (more) {
+        *function = more;
+        *found = 0;
+        return TN_CU_SUCCESS;
+    }
+    const int result = flags & 2 ? TN_CU_INVALID_VALUE : address_of(name, function, version);
 
     *found = result;
     return result;

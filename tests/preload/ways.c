@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ways WAY [ARGUMENT]: finds the driver's functions in one of several ways and uses them. LIBRARY
+ * and DEEP come from the build.
+ */
+#define _GNU_SOURCE /* dlvsym, RTLD_DEEPBIND */
+#include "preload/program.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef int get_v2(const char *name, void **function, int version, uint64_t flags, int *found);
+typedef int get_v1(const char *name, void **function, int version, uint64_t flags);
+
+int preload_next(void);
+
+static void *driver_open(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+    if (!library) {
+        program_fail("dlopen");
+    }
+    return library;
+}
+
+/* ---- the ways ---- */
+
+static void *find_versioned(void *library, const char *name)
+{
+    return dlvsym(library, name, "libcuda.so.1");
+}
+
+static void way_dlsym(struct cu *cu)
+{
+    program_find(cu, driver_open(), dlsym);
+}
+
+static void way_dlvsym(struct cu *cu)
+{
+    program_find(cu, driver_open(), find_versioned);
+}
+
+static void way_default(struct cu *cu)
+{
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) {
+        program_fail("dlopen");
+    }
+    program_find(cu, RTLD_DEFAULT, dlsym);
+}
+
+/* As a runtime does that is linked into the program: asks dlsym for cuGetProcAddress, and that for
+ * the rest, itself included. */
+static void proc_find(struct cu *cu, uint64_t flags)
+{
+    void *address = dlsym(driver_open(), "cuGetProcAddress_v2");
+    get_v2 *get;
+    int status = 0;
+
+    memcpy(&get, &address, sizeof get);
+    if (!get || get("cuGetProcAddress", &address, 12000, 0, &status) != 0) {
+        address = NULL; /* the driver of the tests does not list itself */
+    }
+#define CU_FIND(exported, plain, since, parameters)                                                \
+    if (get(#plain, &address, 13000, flags, &status) != 0 &&                                       \
+        get(#plain, &address, 13000, 0, &status) != 0) {                                           \
+        program_fail(#plain);                                                                      \
+    }                                                                                              \
+    memcpy(&cu->exported, &address, sizeof address);
+    CU_FUNCTIONS(CU_FIND)
+#undef CU_FIND
+}
+
+static void way_proc(struct cu *cu)
+{
+    proc_find(cu, 0);
+}
+
+static void way_ptsz(struct cu *cu)
+{
+    proc_find(cu, 2);
+}
+
+/* ---- what else programs do ---- */
+
+static void deep(void)
+{
+    void *library = dlopen(DEEP, RTLD_LAZY | RTLD_DEEPBIND);
+    void *found = library ? dlsym(library, "deep_work") : NULL;
+    void (*work)(void);
+
+    if (!found) {
+        program_fail("dlopen " DEEP);
+    }
+    memcpy(&work, &found, sizeof work);
+    work();
+}
+
+static void *thread_work(void *argument)
+{
+    const struct cu *cu = argument;
+    uint64_t blocks[16];
+    void *context = NULL;
+
+    (void)cu->cuDevicePrimaryCtxRetain(&context, 0);
+    (void)cu->cuCtxPushCurrent_v2(context);
+    for (int turn = 0; turn < 50; turn++) {
+        for (size_t i = 0; i < 16; i++) {
+            if (i % 2 ? cu->cuMemAllocAsync(&blocks[i], 512 * (i + 1), 0)
+                      : cu->cuMemAlloc_v2(&blocks[i], 512 * (i + 1))) {
+                program_fail("a thread's allocation");
+            }
+        }
+        for (size_t i = 0; i < 16; i++) {
+            if (i % 2 ? cu->cuMemFreeAsync(blocks[i], 0) : cu->cuMemFree_v2(blocks[i])) {
+                program_fail("a thread's free");
+            }
+        }
+    }
+    return NULL;
+}
+
+static void threads(struct cu *cu)
+{
+    pthread_t made[4];
+
+    for (int i = 0; i < 4; i++) {
+        if (pthread_create(&made[i], NULL, thread_work, cu) != 0) {
+            program_fail("pthread_create");
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_join(made[i], NULL);
+    }
+    (void)printf("threads are done\n");
+}
+
+/* The child uses the driver for itself; the parent had not. */
+static void forks(struct cu *cu)
+{
+    int status = 0;
+
+    (void)fflush(stdout);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        program_begin(cu);
+        program_work(cu);
+        exit(0);
+    }
+    (void)waitpid(child, &status, 0);
+    (void)printf("child: %d\n", status);
+}
+
+/* The parent has used the driver, and the child does not: it writes nothing. */
+static void forks_late(struct cu *cu)
+{
+    int status = 0;
+
+    program_begin(cu);
+    program_work(cu);
+    (void)fflush(stdout);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        exit(0);
+    }
+    (void)waitpid(child, &status, 0);
+    (void)printf("child: %d\n", status);
+}
+
+static void magic(void)
+{
+    void *address = dlsym(driver_open(), "cuMemAllocMagic");
+
+    (void)printf("magic: %d\n", address != NULL);
+    address = dlsym(driver_open(), "cuMemAllocMagic");
+    (void)printf("none: %d\n", dlsym(driver_open(), "cuMemAllocNever") != NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "";
+    const char *then = argc > 2 ? argv[2] : "";
+    struct cu cu;
+
+    if (strcmp(way, "next") == 0) {
+        (void)printf("next: %d\n", preload_next());
+        return 0;
+    }
+    if (strcmp(way, "magic") == 0) {
+        magic();
+        return 0;
+    }
+    if (strcmp(way, "deep") == 0) {
+        deep();
+        return 0;
+    }
+    if (strcmp(way, "exec") == 0) {
+        (void)execl(argv[0], argv[0], "dlsym", (char *)NULL);
+        return 9;
+    }
+    if (strcmp(way, "dlvsym") == 0) {
+        way_dlvsym(&cu);
+    } else if (strcmp(way, "default") == 0) {
+        way_default(&cu);
+    } else if (strcmp(way, "proc") == 0) {
+        way_proc(&cu);
+    } else if (strcmp(way, "ptsz") == 0) {
+        way_ptsz(&cu);
+    } else {
+        way_dlsym(&cu);
+    }
+    if (strcmp(then, "fork") == 0) {
+        forks(&cu);
+        return 0;
+    }
+    if (strcmp(then, "late") == 0) {
+        forks_late(&cu);
+        return 0;
+    }
+    program_begin(&cu);
+    if (strcmp(then, "threads") == 0) {
+        threads(&cu);
+    } else if (strcmp(then, "kill") == 0) {
+        program_work(&cu);
+        (void)raise(SIGTERM);
+        (void)sleep(60); /* the signal comes a moment later */
+    } else {
+        program_work(&cu);
+    }
+    return 3;
+}
