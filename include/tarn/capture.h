@@ -44,8 +44,8 @@ struct tarn_capture_options {
                                             of its own; NULL = none */
 };
 
-/* Takes a snapshot of these allocators; there may be none if there are observers. Several may be on the same device or share a history.
- * `options` may be NULL.
+/* Takes a snapshot of these allocators, of which there may be none if there are observers. Several
+ * may be on the same device or share a history. `options` may be NULL.
  *
  * Segments are sorted by device and address, traces by device with the oldest event first. The data
  * of one allocator is consistent: its segments and events are copied in one critical section that

@@ -59,8 +59,8 @@ void run_driver_ask(void);
 /* What stands in for the driver's function at this address; NULL: nothing does. */
 void *run_driver_hook(const void *function);
 
-/* The same by the name that the library exports it under. *real_out, which may be NULL: the driver's
- * function, NULL while no driver is known. */
+/* The same by the name that the library exports it under. *real_out, which may be NULL: the
+ * driver's function, NULL while no driver is known. */
 void *run_driver_hook_named(const char *exported, void **real_out);
 
 /* Whether the name is that of a function of memory that neither hooks.def nor known.def has. */

@@ -203,8 +203,8 @@ static int segment_compare(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* The segments of some copies, by device and address; *count_out of them. NULL, and records the failure, without host
- * memory. */
+/* The segments of some copies, by device and address; *count_out of them. NULL, and records the
+ * failure, without host memory. */
 static const struct tn_model_segment *build_segments(struct build *build,
                                                      const struct tn_live_copy *copies,
                                                      size_t count, size_t *count_out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/program.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,4 +157,43 @@ void program_work(const struct cu *cu)
     print("alloc", cu->cuMemAlloc_v2(&kept, 5 * MIB));
     print("info", cu->cuMemGetInfo_v2(&unused, &total));
     (void)printf("total %zu, some is used: %d\n", total, unused < total);
+}
+
+static void *thread_work(void *argument)
+{
+    const struct cu *cu = argument;
+    uint64_t blocks[16];
+    void *context = NULL;
+
+    (void)cu->cuDevicePrimaryCtxRetain(&context, 0);
+    (void)cu->cuCtxPushCurrent_v2(context);
+    for (int turn = 0; turn < 50; turn++) {
+        for (size_t i = 0; i < 16; i++) {
+            if (i % 2 ? cu->cuMemAllocAsync(&blocks[i], 512 * (i + 1), 0)
+                      : cu->cuMemAlloc_v2(&blocks[i], 512 * (i + 1))) {
+                program_fail("a thread's allocation");
+            }
+        }
+        for (size_t i = 0; i < 16; i++) {
+            if (i % 2 ? cu->cuMemFreeAsync(blocks[i], 0) : cu->cuMemFree_v2(blocks[i])) {
+                program_fail("a thread's free");
+            }
+        }
+    }
+    return NULL;
+}
+
+void program_threads(struct cu *cu)
+{
+    pthread_t made[4];
+
+    for (int i = 0; i < 4; i++) {
+        if (pthread_create(&made[i], NULL, thread_work, cu) != 0) {
+            program_fail("pthread_create");
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_join(made[i], NULL);
+    }
+    (void)printf("threads are done\n");
 }

@@ -76,6 +76,9 @@ struct cu {
 /* Allocates and frees in every way, and prints what it finds; 5 MiB stay allocated. */
 void program_work(const struct cu *cu);
 
+/* Four threads that allocate and free: 3200 calls of each. */
+void program_threads(struct cu *cu);
+
 /* Makes the device's context current. */
 void program_begin(const struct cu *cu);
 

@@ -7,7 +7,6 @@
 #include "preload/program.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,45 +101,6 @@ static void deep(void)
     work();
 }
 
-static void *thread_work(void *argument)
-{
-    const struct cu *cu = argument;
-    uint64_t blocks[16];
-    void *context = NULL;
-
-    (void)cu->cuDevicePrimaryCtxRetain(&context, 0);
-    (void)cu->cuCtxPushCurrent_v2(context);
-    for (int turn = 0; turn < 50; turn++) {
-        for (size_t i = 0; i < 16; i++) {
-            if (i % 2 ? cu->cuMemAllocAsync(&blocks[i], 512 * (i + 1), 0)
-                      : cu->cuMemAlloc_v2(&blocks[i], 512 * (i + 1))) {
-                program_fail("a thread's allocation");
-            }
-        }
-        for (size_t i = 0; i < 16; i++) {
-            if (i % 2 ? cu->cuMemFreeAsync(blocks[i], 0) : cu->cuMemFree_v2(blocks[i])) {
-                program_fail("a thread's free");
-            }
-        }
-    }
-    return NULL;
-}
-
-static void threads(struct cu *cu)
-{
-    pthread_t made[4];
-
-    for (int i = 0; i < 4; i++) {
-        if (pthread_create(&made[i], NULL, thread_work, cu) != 0) {
-            program_fail("pthread_create");
-        }
-    }
-    for (int i = 0; i < 4; i++) {
-        (void)pthread_join(made[i], NULL);
-    }
-    (void)printf("threads are done\n");
-}
-
 /* The child uses the driver for itself; the parent had not. */
 static void forks(struct cu *cu)
 {
@@ -227,7 +187,7 @@ int main(int argc, char **argv)
     }
     program_begin(&cu);
     if (strcmp(then, "threads") == 0) {
-        threads(&cu);
+        program_threads(&cu);
     } else if (strcmp(then, "kill") == 0) {
         program_work(&cu);
         (void)raise(SIGTERM);

@@ -7,6 +7,7 @@
 
 #include "device/cuda_abi.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -38,19 +39,25 @@ EXPORT int cuPointerGetAttribute(void *value, int attribute, uint64_t address);
 EXPORT int cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                                   uint64_t address);
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void *contexts[FAKE_CUDA_DEVICES_MAX]; /* the devices' */
+
+static void contexts_find(void)
+{
+    for (int i = 0; i < FAKE_CUDA_DEVICES_MAX; i++) {
+        (void)cuDevicePrimaryCtxRetain(&contexts[i], i);
+        (void)cuDevicePrimaryCtxRelease_v2(i);
+    }
+}
+
 int cuCtxGetDevice(int *device)
 {
     void *now = NULL;
-    int count = 0;
     const int result = cuCtxGetCurrent(&now);
 
-    (void)cuDeviceGetCount(&count);
-    for (int i = 0; result == TN_CU_SUCCESS && now && i < count; i++) {
-        void *context = NULL;
-
-        (void)cuDevicePrimaryCtxRetain(&context, i);
-        (void)cuDevicePrimaryCtxRelease_v2(i);
-        if (context == now) {
+    (void)pthread_once(&once, contexts_find);
+    for (int i = 0; result == TN_CU_SUCCESS && now && i < FAKE_CUDA_DEVICES_MAX; i++) {
+        if (contexts[i] == now) {
             *device = i;
             return TN_CU_SUCCESS;
         }
