@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum {
-    PAIRS = 200000,
+    PAIRS = 50000,
     LIVE_MAX = 1 << 14,
     TIMES = 5
 };

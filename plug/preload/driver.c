@@ -104,6 +104,7 @@ const struct run_driver *run_driver(void)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
     if (!library) {
+        (void)dlerror(); /* the program asked for something else */
         return NULL;
     }
     (void)pthread_mutex_lock(&lock);
@@ -168,6 +169,16 @@ static bool name_is(const char *name, const char *stem)
     const size_t length = strlen(stem);
 
     return strncmp(name, stem, length) == 0 && (name[length] == '\0' || name[length] == '_');
+}
+
+bool run_driver_is_variant(const char *name)
+{
+    for (size_t i = 0; i < HOOKS; i++) {
+        if (strcmp(name, hooks[i].plain) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool run_driver_is_new(const char *name)

@@ -66,6 +66,10 @@ void *run_driver_hook_named(const char *exported, void **real_out);
 /* Whether the name is that of a function of memory that neither hooks.def nor known.def has. */
 bool run_driver_is_new(const char *name);
 
+/* Whether cuGetProcAddress knows a function of hooks.def by that name: what it gives for it that is
+ * none of those is a variant of another age. */
+bool run_driver_is_variant(const char *name);
+
 /* A function of the C library or its loader that other libraries may stand in for, such as this
  * one. NULL when it is not found. */
 void *run_libc_find(const char *name);

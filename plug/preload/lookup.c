@@ -44,7 +44,8 @@ void *run_lookup_replace(const char *name, void *function)
 {
     void *hook = run_driver_hook(function);
 
-    if (!hook && function && run_driver_is_new(name)) {
+    if (!hook && function && run_driver() &&
+        (run_driver_is_new(name) || run_driver_is_variant(name))) {
         run_say_once(name, "tarn run: the driver's function %s is new: what it allocates is not "
                            "followed\n");
     }

@@ -59,16 +59,17 @@ static struct tarn_history *history_create(void)
     return history;
 }
 
-/* The lock is held. */
+/* Only counts where no file is asked for. The lock is held. */
 static struct tarn_observer *observer_create(int device, struct tarn_history **history)
 {
+    const bool is_recorded = run_settings()->record != NULL;
     struct tarn_observer *observer = NULL;
 
-    if (!*history) {
+    if (!*history && is_recorded) {
         *history = history_create();
     }
-    if (!*history ||
-        tarn_observer_create(device, *history, TARN_CONTEXT_ALL, &observer, NULL) != TARN_OK) {
+    if ((!*history && is_recorded) ||
+        tarn_observer_create(device, *history, TARN_CONTEXT_ALLOC, &observer, NULL) != TARN_OK) {
         return NULL;
     }
     return observer;
@@ -201,14 +202,15 @@ void run_record_add(struct tarn_allocator *allocator)
     struct tarn_sink sink;
 
     (void)pthread_mutex_lock(&record.lock);
-    if (!record.history) {
+    if (!record.history && run_settings()->record) {
         record.history = history_create();
     }
-    if (record.history && record.allocator_count < RUN_DEVICES_MAX) {
-        tarn_history_get_sink(record.history, TARN_CONTEXT_ALL, &sink);
-        if (tarn_allocator_add_sink(allocator, &sink, NULL) == TARN_OK) {
-            record.allocators[record.allocator_count++] = allocator;
-        }
+    if (record.history) {
+        tarn_history_get_sink(record.history, TARN_CONTEXT_ALLOC, &sink);
+        (void)!tarn_allocator_add_sink(allocator, &sink, NULL);
+    }
+    if (record.allocator_count < RUN_DEVICES_MAX) {
+        record.allocators[record.allocator_count++] = allocator;
     }
     (void)pthread_mutex_unlock(&record.lock);
 }

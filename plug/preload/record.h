@@ -45,7 +45,7 @@ void run_record_restore(const struct run_freed *freed);
 /* All memory of the device is gone. */
 void run_record_reset(int device);
 
-/* Records the events of an allocator, whose snapshot is then part of the file. */
+/* Records the events of an allocator, whose state is then part of the file and the summary. */
 void run_record_add(struct tarn_allocator *allocator);
 
 /* Physical memory of cuMemCreate lives until its handle is released and it is mapped nowhere. */

@@ -29,7 +29,8 @@ if ! {
     exit 1
 fi
 tarn=$build/tarn
-printf '| program | with | same | seconds | allocations | peak MiB | live MiB | check |\n' >"$out/table.md"
+printf '| program | with | same | seconds | allocations | peak MiB | live MiB | check |\n' \
+    >"$out/table.md"
 printf '|---|---|---|--:|--:|--:|--:|---|\n' >>"$out/table.md"
 
 # Of all files of the run, each a process.
