@@ -40,7 +40,7 @@ static uint64_t own_stream(uint64_t stream)
 static int report(const struct run_driver *driver, int result, enum run_kind kind,
                   const uint64_t *address, uint64_t size, uint64_t stream)
 {
-    if (result == RUN_CU_SUCCESS && *address != 0) {
+    if (result == RUN_CU_SUCCESS && address && *address != 0) {
         run_record_alloc(kind, device_now(driver), *address, size, stream);
     } else if (result == RUN_CU_OUT_OF_MEMORY) {
         run_record_failure(device_now(driver), size, stream);

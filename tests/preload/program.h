@@ -83,7 +83,7 @@ void program_threads(struct cu *cu);
 void program_begin(const struct cu *cu);
 
 /* Ends the program with a message. */
-void program_fail(const char *what);
+_Noreturn void program_fail(const char *what);
 
 /* All functions, by dlsym, which the caller passes. */
 void program_find(struct cu *cu, void *library, void *(*find)(void *library, const char *name));
