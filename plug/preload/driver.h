@@ -16,6 +16,7 @@
 /* The values of CUresult that matter here. */
 enum {
     RUN_CU_SUCCESS = 0,
+    RUN_CU_INVALID_VALUE = 1,
     RUN_CU_OUT_OF_MEMORY = 2,
     RUN_CU_NOT_INITIALIZED = 3,
     RUN_CU_NOT_SUPPORTED = 801

@@ -113,7 +113,8 @@ int cuMemFree_v2(uint64_t address)
     }
     if (!run_serve_free(address)) {
         run_record_free(address, &freed);
-        result = CALL(cuMemFree_v2, (address));
+        result = freed.device < 0 && run_serve_owns(address) ? RUN_CU_INVALID_VALUE
+                                                             : CALL(cuMemFree_v2, (address));
         if (result != RUN_CU_SUCCESS) {
             run_record_restore(&freed);
         }
@@ -175,7 +176,8 @@ static int free_async(free_async_function *call, uint64_t address, uint64_t stre
     }
     if (!run_serve_free_async(address, used)) {
         run_record_free(address, &freed);
-        result = call(address, stream);
+        result = freed.device < 0 && run_serve_owns(address) ? RUN_CU_INVALID_VALUE
+                                                             : call(address, stream);
         if (result != RUN_CU_SUCCESS) {
             run_record_restore(&freed);
         }

@@ -219,6 +219,32 @@ bool run_serve_find(uint64_t address, uint64_t *base_out, uint64_t *size_out)
     return false;
 }
 
+struct owner_search {
+    uint64_t address;
+    bool found;
+};
+
+static bool segment_look(void *context, const struct tarn_segment_info *segment)
+{
+    struct owner_search *search = context;
+
+    search->found = search->address - segment->address < segment->total_size;
+    return !search->found;
+}
+
+bool run_serve_owns(uint64_t address)
+{
+    struct owner_search search = {.address = address};
+    const struct tarn_walker walker = {.context = &search, .segment = segment_look};
+
+    for (int i = 0; address != 0 && i < RUN_DEVICES_MAX && !search.found; i++) {
+        if (atomic_load_explicit(&devices[i].state, memory_order_acquire) == STATE_ON) {
+            (void)!tarn_allocator_walk(devices[i].allocator, &walker);
+        }
+    }
+    return search.found;
+}
+
 void run_serve_memory(int device, size_t *unused, size_t *total)
 {
     struct tarn_stats stats = {.struct_size = sizeof stats};

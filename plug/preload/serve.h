@@ -32,6 +32,10 @@ bool run_serve_free_async(uint64_t address, uint64_t stream);
 /* The allocation of ours that contains the address. */
 bool run_serve_find(uint64_t address, uint64_t *base_out, uint64_t *size_out);
 
+/* Whether the address is in memory that tarn has from the driver, allocated or not: the driver must
+ * not be asked to free it. Slow: for addresses that nobody knows. */
+bool run_serve_owns(uint64_t address);
+
 /* What the driver says of the device's memory, as the program should see it. */
 void run_serve_memory(int device, size_t *unused, size_t *total);
 

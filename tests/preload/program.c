@@ -91,6 +91,8 @@ static void plain(const struct cu *cu)
     print("free", cu->cuMemFree_v2(small));
     print("free", cu->cuMemFree_v2(large));
     print("free", cu->cuMemFree_v2(rows));
+    print("again", cu->cuMemFree_v2(large));
+    print("inside", cu->cuMemFree_v2(large + 512));
     print("nothing", cu->cuMemFree_v2(0));
     print("too much", cu->cuMemAlloc_v2(&large, (size_t)1 << 50));
 }

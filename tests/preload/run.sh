@@ -84,7 +84,7 @@ observed() { # NAME PROGRAM [ARGUMENT]...
 }
 
 observed "linked" "$linked"
-for way in dlsym default proc ptsz; do
+for way in dlsym default proc proc_v1 ptsz; do
     observed "$way" "$ways" "$way"
 done
 LD_LIBRARY_PATH=$versioned
@@ -92,6 +92,11 @@ observed "dlvsym" "$ways" dlvsym
 observed "linked, functions with versions" "$linked"
 LD_LIBRARY_PATH=$driver
 observed "exec" "$ways" exec
+
+# The end of a program, where it frees what the file has as allocated.
+same "frees at exit" "--record run.pickle" "$ways" dlsym ends
+recorded "frees at exit" run.pickle 2 3072 3072
+same "frees at exit, served" "--policy native" "$ways" dlsym ends
 
 # What the loader's functions owe to their caller.
 same "RTLD_NEXT" "--record run.pickle" "$ways" next

@@ -76,6 +76,25 @@ static void proc_find(struct cu *cu, uint64_t flags)
 #undef CU_FIND
 }
 
+/* The first of the two. */
+static void way_proc_v1(struct cu *cu)
+{
+    void *address = dlsym(driver_open(), "cuGetProcAddress");
+    get_v1 *get;
+
+    if (!address) {
+        program_fail("cuGetProcAddress");
+    }
+    memcpy(&get, &address, sizeof get);
+#define CU_FIND(exported, plain, since, parameters)                                                \
+    if (get(#plain, &address, 11040, 0) != 0) {                                                    \
+        program_fail(#plain);                                                                      \
+    }                                                                                              \
+    memcpy(&cu->exported, &address, sizeof address);
+    CU_FUNCTIONS(CU_FIND)
+#undef CU_FIND
+}
+
 static void way_proc(struct cu *cu)
 {
     proc_find(cu, 0);
@@ -99,6 +118,40 @@ static void deep(void)
     }
     memcpy(&work, &found, sizeof work);
     work();
+}
+
+/* Functions at exit that run after those which were registered later, and a destructor after all of
+ * them: what they free is freed, recorded or not. */
+static const struct cu *last_cu;
+static uint64_t last_blocks[2];
+
+static void free_at_exit(void)
+{
+    (void)printf("at exit: %d\n", last_cu->cuMemFree_v2(last_blocks[0]));
+    (void)fflush(stdout);
+}
+
+__attribute__((destructor)) static void free_last(void)
+{
+    uint64_t block = 0;
+
+    if (last_cu) {
+        (void)printf("last: %d\n", last_cu->cuMemFree_v2(last_blocks[1]));
+        (void)printf("last: %d\n", last_cu->cuMemAlloc_v2(&block, 4096));
+        (void)fflush(stdout);
+    }
+}
+
+static void ends(struct cu *cu)
+{
+    static struct cu kept;
+
+    kept = *cu;
+    last_cu = &kept;
+    if (atexit(free_at_exit) != 0 || cu->cuMemAlloc_v2(&last_blocks[0], 1024) ||
+        cu->cuMemAlloc_v2(&last_blocks[1], 2048)) {
+        program_fail("at exit");
+    }
 }
 
 /* The child uses the driver for itself; the parent had not. */
@@ -172,6 +225,8 @@ int main(int argc, char **argv)
         way_default(&cu);
     } else if (strcmp(way, "proc") == 0) {
         way_proc(&cu);
+    } else if (strcmp(way, "proc_v1") == 0) {
+        way_proc_v1(&cu);
     } else if (strcmp(way, "ptsz") == 0) {
         way_ptsz(&cu);
     } else {
@@ -188,6 +243,8 @@ int main(int argc, char **argv)
     program_begin(&cu);
     if (strcmp(then, "threads") == 0) {
         program_threads(&cu);
+    } else if (strcmp(then, "ends") == 0) {
+        ends(&cu);
     } else if (strcmp(then, "kill") == 0) {
         program_work(&cu);
         (void)raise(SIGTERM);

@@ -35,6 +35,9 @@ EXPORT int cuMemAllocHost_v2(void **memory, size_t size);
 EXPORT int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t height,
                               unsigned element);
 EXPORT int cuMemAllocMagic(uint64_t *address, size_t size);
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
+                               int *found);
+EXPORT int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags);
 EXPORT int cuPointerGetAttribute(void *value, int attribute, uint64_t address);
 EXPORT int cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
                                   uint64_t address);
@@ -117,6 +120,14 @@ int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t he
     (void)element;
     *pitch = (width + PITCH - 1) / PITCH * PITCH;
     return cuMemAlloc_v2(address, *pitch * height);
+}
+
+/* Drivers keep the first of the two. */
+int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
+{
+    int found = 0;
+
+    return cuGetProcAddress_v2(name, function, version, flags, &found);
 }
 
 /* One that a later driver might have. */
