@@ -614,17 +614,13 @@ static enum tarn_status sources_check(const struct tarn_capture_source *sources,
                                       const struct tarn_capture_options *options,
                                       struct tarn_error *error)
 {
-    const bool wrong =
-        options && (options->struct_size != sizeof *options || options->device_count > DEVICES_MAX);
-
-    if (wrong || (count == 0 && (!options || options->observer_count == 0))) {
+    if (options->device_count > DEVICES_MAX || (count == 0 && options->observer_count == 0)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "a snapshot needs an allocator or an observer, options of the right size "
-                       "and %d devices at most",
+                       "a snapshot needs an allocator or an observer, and %d devices at most",
                        DEVICES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
-        if (options && options->pinned_history && options->pinned_history == sources[i].history) {
+        if (options->pinned_history && options->pinned_history == sources[i].history) {
             return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                            "the history of pinned memory is that of source %zu too: it needs one "
                            "of its own",
@@ -636,7 +632,7 @@ static enum tarn_status sources_check(const struct tarn_capture_source *sources,
                            i, DEVICES_MAX - 1);
         }
     }
-    return options ? observers_check(options, error) : TARN_OK;
+    return observers_check(options, error);
 }
 
 enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources, size_t count,
@@ -644,15 +640,20 @@ enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources
                                        struct tarn_snapshot **snapshot_out,
                                        struct tarn_error *error)
 {
-    const struct tarn_capture_options defaults = {.struct_size = sizeof defaults};
+    struct tarn_capture_options all;
     struct tarn_snapshot *snapshot = NULL;
-    enum tarn_status status = sources_check(sources, count, options, error);
+    enum tarn_status status = TARN_OK;
 
+    if (!tn_capture_options_read(options, &all)) {
+        status = tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                         "the options of a snapshot have a struct_size that no version has");
+    }
+    status = status ? status : sources_check(sources, count, &all, error);
     *snapshot_out = NULL;
     if (status) {
         return status;
     }
-    const size_t total = count + (options ? options->observer_count : 0);
+    const size_t total = count + all.observer_count;
     struct tn_live_copy *copies = tn_host_alloc(total * sizeof *copies);
 
     status = copies ? tn_snapshot_create(0, &snapshot) : TARN_ERR_HOST_MEMORY;
@@ -660,8 +661,8 @@ enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources
         (void)tn_fail_memory(error);
         goto out;
     }
-    status = capture_sources(sources, count, options ? options : &defaults, copies,
-                             tn_snapshot_model_mutable(snapshot), error);
+    status =
+        capture_sources(sources, count, &all, copies, tn_snapshot_model_mutable(snapshot), error);
     if (status == TARN_OK) {
         *snapshot_out = snapshot;
         snapshot = NULL;

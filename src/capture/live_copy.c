@@ -15,6 +15,23 @@ enum {
     TRIES = 100 /* other threads may allocate meanwhile, but not forever */
 };
 
+bool tn_capture_options_read(const struct tarn_capture_options *options,
+                             struct tarn_capture_options *read_out)
+{
+    const size_t first_version = offsetof(struct tarn_capture_options, observers);
+
+    *read_out = (struct tarn_capture_options){.struct_size = sizeof *read_out};
+    if (options &&
+        (options->struct_size < first_version || options->struct_size > sizeof *options)) {
+        return false;
+    }
+    if (options) {
+        memcpy(read_out, options, options->struct_size);
+        read_out->struct_size = sizeof *read_out;
+    }
+    return true;
+}
+
 /* ---- under the allocator's lock ---- */
 
 static void copy_begin(void *context)

@@ -13,6 +13,11 @@
 #include "history/history.h"
 #include "tarn/capture.h"
 
+/* Completes the caller's options, which may be NULL or of an earlier version; false for another
+ * size. */
+bool tn_capture_options_read(const struct tarn_capture_options *options,
+                             struct tarn_capture_options *read_out) TN_MUST_CHECK;
+
 /* A segment and the range of its blocks. */
 struct tn_copied_segment {
     struct tarn_segment_info info;

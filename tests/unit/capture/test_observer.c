@@ -135,6 +135,29 @@ static void test_a_snapshot_of_nothing(void **state)
                      TARN_ERR_INVALID_ARGUMENT);
 }
 
+/* A program that was built before observers were part of the options. */
+static void test_options_of_an_earlier_version(void **state)
+{
+    struct rig rig;
+    struct tarn_snapshot *snapshot;
+    struct tarn_capture_options options = {0};
+
+    (void)state;
+    rig_init(&rig, TARN_CONTEXT_NEVER);
+    options.observers = &rig.observer;
+    options.observer_count = 1;
+    options.struct_size = offsetof(struct tarn_capture_options, observers);
+    assert_int_equal(tarn_snapshot_capture(NULL, 0, &options, &snapshot, NULL),
+                     TARN_ERR_INVALID_ARGUMENT); /* what is not read is not there */
+    options.struct_size = sizeof options + 1;
+    assert_int_equal(tarn_snapshot_capture(NULL, 0, &options, &snapshot, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    options.struct_size = sizeof options;
+    assert_int_equal(tarn_snapshot_capture(NULL, 0, &options, &snapshot, NULL), TARN_OK);
+    tarn_snapshot_destroy(snapshot);
+    rig_fini(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_wrong_reports),
         cmocka_unit_test(test_snapshot),
         cmocka_unit_test(test_a_snapshot_of_nothing),
+        cmocka_unit_test(test_options_of_an_earlier_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
