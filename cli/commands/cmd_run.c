@@ -30,12 +30,15 @@ struct run_values {
     uint64_t events;
     int policy;
     int stacks;
+    int on_signal;
     bool summary;
     bool force;
 };
 
 static const char *const policies[] = {"observe", "native", "expandable", "compact", NULL};
 static const char *const stacks[] = {"unwind", "frame-pointers", "none", NULL};
+
+static const char *const requests[] = {"none", "USR1", "USR2", NULL};
 
 static const struct cli_opt run_opts[] = {
     {.name = "record",
@@ -65,6 +68,12 @@ static const struct cli_opt run_opts[] = {
      .at = offsetof(struct run_values, stacks),
      .choices = stacks,
      .help = "how C stacks are captured: complete, fast, or not at all"},
+    {.name = "on-signal",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct run_values, on_signal),
+     .choices = requests,
+     .help = "also write the snapshot whenever the program gets this signal, unless the program "
+             "uses it"},
     {.name = "events",
      .kind = CLI_OPT_NUMBER,
      .at = offsetof(struct run_values, events),
@@ -160,6 +169,7 @@ static bool environment_set(const struct run_values *values, const char *preload
     return preload_set(preload) && record_set(values->record) &&
            variable_set("TARN_RUN_POLICY", policies[values->policy]) &&
            variable_set("TARN_RUN_STACKS", stacks[values->stacks]) &&
+           variable_set("TARN_RUN_REQUEST", requests[values->on_signal]) &&
            variable_set("TARN_RUN_SUMMARY", summary ? "1" : NULL) &&
            number_set("TARN_RUN_LIMIT", values->limit) &&
            number_set("TARN_RUN_ENTRIES", values->events) &&
@@ -180,6 +190,9 @@ static enum cli_exit values_check(const struct cli_call *call)
     const struct run_values *values = call->values;
     const char *record = values->record;
 
+    if (values->on_signal != 0 && !record) {
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--on-signal needs --record FILE");
+    }
     if (values->limit > 0 && values->policy == POLICY_OBSERVE) {
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "--limit needs --policy native, expandable or compact: observe changes "

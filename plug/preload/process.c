@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,12 +59,16 @@ static void settings_read(void)
     static const char *const stacks[] = {"unwind", "frame-pointers", "none", NULL};
     static const int sources[] = {TARN_STACK_UNWIND, TARN_STACK_FRAME_POINTERS, TARN_STACK_NONE};
 
+    static const char *const signals[] = {"none", "USR1", "USR2", NULL};
+    static const int requests[] = {0, SIGUSR1, SIGUSR2};
+
     settings.policy = (enum run_policy)word_of("TARN_RUN_POLICY", policies);
     settings.record = getenv("TARN_RUN_RECORD");
     settings.limit = number_of("TARN_RUN_LIMIT");
     settings.entries = number_of("TARN_RUN_ENTRIES");
     settings.summary = getenv("TARN_RUN_SUMMARY") != NULL;
     settings.stacks = sources[word_of("TARN_RUN_STACKS", stacks)];
+    settings.request = requests[word_of("TARN_RUN_REQUEST", signals)];
     settings.leader = (int64_t)number_of("TARN_RUN_LEADER");
     if (settings.record && settings.record[0] == '\0') {
         settings.record = NULL;
@@ -84,6 +89,13 @@ static void finish(void)
         run_record_finish();
         depth--;
     }
+}
+
+void run_answer(void)
+{
+    depth++;
+    run_record_write();
+    depth--;
 }
 
 void run_finish(void)

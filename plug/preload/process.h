@@ -26,6 +26,7 @@ struct run_settings {
     uint64_t limit;     /* bytes per device, 0 = none */
     uint64_t entries;   /* events kept, 0 = the library's default */
     bool summary;
+    int request;    /* signal upon which the file is written, 0 = none */
     int stacks;     /* enum tarn_stack_source */
     int64_t leader; /* process id of the program that was started */
 };
@@ -40,6 +41,9 @@ bool run_is_inside(void);
 
 /* Writes what was asked for, once in a process. */
 void run_finish(void);
+
+/* Writes the file now. */
+void run_answer(void);
 
 /* One line on standard error. */
 __attribute__((format(printf, 1, 2))) void run_say(const char *format, ...);

@@ -265,7 +265,7 @@ static enum tarn_status snapshot_save(struct tarn_error *error)
     return status;
 }
 
-void run_record_finish(void)
+void run_record_write(void)
 {
     struct tarn_error error = {.offset = -1};
 
@@ -275,6 +275,11 @@ void run_record_finish(void)
     if (run_settings()->record && snapshot_save(&error) != TARN_OK) {
         run_say("tarn run: no snapshot was written: %s\n", error.text);
     }
+}
+
+void run_record_finish(void)
+{
+    run_record_write();
     if (run_settings()->summary) {
         for (int i = 0; i < RUN_DEVICES_MAX; i++) {
             struct tarn_observer *observer = atomic_load(&record.observers[i]);

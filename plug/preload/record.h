@@ -56,6 +56,8 @@ void run_pages_mapped(uint64_t page, uint64_t address, uint64_t size);
 void run_pages_unmapped(uint64_t address, uint64_t size);
 void run_pages_forked(void);
 
+/* Writes the file as things are now; the second also the summary. */
+void run_record_write(void);
 void run_record_finish(void);
 void run_record_forked(void);
 

@@ -17,54 +17,73 @@ enum {
 };
 
 static sem_t woken;
-static _Atomic int received;
+static _Atomic int received; /* the signal that ends the process, 0: it was a request */
 
 static void handler(int number)
 {
     const int before = errno;
 
-    atomic_store(&received, number);
+    if (number != run_settings()->request) {
+        atomic_store(&received, number);
+    }
     (void)sem_post(&woken); /* one of the few calls that are allowed here */
     errno = before;
 }
 
-static void handlers_remove(void)
+static void handler_remove(int number)
 {
-    for (int i = 0; i < ENDING; i++) {
-        struct sigaction now;
+    struct sigaction now;
 
-        if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == handler) {
-            now.sa_handler = SIG_DFL;
-            (void)sigaction(ending[i], &now, NULL);
-        }
+    if (number != 0 && sigaction(number, NULL, &now) == 0 && now.sa_handler == handler) {
+        now.sa_handler = SIG_DFL;
+        (void)sigaction(number, &now, NULL);
     }
 }
 
-static void handlers_add(void)
+static void handler_add(int number)
+{
+    struct sigaction now;
+
+    if (number != 0 && sigaction(number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+        now.sa_handler == SIG_DFL) {
+        struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+
+        (void)sigemptyset(&action.sa_mask);
+        (void)sigaction(number, &action, NULL);
+    }
+}
+
+static void handlers_each(void (*act)(int number))
 {
     for (int i = 0; i < ENDING; i++) {
-        struct sigaction now;
+        act(ending[i]);
+    }
+    act(run_settings()->request);
+}
 
-        if (sigaction(ending[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
-            now.sa_handler == SIG_DFL) {
-            struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+/* The signal that ends the process; requests until then are answered. */
+static int signal_wait(void)
+{
+    int number = 0;
 
-            (void)sigemptyset(&action.sa_mask);
-            (void)sigaction(ending[i], &action, NULL);
+    while (number == 0) {
+        while (sem_wait(&woken) != 0) {
+        }
+        number = atomic_load(&received);
+        if (number == 0) {
+            run_answer();
         }
     }
+    return number;
 }
 
 static void *wait_for_one(void *nothing)
 {
     sigset_t open;
-
-    while (sem_wait(&woken) != 0) {
-    }
-    const int number = atomic_load(&received);
+    const int number = signal_wait();
 
     run_finish();
-    handlers_remove();
+    handlers_each(handler_remove);
     (void)sigemptyset(&open);
     (void)sigaddset(&open, number);
     (void)pthread_sigmask(SIG_UNBLOCK, &open, NULL);
@@ -86,7 +105,7 @@ void run_signals_start(void)
     (void)sigfillset(&all); /* the program's signals are not for this thread */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     if (pthread_create(&thread, &attributes, wait_for_one, NULL) == 0) {
-        handlers_add();
+        handlers_each(handler_add);
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
@@ -94,5 +113,5 @@ void run_signals_start(void)
 
 void run_signals_forked(void)
 {
-    handlers_remove();
+    handlers_each(handler_remove);
 }

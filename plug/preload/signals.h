@@ -2,6 +2,8 @@
 /*
  * TERM, INT and HUP end a program that does nothing about them: before that its file is written. A
  * handler must not do that, so it wakes a thread, which then ends the process by the same signal.
+ * The signal that the user chose for it writes the file, and the program goes on.
+ *
  * A signal that the program handles or ignores stays the program's, whenever it says so.
  */
 #ifndef RUN_SIGNALS_H

@@ -93,6 +93,15 @@ observed "linked, functions with versions" "$linked"
 LD_LIBRARY_PATH=$driver
 observed "exec" "$ways" exec
 
+# On request, of a program that leaves no file at its end.
+"$ways" dlsym ask >plain 2>plain.err
+rm -f ./*.pickle
+"$tarn" run --record run.pickle --on-signal USR2 -- "$ways" dlsym ask run.pickle >followed
+[ $? -eq 3 ] && cmp -s plain followed
+count "on request: same output" $?
+# shellcheck disable=SC2086 # three figures
+recorded "on request" run.pickle $work_figures
+
 # The end of a program, where it frees what the file has as allocated.
 same "frees at exit" "--record run.pickle" "$ways" dlsym ends
 recorded "frees at exit" run.pickle 2 3072 3072
@@ -188,6 +197,7 @@ said() { # CODE ARGUMENT...
 }
 said 2 --limit 1GiB -- true
 said 2 --policy best -- true
+said 2 --on-signal USR1 -- true
 said 2 --limit much --policy native -- true
 said 2 --record run.pickle.gz -- true
 said 2 --record '' -- true

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ways WAY [ARGUMENT]: finds the driver's functions in one of several ways and uses them. LIBRARY
- * and DEEP come from the build.
+ * ways WAY [ARGUMENT]: finds the driver's functions in one of several ways and uses them. DEEP comes
+ * from the build.
  */
 #define _GNU_SOURCE /* dlvsym, RTLD_DEEPBIND */
 #include "preload/program.h"
@@ -154,6 +154,20 @@ static void ends(struct cu *cu)
     }
 }
 
+/* Asks for its file, and leaves in a way that writes none. */
+static void ask_and_leave(const struct cu *cu, const char *file)
+{
+    program_work(cu);
+    (void)fflush(stdout);
+    if (file[0] != '\0') {
+        (void)raise(SIGUSR2);
+        for (int i = 0; i < 3000 && access(file, F_OK) != 0; i++) {
+            (void)usleep(10000);
+        }
+    }
+    _exit(3);
+}
+
 /* The child uses the driver for itself; the parent had not. */
 static void forks(struct cu *cu)
 {
@@ -245,6 +259,8 @@ int main(int argc, char **argv)
         program_threads(&cu);
     } else if (strcmp(then, "ends") == 0) {
         ends(&cu);
+    } else if (strcmp(then, "ask") == 0) {
+        ask_and_leave(&cu, argc > 3 ? argv[3] : "");
     } else if (strcmp(then, "kill") == 0) {
         program_work(&cu);
         (void)raise(SIGTERM);
