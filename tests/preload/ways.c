@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ways WAY [ARGUMENT]: finds the driver's functions in one of several ways and uses them. DEEP comes
- * from the build.
+ * ways WAY [ARGUMENT]: finds the driver's functions in one of several ways and uses them. DEEP
+ * comes from the build.
  */
 #define _GNU_SOURCE /* dlvsym, RTLD_DEEPBIND */
 #include "preload/program.h"
@@ -207,7 +207,7 @@ static void magic(void)
     void *address = dlsym(driver_open(), "cuMemAllocMagic");
 
     (void)printf("magic: %d\n", address != NULL);
-    address = dlsym(driver_open(), "cuMemAllocMagic");
+    (void)dlsym(driver_open(), "cuMemAllocMagic");
     (void)printf("none: %d\n", dlsym(driver_open(), "cuMemAllocNever") != NULL);
 }
 
