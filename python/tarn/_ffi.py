@@ -192,6 +192,9 @@ class CaptureOptions(Structure):
         ("device_count", c_uint32),
         ("pinned", c_void_p),
         ("pinned_history", c_void_p),
+        ("observers", c_void_p),
+        ("observer_count", c_size_t),
+        ("host_observer", c_void_p),
     ]
 
 
