@@ -67,8 +67,7 @@ const struct cli_command cli_command_view = {
                "With two snapshots it opens with what grew between them, by group.\n",
     .examples = "tarn view dump.pickle\n"
                 "tarn view dump.pickle -o share.html --redact paths --title 'step 100'\n"
-                "tarn view before.pickle after.pickle\n"
-                "tarn view --empty",
+                "tarn view before.pickle dump.pickle",
     .opts = view_opts,
     .values_size = sizeof(struct cli_page_values),
     .defaults = &cli_view_defaults,
