@@ -124,11 +124,11 @@ static void alert_oom(const struct cli_watch_lines *lines, const struct tarn_wat
     const struct tarn_watch_oom *oom = &record->oom;
 
     if (oom->time_ns != 0) {
-        put(lines, CLI_STYLE_RED,
-            "! out of memory %s ago: %s on stream %#" PRIx64 "; %s was allocated, %s reserved, %s "
-            "free on the device",
+        put(lines, CLI_STYLE_RED, "! out of memory %s ago: %s on stream %#" PRIx64 "%s",
             age_text(lines->now_ns, oom->time_ns).text, cli_size_text(oom->requested).text,
-            oom->stream, cli_size_text(oom->allocated).text, cli_size_text(oom->reserved).text,
+            oom->stream, oom->rejected ? ", refused by the limit" : "");
+        put(lines, CLI_STYLE_RED, "  then %s was allocated, %s reserved, %s free on the device",
+            cli_size_text(oom->allocated).text, cli_size_text(oom->reserved).text,
             cli_size_text(oom->device_free).text);
     }
 }

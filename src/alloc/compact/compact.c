@@ -4,6 +4,7 @@
 #include "alloc/compact/harvest.h"
 #include "alloc/compact/placement.h"
 #include "alloc/pool/segment.h"
+#include "base/probe.h"
 
 /* Moving may take half as long as creating the pages has, and a share of the time: */
 enum {
@@ -105,6 +106,7 @@ static void count_pages(struct tn_compact *compact, enum tn_compact_effort effor
     compact->pages_moved += moved;
     compact->pages_created += created;
     compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
+    TN_PROBE4(move, moved, compact->heap->device->ordinal, created, ns);
 }
 
 /* The number left is that of the pages not created. */

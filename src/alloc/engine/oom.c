@@ -2,6 +2,7 @@
 #include "alloc/engine/oom.h"
 
 #include "alloc/pool/best_fit.h"
+#include "base/probe.h"
 #include "base/size_text.h"
 #include "device/process.h"
 
@@ -83,6 +84,7 @@ enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *re
     oom.reserved = (uint64_t)tn_counter_all(&heap->shard.counters.reserved);
     oom.private_free = private_free_bytes(heap);
     oom_write_message(&oom, error);
+    TN_PROBE4(oom, oom.requested, oom.device, oom.device_free, oom.reserved);
     *oom_out = oom;
     return TARN_ERR_OUT_OF_MEMORY;
 }

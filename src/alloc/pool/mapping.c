@@ -3,6 +3,7 @@
 
 #include "alloc/pool/heap.h"
 #include "base/host_mem.h"
+#include "base/probe.h"
 
 void tn_new_pages_release(struct tn_heap *heap, struct tn_new_pages *fresh)
 {
@@ -156,6 +157,7 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
     tn_pool_insert(block);
     count_map(heap, set->pool->is_small, bytes);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
+    TN_PROBE4(map, address, heap->device->ordinal, bytes, set->stream);
     if (!segment->stack && segment->address == block->address) {
         segment->stack = tn_heap_keep_stack(heap, stack);
     }
@@ -231,5 +233,6 @@ struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment
     count_unmap(heap, set->pool->is_small, size);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, size, set->stream, set->pool,
                  stack ? stack : segment->stack);
+    TN_PROBE4(unmap, address, heap->device->ordinal, size, set->stream);
     return block;
 }

@@ -3,6 +3,7 @@
 
 #include "alloc/pool/heap.h"
 #include "base/host_mem.h"
+#include "base/probe.h"
 
 static const struct tn_segment *segment_of(const struct tn_tree_node *node)
 {
@@ -97,6 +98,7 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
     }
     segment_count_alloc(heap, set->pool->is_small, size);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_ALLOC, address, size, set->stream, set->pool, stack);
+    TN_PROBE4(map, address, heap->device->ordinal, size, set->stream);
     return block;
 }
 
@@ -143,6 +145,7 @@ enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block
                      block->set->stream, pool, segment->stack);
         return tn_heap_device_failed(heap, st, "freeing a segment", error);
     }
+    TN_PROBE4(unmap, block->address, heap->device->ordinal, block->size, block->set->stream);
     segment_count_release(heap, pool->is_small, block->size);
     if (pool->owner) {
         pool->owner->segment_count--;
