@@ -76,6 +76,8 @@
     X(scale)                                                                                       \
     X(track)                                                                                       \
     X(watch)                                                                                       \
+    X(dump)                                                                                        \
+    X(control)                                                                                     \
     X(verify)                                                                                      \
     X(version)
 

@@ -67,6 +67,13 @@ if(TARN_BUILD_PROGRAM AND PKG_CONFIG_FOUND)
     pkg_check_modules(NCURSESW QUIET IMPORTED_TARGET ncursesw)
 endif()
 
+# A header alone: probes in libtarn.
+find_path(TARN_SDT_INCLUDE sys/sdt.h DOC "SystemTap's header of static tracepoints")
+mark_as_advanced(TARN_SDT_INCLUDE)
+if(NOT TARN_SDT_INCLUDE)
+    message(STATUS "tarn: no probes: sys/sdt.h is missing (Debian: systemtap-sdt-dev)")
+endif()
+
 # Only its headers: the library is loaded when it is needed.
 if(TARN_LIBDW)
     find_path(TARN_LIBDW_INCLUDE elfutils/libdwfl.h DOC "Headers of libdw")

@@ -27,6 +27,10 @@ target_compile_definitions(tarn_flags INTERFACE
 if(DEFINED TARN_FAST_PATH AND NOT TARN_FAST_PATH) # projects that take only the flags have it
     target_compile_definitions(tarn_flags INTERFACE TN_FAST_PATH=0)
 endif()
+if(TARN_SDT_INCLUDE)
+    target_compile_definitions(tarn_flags INTERFACE TN_HAVE_SDT)
+    target_include_directories(tarn_flags SYSTEM INTERFACE ${TARN_SDT_INCLUDE})
+endif()
 target_include_directories(tarn_flags INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/../include ${CMAKE_CURRENT_LIST_DIR}/../src)
 if(TARN_SANITIZE)

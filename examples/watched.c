@@ -8,6 +8,7 @@
 
 #include <tarn/allocator.h>
 #include <tarn/watch.h>
+#include <tarn/watch_control.h>
 
 #include <inttypes.h>
 #include <time.h>
@@ -91,11 +92,13 @@ int main(int argc, char **argv)
     const struct timespec step = {.tv_nsec = STEP_NS};
     const long seconds = argc > 2 ? strtol(argv[2], NULL, 10) : 300;
     const struct tarn_watch_options options = {.struct_size = sizeof options,
-                                               .runtime_folder = getenv("XDG_RUNTIME_DIR")};
+                                               .runtime_folder = getenv("XDG_RUNTIME_DIR"),
+                                               .control = true};
     struct tarn_allocator *allocator;
     struct tarn_error error;
     tarn_ptr weights;
 
+    tarn_control_enable(); /* takes requests as well: tarn dump, tarn control */
     CHECK(tarn_open(argc > 1 ? argv[1] : "sim:16GiB", NULL, &allocator, &error));
     CHECK(tarn_watch_start(allocator, &options, &error));
     CHECK(tarn_allocator_alloc(allocator, 6 * 1024 * MIB, 0, &weights, &error));

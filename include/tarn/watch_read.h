@@ -34,7 +34,8 @@ struct tarn_watch_process {
     uint32_t struct_size; /* in: sizeof(struct tarn_watch_process) */
     int64_t process;
     uint64_t created_ns; /* when it began to publish, in nanoseconds since 1970 */
-    bool controlled;     /* a control socket was asked for */
+    bool controlled;     /* it takes requests (tarn/watch_control.h) */
+    bool wants_control;  /* it was asked to, and lacks libtarn-tools */
     char program[TARN_WATCH_NAME_MAX];
     char version[TARN_WATCH_WORD_MAX]; /* of its libtarn */
 };

@@ -34,6 +34,8 @@ void tn_os_shared_unmap(void *memory, uint64_t size);
 void tn_os_shared_remove(const char *path);
 void tn_os_shared_remove_same(int file, const char *path);
 
+bool tn_os_shared_exists(const char *path);
+
 /* Opens a regular file of this user, or of any for root, never following a link, and for writing if
  * that is allowed; -1 with errno, EPERM if it belongs to somebody else. Close with
  * tn_os_descriptor_close. */

@@ -64,6 +64,13 @@ int tn_os_shared_open(const char *path, bool *writable_out)
     return file;
 }
 
+bool tn_os_shared_exists(const char *path)
+{
+    struct stat found;
+
+    return lstat(path, &found) == 0;
+}
+
 bool tn_os_shared_read(int file, uint64_t offset, void *bytes_out, size_t size)
 {
     return pread(file, bytes_out, size, (off_t)offset) == (ssize_t)size;

@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define PAGE_ENDING ".page"
+#define PAGE_ENDING   ".page"
+#define SOCKET_ENDING ".sock"
 
 struct tarn_watch {
     int file;
@@ -166,20 +167,41 @@ struct listing {
 };
 
 /* The process of a file's name, "123.page"; 0: it is none. */
-static int64_t name_process(const char *name)
+static int64_t name_process(const char *name, const char *ending)
 {
     int64_t process = 0;
 
     while (*name >= '0' && *name <= '9' && process < INT32_MAX / 10) {
         process = process * 10 + (*name++ - '0');
     }
-    return strcmp(name, PAGE_ENDING) == 0 ? process : 0;
+    return strcmp(name, ending) == 0 ? process : 0;
+}
+
+/* A process makes its page before its socket and removes it after that: a socket without a page is
+ * what somebody left who was killed. */
+static void socket_visit(const struct listing *listing, const char *name)
+{
+    const int64_t process = name_process(name, SOCKET_ENDING);
+    char page[TN_FOLDER_PATH_MAX + 32];
+    char path[TN_FOLDER_PATH_MAX + 32];
+
+    if (process != 0 && page_name(page, sizeof page, listing->folder, process) &&
+        !tn_os_shared_exists(page)) {
+        (void)snprintf(path, sizeof path, "%s/%s", listing->folder, name);
+        tn_os_shared_remove(path);
+    }
+}
+
+static bool socket_list(void *context, const char *name)
+{
+    socket_visit(context, name);
+    return true;
 }
 
 static bool listing_visit(void *context, const char *name)
 {
     const struct listing *listing = context;
-    const int64_t process = name_process(name);
+    const int64_t process = name_process(name, PAGE_ENDING);
     struct tarn_watch watch = {.file = -1};
     char path[TN_FOLDER_PATH_MAX + 32];
     bool ended = false;
@@ -211,8 +233,10 @@ enum tarn_status tarn_watch_list(const char *runtime_folder,
     if (st) {
         return st == TARN_ERR_NOT_FOUND ? TARN_OK : st;
     }
-    return tn_os_folder_list(folder, listing_visit, &listing) ? TARN_OK
-                                                              : page_failed(error, folder);
+    return tn_os_folder_list(folder, listing_visit, &listing) &&
+                   tn_os_folder_list(folder, socket_list, &listing)
+               ? TARN_OK
+               : page_failed(error, folder);
 }
 
 /* ---- reading ---- */

@@ -43,7 +43,8 @@ enum tarn_status tn_watch_head_decode(const struct tn_page_head *head,
         .struct_size = sizeof *process_out,
         .process = (int64_t)head->process,
         .created_ns = head->created_ns,
-        .controlled = head->controlled != 0,
+        .controlled = head->controlled == TN_CONTROL_TAKEN,
+        .wants_control = head->controlled == TN_CONTROL_WANTED,
     };
     COPY_TEXT(process_out->program, head->program);
     COPY_TEXT(process_out->version, head->tarn_version);

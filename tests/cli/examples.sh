@@ -13,7 +13,7 @@ data=$2
 work=$(mktemp -d)
 XDG_RUNTIME_DIR=$work
 export XDG_RUNTIME_DIR
-"$3" sim:16GiB 600 >/dev/null 2>&1 &
+TARN_WATCH=0 "$3" sim:16GiB 600 >/dev/null 2>&1 &
 watched=$!
 trap 'kill $watched; rm -rf "$work"' EXIT
 

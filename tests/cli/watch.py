@@ -30,6 +30,8 @@ class Watched:
 
     def send(self, number):
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitpid(self.pid, os.WUNTRACED)  # until it has stopped
 
     def end(self):
         self.process.kill()
@@ -153,6 +155,53 @@ def hostile(tarn, watched, folder):
     os.unlink(page)
 
 
+# ---- requests ----
+
+
+def ask(tarn, folder, *arguments):
+    result = subprocess.run(
+        [tarn, *arguments], capture_output=True, text=True, check=False, cwd=folder,
+        env={'PATH': os.environ['PATH'], 'XDG_RUNTIME_DIR': folder, 'LC_ALL': 'C.UTF-8'},
+    )
+    return result.returncode, result.stdout, result.stderr
+
+
+def said(name, tarn, folder, code, text, *arguments):
+    found, out, err = ask(tarn, folder, *arguments)
+    is_good = found == code and out == '' and text in err and err.count('\n') == 1
+    count(name, is_good, f'{found} {out!r} {err!r}')
+
+
+def requests(tarn, watched, folder):
+    tarn = os.path.abspath(tarn)
+    server = Watched(watched, folder)
+    pid = str(server.pid)
+    path = os.path.join(folder, f'tarn-{pid}.pickle')
+    code, out, err = ask(tarn, folder, 'dump', pid)
+    count('dump', code == 0 and out == path + '\n' and os.path.getsize(path) > 100,
+          f'{out} {err} {os.path.getsize(path)}')
+    said('dump again', tarn, folder, 6, 'exists; -f replaces it', 'dump', pid)
+    count('history on', ask(tarn, folder, 'control', pid, 'history', 'on')[0] == 0)
+    time.sleep(0.3)
+    count('dump -f', ask(tarn, folder, 'dump', pid, '-f')[0] == 0)
+    out = ask(tarn, folder, 'info', path)[1]
+    count('dump: events', re.search(r'[1-9]\d* events|events +[1-9]', out), out)
+    count('history off', ask(tarn, folder, 'control', pid, 'history', 'off')[0] == 0)
+    code, out, _ = ask(tarn, folder, 'control', pid, 'trim', '1GiB')
+    count('trim', code == 0 and re.fullmatch(r'[678]\.\d\d GiB reserved\n', out), out)
+    said('no size', tarn, folder, 2, 'such as 10GiB', 'control', pid, 'trim')
+    said('no word', tarn, folder, 2, 'needs on or off', 'control', pid, 'history', 'maybe')
+    said('no action', tarn, folder, 2, 'neither trim nor history', 'control', pid, 'wake')
+    said('no process', tarn, folder, 2, 'not the number of a process', 'dump', 'watched')
+    said('nobody there', tarn, folder, 6, 'publishes nothing', 'dump', '1')
+    server.send(signal.SIGSTOP)
+    said('no answer', tarn, folder, 6, 'does not answer', 'dump', pid, '-f', '--timeout', '0.3')
+    server.end()
+    count('the socket stays', os.path.exists(os.path.join(folder, 'tarn', f'{pid}.sock')))
+    run(tarn, folder, '--once')
+    count('the socket is removed', os.listdir(os.path.join(folder, 'tarn')) == [])
+
+
 # ---- the screen ----
 
 
@@ -226,6 +275,7 @@ def main():
         several(tarn, watched, folder)
         trouble(tarn, watched, folder)
         hostile(tarn, watched, folder)
+        requests(tarn, watched, folder)
         screen(tarn, watched, folder)
     print(f'{tree_screen.passed} passed, {tree_screen.failed} failed, 0 skipped')
     return 1 if tree_screen.failed else 0

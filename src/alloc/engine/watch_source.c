@@ -6,6 +6,7 @@
 #include "base/errinfo.h"
 #include "tarn/watch.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* ---- rows ---- */
@@ -158,6 +159,30 @@ static bool source_look(void *context, struct tn_page_record *record, uint64_t n
 
 /* ---- starting and stopping ---- */
 
+static _Atomic(const struct tn_control_hook *) control_hook;
+
+void tn_watch_source_set_hook(const struct tn_control_hook *hook)
+{
+    atomic_store(&control_hook, hook);
+}
+
+/* Whether requests are taken for it now. */
+static bool control_begin(struct tarn_allocator *allocator, const char *runtime)
+{
+    const struct tn_control_hook *hook = atomic_load(&control_hook);
+
+    return hook && hook->added(allocator, runtime);
+}
+
+static void control_end(struct tarn_allocator *allocator)
+{
+    const struct tn_control_hook *hook = atomic_load(&control_hook);
+
+    if (hook) {
+        hook->removed(allocator);
+    }
+}
+
 static enum tarn_status source_start(struct tarn_allocator *allocator, const char *runtime,
                                      bool control, struct tarn_error *error)
 {
@@ -173,6 +198,8 @@ static enum tarn_status source_start(struct tarn_allocator *allocator, const cha
 
     if (st) {
         source->look = NULL;
+    } else if (control && control_begin(allocator, runtime)) {
+        tn_publisher_set_controlled();
     }
     return st;
 }
@@ -195,6 +222,7 @@ enum tarn_status tarn_watch_start(struct tarn_allocator *allocator,
 void tarn_watch_stop(struct tarn_allocator *allocator)
 {
     if (allocator && !tn_fork_passed(&allocator->fork) && allocator->watched.look) {
+        control_end(allocator);
         tn_publisher_remove(&allocator->watched);
         allocator->watched.look = NULL;
     }

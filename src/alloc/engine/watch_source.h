@@ -14,6 +14,17 @@ struct tn_observation {
     bool walked;                      /* not if there are very many blocks */
 };
 
+/* What takes requests for allocators (tarn/watch_control.h), where that is in the process: it is in
+ * libtarn-tools, which libtarn does not know. Both are called without a lock; after `removed` nobody
+ * uses the allocator. */
+struct tn_control_hook {
+    bool (*added)(struct tarn_allocator *allocator, const char *runtime);
+    void (*removed)(struct tarn_allocator *allocator);
+};
+
+/* Static storage; for allocators that are watched from now on. */
+void tn_watch_source_set_hook(const struct tn_control_hook *hook);
+
 /* Starts if the settings ask for it. That it fails is no reason to fail: the program runs as
  * well. */
 void tn_watch_source_begin(struct tarn_allocator *allocator, const struct tarn_config *config);

@@ -196,7 +196,7 @@ static void head_write(struct tn_page_head *head, bool controlled)
     head->created_ns = time_of_day_ns();
     tn_os_process_name(head->program, sizeof head->program);
     (void)snprintf(head->tarn_version, sizeof head->tarn_version, "%s", tarn_version());
-    head->controlled = controlled;
+    head->controlled = controlled ? TN_CONTROL_WANTED : TN_CONTROL_OFF;
     atomic_thread_fence(memory_order_release); /* the magic number says that the rest is there */
     memcpy(head->magic, TN_PAGE_MAGIC, sizeof head->magic);
 }
@@ -343,6 +343,15 @@ void tn_publisher_remove(struct tn_publisher_source *source)
         if (publisher.count == 0) {
             publisher_end();
         }
+    }
+    (void)pthread_mutex_unlock(&publisher.changes);
+}
+
+void tn_publisher_set_controlled(void)
+{
+    (void)pthread_mutex_lock(&publisher.changes);
+    if (publisher.page) {
+        atomic_store_explicit(&publisher.page->controlled, TN_CONTROL_TAKEN, memory_order_relaxed);
     }
     (void)pthread_mutex_unlock(&publisher.changes);
 }

@@ -42,6 +42,9 @@ enum tarn_status tn_publisher_add(struct tn_publisher_source *source, const char
 /* Publishes its last numbers and forgets it. Does nothing if it was not added by this process. */
 void tn_publisher_remove(struct tn_publisher_source *source);
 
+/* Says in the page that requests are taken. */
+void tn_publisher_set_controlled(void);
+
 /* Notes a failed request, for the next time that a reader asks. */
 void tn_publisher_note_oom(const struct tn_publisher_source *source, const struct tn_page_oom *oom);
 

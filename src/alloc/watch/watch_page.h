@@ -40,13 +40,19 @@ struct tn_page_head {
     uint64_t created_ns;    /* since 1970 */
     char program[TN_PAGE_NAME_MAX];
     char tarn_version[16];
-    uint32_t controlled; /* a control socket was asked for */
+    _Atomic uint32_t controlled; /* enum tn_control_state */
     uint32_t reserved;
     _Atomic uint32_t asked;
     _Atomic uint32_t answered;
 };
 
 static_assert(sizeof(struct tn_page_head) == 144, "the head is the same on every system");
+
+enum tn_control_state {
+    TN_CONTROL_OFF,
+    TN_CONTROL_WANTED, /* but what takes requests is not in the process */
+    TN_CONTROL_TAKEN   /* by a socket beside the page, PID.sock */
+};
 
 enum tn_slot_state {
     TN_SLOT_FREE,

@@ -435,6 +435,7 @@ static void stopped_and_killed_processes_are_recognised(void **state)
     (void)state;
     assert_int_equal(tarn_watch_open(runtime_folder, child, &watch, NULL), TARN_OK);
     assert_int_equal(kill(child, SIGSTOP), 0);
+    assert_int_equal(waitpid(child, NULL, WUNTRACED), child); /* until it has stopped */
     assert_false(tarn_watch_ask(watch, 100));
     assert_true(tarn_watch_is_alive(watch));
     assert_int_equal(tarn_watch_read(watch, 0, &record, NULL), TARN_OK);
