@@ -9,16 +9,47 @@ enum {
     TIMEOUT_MAX_S = 3600
 };
 
-enum cli_exit cli_control_process(const struct cli_call *call, int64_t *process_out)
-{
-    const char *text = call->arguments[0];
-    const size_t length = strlen(text);
+/* A process whose program's name contains a text. */
+struct wanted {
+    const char *name;
+    int64_t process; /* the last one found */
+    unsigned count;
+};
 
-    if (length == 0 || length > DIGITS_MAX || strspn(text, "0123456789") != length) {
-        return cli_fail(call->command, CLI_EXIT_USAGE, "\"%s\" is not the number of a process",
-                        text);
+static bool wanted_visit(void *context, const struct tarn_watch_process *process)
+{
+    struct wanted *wanted = context;
+
+    if (strstr(process->program, wanted->name)) {
+        wanted->process = process->process;
+        wanted->count++;
     }
-    *process_out = strtoll(text, NULL, 10);
+    return true;
+}
+
+enum cli_exit cli_control_process(const struct cli_call *call,
+                                  const struct cli_control_values *values, int64_t *process_out)
+{
+    struct wanted wanted = {.name = call->arguments[0]};
+    struct tarn_error error = {.offset = -1};
+    const size_t length = strlen(wanted.name);
+
+    if (length > 0 && length <= DIGITS_MAX && strspn(wanted.name, "0123456789") == length) {
+        *process_out = strtoll(wanted.name, NULL, 10);
+        return CLI_EXIT_OK;
+    }
+    const enum tarn_status status =
+        tarn_watch_list(cli_control_folder(values), wanted_visit, &wanted, &error);
+
+    if (status) {
+        return cli_control_failed(call, status, &error);
+    }
+    if (wanted.count != 1) {
+        return cli_fail(call->command, wanted.count > 0 ? CLI_EXIT_USAGE : CLI_EXIT_IO,
+                        "%u processes that can be watched have a name that contains \"%s\"",
+                        wanted.count, wanted.name);
+    }
+    *process_out = wanted.process;
     return CLI_EXIT_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "command.h"
 
 #include "tarn/watch_control.h"
+#include "tarn/watch_read.h"
 
 struct cli_control_values {
     const char *folder;
@@ -28,8 +29,10 @@ struct cli_control_values {
         .value = "SECONDS", .help = "to wait for the process (default: 30)"                        \
     }
 
-/* The first argument as the number of a process. */
-enum cli_exit cli_control_process(const struct cli_call *call, int64_t *process_out);
+/* The process that the first argument means: its number, or a part of its program's name that no
+ * other watched process has. */
+enum cli_exit cli_control_process(const struct cli_call *call,
+                                  const struct cli_control_values *values, int64_t *process_out);
 
 const char *cli_control_folder(const struct cli_control_values *values);
 

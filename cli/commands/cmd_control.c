@@ -63,8 +63,9 @@ static enum cli_exit history_run(const struct cli_call *call, int64_t process)
 
 static enum cli_exit control_run(const struct cli_call *call)
 {
+    const struct control_values *values = call->values;
     int64_t process;
-    const enum cli_exit code = cli_control_process(call, &process);
+    const enum cli_exit code = cli_control_process(call, &values->control, &process);
 
     if (code) {
         return code;
@@ -83,7 +84,7 @@ static const char *const words[] = {"trim", "history", NULL};
 
 const struct cli_command cli_command_control = {
     .name = "control",
-    .arguments = "PID trim|history SIZE|on|off",
+    .arguments = "PID|NAME trim|history SIZE|on|off",
     .arguments_min = 2,
     .arguments_max = 3,
     .help = "history on or off, and cached memory back, in a process that runs",
@@ -92,8 +93,8 @@ const struct cli_command cli_command_control = {
                "with their stacks, for tarn dump; off: no more, and they are forgotten.\n"
                "The process must take requests (TARN_WATCH=control). Exit code 6: no such\n"
                "process, it takes no requests, or it does not answer.\n",
-    .examples = "tarn control $(pgrep -o watched) trim 10GiB\n"
-                "tarn control $(pgrep -o watched) history on",
+    .examples = "tarn control watched trim 10GiB\n"
+                "tarn control watched history on",
     .words = words,
     .is_unpaged = true,
     .prints_sizes = true,

@@ -58,7 +58,7 @@ static enum cli_exit dump_run(const struct cli_call *call)
     char path[PATH_BYTES];
     int64_t process;
 
-    enum cli_exit code = cli_control_process(call, &process);
+    enum cli_exit code = cli_control_process(call, &values->control, &process);
 
     if (code) {
         return code;
@@ -86,7 +86,7 @@ static enum cli_exit dump_run(const struct cli_call *call)
 
 const struct cli_command cli_command_dump = {
     .name = "dump",
-    .arguments = "PID",
+    .arguments = "PID|NAME",
     .arguments_min = 1,
     .arguments_max = 1,
     .help = "a snapshot of a process that runs",
@@ -94,8 +94,8 @@ const struct cli_command cli_command_dump = {
                "(TARN_WATCH=control). The snapshot has a history if that is on: see\n"
                "tarn help control. Exit code 6: no such process, it takes no requests, or it\n"
                "does not answer.\n",
-    .examples = "tarn dump $(pgrep -o watched) -f\n"
-                "tarn dump $(pgrep -o watched) -f -o now.pickle.gz",
+    .examples = "tarn dump watched\n"
+                "tarn dump watched -f -o now.pickle.gz",
     .is_unpaged = true,
     .opts = dump_opts,
     .values_size = sizeof(struct dump_values),

@@ -119,8 +119,9 @@ TARN_API enum tarn_status tarn_config_from_env(struct tarn_config *config_out,
 
 /* Writes a short settings string that tarn_config_parse turns into these settings (except `text`
  * and what only the environment sets); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always
- * suffice. Fails with TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a settings string
- * cannot express a field's value; the buffer then holds "" if it has any room. */
+ * suffice. Fails with TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT
+ * when a settings string cannot express a field's value; the buffer then holds "" if it has any
+ * room. */
 TARN_API enum tarn_status tarn_config_format(const struct tarn_config *config, char *buffer,
                                              size_t size, struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# examples.sh PROGRAM DATA WATCHED: every command has examples, help and its manual page show the same ones,
-# and each works. They run in a folder of their own, where before.pickle, dump.pickle,
+# examples.sh PROGRAM DATA WATCHED: every command has examples, help and its manual page show the
+# same ones, and each works. They run in a folder of their own, where before.pickle, dump.pickle,
 # dump.pickle.gz, rank*.pickle, oom.pickle, decisions.jsonl.gz and model.jsonl.gz are recordings;
 # WATCHED is a program that runs meanwhile and can be watched.
 set -u

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""schemas.py TARN SCHEMAS CASES DATA WATCHED: every JSON document of the program is what its schema says.
+"""schemas.py TARN SCHEMAS CASES DATA WATCHED: JSON documents of the program are what schemas say.
 
 Each command that has --json needs SCHEMAS/COMMAND.json. What it prints of the recordings of DATA,
 under many options, and what CASES expect of it are validated. Schemas are closed: a member that

@@ -15,8 +15,8 @@ struct tn_observation {
 };
 
 /* What takes requests for allocators (tarn/watch_control.h), where that is in the process: it is in
- * libtarn-tools, which libtarn does not know. Both are called without a lock; after `removed` nobody
- * uses the allocator. */
+ * libtarn-tools, which libtarn does not know. Both are called without a lock; after `removed`
+ * nobody uses the allocator. */
 struct tn_control_hook {
     bool (*added)(struct tarn_allocator *allocator, const char *runtime);
     void (*removed)(struct tarn_allocator *allocator);
