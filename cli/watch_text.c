@@ -409,6 +409,7 @@ static void json_rows(struct cli_json *json, const struct tarn_watch_record *rec
         cli_json_close(json);
     }
     cli_json_close(json);
+    cli_json_number(json, "streams_time_ns", record->rows_time_ns);
     cli_json_number(json, "segments_left_out", record->rows_left_out);
 }
 

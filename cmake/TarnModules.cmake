@@ -10,7 +10,8 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     list(APPEND TARN_WARNINGS -Wlogical-op -Wduplicated-cond -Wduplicated-branches
         -Wenum-conversion)
 else()
-    list(APPEND TARN_WARNINGS -Wcomma -Wassign-enum -Wunreachable-code)
+    list(APPEND TARN_WARNINGS -Wcomma -Wassign-enum -Wunreachable-code
+        -Wno-gnu-zero-variadic-macro-arguments) # the macros of sys/sdt.h
 endif()
 if(TARN_WERROR)
     list(APPEND TARN_WARNINGS -Werror)

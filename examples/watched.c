@@ -75,7 +75,8 @@ static void request_step(struct tarn_allocator *allocator, struct request *reque
         request->wanted = draw(8) == 0 ? 1 + (int)draw(LAYERS) : 0;
         return;
     }
-    if (!request_alloc(allocator, request, (1 + draw(64)) * 256 * 1024, stream, &scratch)) {
+    if (!request_alloc(allocator, request, (uint64_t)(1 + draw(64)) * 256 * 1024, stream,
+                       &scratch)) {
         return;
     }
     CHECK(tarn_allocator_free(allocator, scratch, &error));
@@ -101,7 +102,7 @@ int main(int argc, char **argv)
     tarn_control_enable(); /* takes requests as well: tarn dump, tarn control */
     CHECK(tarn_open(argc > 1 ? argv[1] : "sim:16GiB", NULL, &allocator, &error));
     CHECK(tarn_watch_start(allocator, &options, &error));
-    CHECK(tarn_allocator_alloc(allocator, 6 * 1024 * MIB, 0, &weights, &error));
+    CHECK(tarn_allocator_alloc(allocator, 6144 * MIB, 0, &weights, &error));
     (void)printf("process %ld serves for %ld s\n", (long)getpid(), seconds);
     (void)fflush(stdout);
 
@@ -111,7 +112,7 @@ int main(int argc, char **argv)
         const uint32_t stream = i % STREAMS;
 
         for (int r = 0; r < REQUESTS; r++) {
-            request_step(allocator, &requests[stream][r], 0x1000 * (stream + 1));
+            request_step(allocator, &requests[stream][r], (tarn_stream)(stream + 1) * 0x1000);
         }
         (void)nanosleep(&step, NULL);
     }

@@ -101,7 +101,7 @@ struct tarn_watch_oom {
     bool rejected;
 };
 
-/* One allocator, all numbers of one moment. */
+/* One allocator: all numbers of one moment, but the rows, which are counted less often. */
 struct tarn_watch_record {
     uint32_t struct_size; /* in: sizeof(struct tarn_watch_record) */
     bool closed;          /* the allocator was destroyed: these numbers are its last */
