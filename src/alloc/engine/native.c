@@ -158,13 +158,14 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
                                  tarn_ptr *ptr_out, struct tarn_error *error)
 {
     uint64_t stack = 0;
-    enum tarn_status st = TARN_OK;
 
     if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &stack, ptr_out))) {
         tn_core_assert_fast(engine);
-    } else {
-        st = alloc_slow(engine, size, stream, stack, ptr_out, error);
+        TN_PROBE4(malloc, *ptr_out, engine->heap.device->ordinal, size, stream);
+        return TARN_OK;
     }
+    const enum tarn_status st = alloc_slow(engine, size, stream, stack, ptr_out, error);
+
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
     return st;
 }
