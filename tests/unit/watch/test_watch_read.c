@@ -668,6 +668,71 @@ static void sources_come_and_go(void **state)
     rig_close(&rig);
 }
 
+struct worker {
+    struct tarn_allocator *allocator;
+    tarn_stream stream;
+    uint64_t calls;
+};
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+
+    while (!atomic_load(&over)) {
+        const tarn_ptr ptr = alloc_ok(worker->allocator, 4 * KIB, worker->stream);
+
+        assert_int_equal(tarn_allocator_free(worker->allocator, ptr, NULL), TARN_OK);
+        worker->calls++;
+    }
+    return NULL;
+}
+
+/* Threads that contend, so that streams get caches of their own: the visits take these as well. */
+static void threads_on_several_streams_are_watched(void **state)
+{
+    enum {
+        THREADS = 4,
+        LOOKS = 30
+    };
+    struct rig rig = rig_open("");
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    uint64_t calls = 0;
+
+    (void)state;
+    atomic_store(&over, false);
+    watch_start(rig.allocator);
+    struct tarn_watch *watch = watch_open();
+
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.allocator = rig.allocator, .stream = (tarn_stream)i + 1};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        const struct tarn_watch_record record = record_ask(watch, 0);
+        const struct tarn_stat *blocks = &record.stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL];
+
+        assert_in_range(blocks->current, 0, THREADS);
+        assert_in_range(blocks->peak, blocks->current, THREADS);
+        assert_int_equal(blocks->allocated - blocks->freed, blocks->current);
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        calls += workers[i].calls;
+    }
+    const struct tarn_watch_record record = record_ask(watch, 0);
+
+    assert_int_equal(record.stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].allocated, calls);
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    if (tarn_allocator_check(rig.allocator, &findings) != 0) {
+        fail_msg("%s", findings.text[0]);
+    }
+    tarn_watch_close(watch);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -687,6 +752,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_is_not_private_is_refused),
         cmocka_unit_test(the_environment_switches_it_on),
         cmocka_unit_test(sources_come_and_go),
+        cmocka_unit_test(threads_on_several_streams_are_watched),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
