@@ -55,8 +55,13 @@ TARN_API enum tarn_status tarn_observer_alloc(struct tarn_observer *observer,
 TARN_API enum tarn_status tarn_observer_free(struct tarn_observer *observer, tarn_ptr address,
                                              struct tarn_observed *freed_out) TARN_MUST_CHECK;
 
-/* Reports that all allocations are gone, as after a reset of the device. */
-TARN_API void tarn_observer_free_all(struct tarn_observer *observer);
+/* Receives an allocation; valid during the call. */
+typedef void (*tarn_observed_visitor)(void *context, const struct tarn_observed *memory);
+
+/* Reports that all allocations are gone, as after a reset of the device. `visit`, which may be
+ * NULL, is called with each, without a lock. */
+TARN_API void tarn_observer_free_all(struct tarn_observer *observer, tarn_observed_visitor visit,
+                                     void *context);
 
 /* Reports that a request of `size` bytes failed while the device had `device_free` bytes. */
 TARN_API void tarn_observer_oom(struct tarn_observer *observer, uint64_t size, tarn_stream stream,

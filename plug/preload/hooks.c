@@ -483,21 +483,33 @@ int cuIpcGetMemHandle(void *handle, uint64_t address)
     return RUN_CU_NOT_SUPPORTED;
 }
 
+typedef int reset_function(int device);
+
+static int device_reset(reset_function *call, int device)
+{
+    if (!call || !run_enter()) {
+        return call ? call(device) : RUN_CU_NOT_INITIALIZED;
+    }
+    run_serve_reset(device);
+    run_record_reset(device);
+    const int result = call(device);
+
+    run_leave();
+    return result;
+}
+
+int cuDevicePrimaryCtxReset(int device)
+{
+    const struct run_driver *driver = run_driver();
+
+    return device_reset(driver ? driver->cuDevicePrimaryCtxReset : NULL, device);
+}
+
 int cuDevicePrimaryCtxReset_v2(int device)
 {
     const struct run_driver *driver = run_driver();
-    const bool follow = run_enter();
 
-    if (follow) {
-        run_serve_reset(device);
-        run_record_reset(device);
-    }
-    const int result = CALL(cuDevicePrimaryCtxReset_v2, (device));
-
-    if (follow) {
-        run_leave();
-    }
-    return result;
+    return device_reset(driver ? driver->cuDevicePrimaryCtxReset_v2 : NULL, device);
 }
 
 /* ---- finding functions ---- */

@@ -117,13 +117,34 @@ static void total_take(enum run_kind kind, uint64_t size)
     (void)pthread_mutex_unlock(&record.lock);
 }
 
+static enum run_kind kind_of(const char *what)
+{
+    int kind = 0;
+
+    while (kind < RUN_KINDS - 1 && kind_names[kind] != what) {
+        kind++;
+    }
+    return (enum run_kind)kind;
+}
+
 void run_record_alloc(enum run_kind kind, int device, uint64_t address, uint64_t size,
                       uint64_t stream)
 {
     struct tarn_observer *observer = observer_get(kind, device);
     const struct tarn_observed memory = {address, size, stream, kind_names[kind]};
+    struct tarn_observed stale;
 
-    if (observer && tarn_observer_alloc(observer, &memory) == TARN_OK) {
+    if (!observer) {
+        return;
+    }
+    /* Freed unseen, as with its context. */
+    const bool was_there =
+        tarn_observer_find(observer, address, &stale) && stale.address == address;
+
+    if (tarn_observer_alloc(observer, &memory) == TARN_OK) {
+        if (was_there) {
+            total_take(kind_of(stale.what), stale.size);
+        }
         total_add(kind, size);
     }
 }
@@ -139,16 +160,6 @@ void run_record_failure(int device, uint64_t size, uint64_t stream)
         (void)(driver->cuMemGetInfo_v2 ? driver->cuMemGetInfo_v2(&unused, &total) : 0);
         tarn_observer_oom(observer, size, stream, unused);
     }
-}
-
-static enum run_kind kind_of(const char *what)
-{
-    int kind = 0;
-
-    while (kind < RUN_KINDS - 1 && kind_names[kind] != what) {
-        kind++;
-    }
-    return (enum run_kind)kind;
 }
 
 static bool freed_by(struct tarn_observer *observer, int device, uint64_t address,
@@ -190,10 +201,16 @@ void run_record_restore(const struct run_freed *freed)
     }
 }
 
+static void reset_take(void *context, const struct tarn_observed *memory)
+{
+    (void)context;
+    total_take(kind_of(memory->what), memory->size);
+}
+
 void run_record_reset(int device)
 {
     if (device >= 0 && device < RUN_DEVICES_MAX && atomic_load(&record.observers[device])) {
-        tarn_observer_free_all(atomic_load(&record.observers[device]));
+        tarn_observer_free_all(atomic_load(&record.observers[device]), reset_take, NULL);
     }
 }
 

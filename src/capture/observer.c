@@ -208,7 +208,8 @@ enum tarn_status tarn_observer_free(struct tarn_observer *observer, tarn_ptr add
     return record ? TARN_OK : TARN_ERR_NOT_FOUND;
 }
 
-void tarn_observer_free_all(struct tarn_observer *observer)
+void tarn_observer_free_all(struct tarn_observer *observer, tarn_observed_visitor visit,
+                            void *context)
 {
     struct tn_tree_node *node = NULL;
 
@@ -222,6 +223,9 @@ void tarn_observer_free_all(struct tarn_observer *observer)
             record_leave(observer, record_of(node), 0);
         }
         tn_lock_release(&observer->lock);
+        if (node && visit) {
+            visit(context, &record_of(node)->memory);
+        }
         if (node) {
             record_release(record_of(node));
         }

@@ -142,6 +142,11 @@ if python3 -c "import torch" >/dev/null 2>&1; then
     compare processes python3 "$programs" processes
 fi
 "$here/driver_exports.sh"
-count "every memory function of the driver is known" $?
+code=$?
+if [ $code -eq 2 ]; then
+    skip "no driver"
+else
+    count "every memory function of the driver is known" $code
+fi
 cat "$out/table.md"
 count_end

@@ -41,9 +41,15 @@ static void alloc(struct rig *rig, tarn_ptr address, uint64_t size)
     assert_int_equal(tarn_observer_alloc(rig->observer, &memory), TARN_OK);
 }
 
+static void visit_sum(void *context, const struct tarn_observed *memory)
+{
+    *(uint64_t *)context += memory->size;
+}
+
 static void test_counts_and_finds(void **state)
 {
     struct rig rig;
+    uint64_t sum = 0;
     struct tarn_observed found = {0};
 
     (void)state;
@@ -65,7 +71,9 @@ static void test_counts_and_finds(void **state)
     assert_int_equal(stats_of(rig.observer).allocations, 1);
     assert_int_equal(stats_of(rig.observer).allocations_all, 3);
     assert_int_equal(stats_of(rig.observer).allocated_all, 0x380);
-    tarn_observer_free_all(rig.observer);
+    tarn_observer_free_all(rig.observer, visit_sum, &sum);
+    assert_int_equal(sum, 0x80);
+    tarn_observer_free_all(rig.observer, NULL, NULL);
     assert_int_equal(stats_of(rig.observer).allocated, 0);
     assert_int_equal(stats_of(rig.observer).allocations, 0);
     rig_fini(&rig);
