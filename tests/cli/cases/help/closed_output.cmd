@@ -1,1 +1,1 @@
-help >/dev/full
+help version >/dev/full
