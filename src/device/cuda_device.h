@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU through the CUDA driver. Handles are the driver's own: streams, and pages and graph nodes as
- * numbers. The driver tracks sizes and live objects, so nothing is recorded here, but of events
- * (cuda_event.h).
+ * A GPU through the CUDA driver. Handles are the driver's own: streams, and pages and graph nodes
+ * as numbers. The driver tracks sizes and live objects, so nothing is recorded here, but of events
+ * (cuda_event_slots.h).
  *
  * Every call runs in the device's primary context, which the CUDA runtime (and so PyTorch) uses,
  * and in relaxed capture mode, so that allocating memory while any stream is being captured neither
@@ -21,7 +21,7 @@
 #include "base/attr.h"
 #include "base/os_fork.h"
 #include "device/cuda_driver.h"
-#include "device/cuda_event.h"
+#include "device/cuda_event_slots.h"
 #include "device/device_ops.h"
 #include "device/nvml.h"
 
@@ -107,11 +107,20 @@ enum tarn_status tn_cuda_end(struct tn_cuda_call *call);
 #undef TN_DEVICE_OP
 #undef TN_OP_DEVICE
 
-/* cuda_graph.c and cuda_copy.c: these begin and end the call themselves. */
+/* cuda_event.c, cuda_graph.c and cuda_copy.c: these begin and end the call themselves. */
+enum tarn_status tn_cuda_event_query(struct tarn_device *device, tn_event_handle event);
 enum tarn_status tn_cuda_capture_info(struct tarn_device *device, tarn_stream stream,
                                       uint64_t *capture_out, tn_graph_node *nodes,
                                       uint32_t capacity, uint32_t *count_out);
 enum tarn_status tn_cuda_copy(struct tarn_device *device, const struct tn_copy *copy,
                               tarn_stream stream);
+
+/* ---- events ---- */
+
+void tn_cuda_events_init(struct tn_cuda_events *events);
+
+/* Frees what the device's events have of the host. `driver_works`: the driver has not shut down,
+ * and the device's context is current. */
+void tn_cuda_events_fini(struct tn_cuda *cuda, bool driver_works);
 
 #endif

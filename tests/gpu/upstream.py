@@ -190,8 +190,8 @@ def compare(name, results):
 
 
 def run_both(stem, name, file, deadline):
-    """The results by allocator: one after the other, since cases fill the GPU, or with TOGETHER=1 at
-    the same time."""
+    """The results by allocator: one after the other, since cases fill the GPU, or with TOGETHER=1
+    at the same time."""
 
     def run_one(allocator):
         path = f"{stem}.{allocator}.jsonl"

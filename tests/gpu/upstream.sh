@@ -6,8 +6,8 @@
 # last. A run that is repeated with the same OUT goes on where it stopped.
 #
 # Needs what torch_plug.sh has built in BUILD (default build/torch_plug). A case may take
-# SECONDS_A_CASE (default 120), all of them SECONDS (default 540). TOGETHER=1 runs both allocators at
-# the same time, which is for files whose cases do not fill the GPU.
+# SECONDS_A_CASE (default 120), all of them SECONDS (default 540). TOGETHER=1 runs both allocators
+# at the same time, which is for files whose cases do not fill the GPU.
 set -eu
 
 if [ $# -lt 2 ]; then

@@ -17,7 +17,7 @@ static int setup(void **state)
     (void)state;
     fake = fake_open(FAKE_CUDA);
     device = cuda_open();
-    return device->ops->stream_create(device, &stream);
+    return device->ops->stream_create(device, &stream) != TARN_OK;
 }
 
 static int teardown(void **state)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of a GPU. Whether one is done is a question to the driver that takes a quarter of a
- * microsecond, and while blocks wait for other streams the allocator asks before each allocation,
- * because its next decision depends on the answer. So an event that is asked often gets a *flag*: a
- * word of pinned host memory into which the stream writes a number as soon as the event is done.
+ * What cuda_event.c keeps of a GPU's events. Whether one is done is a question to the driver that
+ * takes a quarter of a microsecond, and while blocks wait for other streams the allocator asks
+ * before each allocation, because its next decision depends on the answer. So an event that is
+ * asked often gets a *flag*: a word of pinned host memory into which the stream writes a number as
+ * soon as the event is done.
  * Asking then reads the word. To queue that write costs the host a microsecond for each recording,
  * so only while events are asked more than TN_CUDA_FLAG_WORTH times on average do they get flags
  * (`balance`), and at first.
@@ -15,14 +16,13 @@
  *
  * Owns: the events of a device, in slots that never move, and the memory of the flags, both until
  * the device is closed; an event that is not destroyed before goes with it. A slot keeps its flag
- * for good, and slots beyond the last flag have none. `lock` (TN_LOCK_DEVICE) guards which slots are
- * used; one event is used by one thread at a time.
+ * for good, and slots beyond the last flag have none. `lock` (TN_LOCK_DEVICE) guards which slots
+ * are used; one event is used by one thread at a time.
  */
-#ifndef TN_DEVICE_CUDA_EVENT_H
-#define TN_DEVICE_CUDA_EVENT_H
+#ifndef TN_DEVICE_CUDA_EVENT_SLOTS_H
+#define TN_DEVICE_CUDA_EVENT_SLOTS_H
 
 #include "base/lock.h"
-#include "device/device_ops.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,8 +37,6 @@ enum {
     TN_CUDA_EVENTS_FIRST = 64, /* slots of the first chunk; each further one doubles their number */
     TN_CUDA_EVENT_CHUNKS = 26
 };
-
-struct tn_cuda;
 
 /* A slot; its number + 1 is the handle. */
 struct tn_cuda_event {
@@ -60,14 +58,5 @@ struct tn_cuda_events {
     uint64_t address;                /* of the flags, for the GPU */
     _Atomic uint32_t *_Atomic flags; /* NULL: none yet */
 };
-
-void tn_cuda_events_init(struct tn_cuda_events *events);
-
-/* Frees what the device's events have of the host. `driver_works`: the driver has not shut down;
- * the device's context is current. */
-void tn_cuda_events_fini(struct tn_cuda *cuda, bool driver_works);
-
-/* The table's event_query. */
-enum tarn_status tn_cuda_event_query(struct tarn_device *device, tn_event_handle event);
 
 #endif
