@@ -15,12 +15,19 @@ namespace
 {
 
 /* Stands for rmm::cuda_stream_view and rmm::mr::device_memory_resource. */
-struct stream_view {
-    CUstream_st *stream;
+class stream_view
+{
+  public:
+    explicit stream_view(CUstream_st *stream) : stream_(stream)
+    {
+    }
     CUstream_st *value() const noexcept
     {
-        return stream;
+        return stream_;
     }
+
+  private:
+    CUstream_st *stream_;
 };
 
 class memory_resource
