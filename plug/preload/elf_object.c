@@ -4,12 +4,12 @@
 
 /* The linker has made addresses of what the file has as offsets, except in objects that it does not
  * write to. */
-static uintptr_t address_of(const struct run_object *object, ElfW(Addr) value)
+static uintptr_t address_of(const struct run_object *object, Elf64_Addr value)
 {
     return value < object->base ? object->base + value : value;
 }
 
-static void segment_read(struct run_object *object, const ElfW(Phdr) * part)
+static void segment_read(struct run_object *object, const Elf64_Phdr * part)
 {
     const uintptr_t begin = object->base + part->p_vaddr;
     const uintptr_t end = begin + part->p_memsz;
@@ -23,13 +23,13 @@ static void segment_read(struct run_object *object, const ElfW(Phdr) * part)
     }
 }
 
-static void entry_read(struct run_object *object, const ElfW(Dyn) * entry)
+static void entry_read(struct run_object *object, const Elf64_Dyn * entry)
 {
     const uintptr_t address = address_of(object, entry->d_un.d_ptr);
 
     switch (entry->d_tag) {
     case DT_SYMTAB:
-        object->symbols = (const ElfW(Sym) *)address;
+        object->symbols = (const Elf64_Sym *)address;
         break;
     case DT_STRTAB:
         object->strings = (const char *)address;
@@ -38,16 +38,16 @@ static void entry_read(struct run_object *object, const ElfW(Dyn) * entry)
         object->gnu_hash = (const uint32_t *)address;
         break;
     case DT_JMPREL:
-        object->slots = (const ElfW(Rela) *)address;
+        object->slots = (const Elf64_Rela *)address;
         break;
     case DT_PLTRELSZ:
-        object->slot_count = entry->d_un.d_val / sizeof(ElfW(Rela));
+        object->slot_count = entry->d_un.d_val / sizeof(Elf64_Rela);
         break;
     case DT_RELA:
-        object->relocations = (const ElfW(Rela) *)address;
+        object->relocations = (const Elf64_Rela *)address;
         break;
     case DT_RELASZ:
-        object->relocation_count = entry->d_un.d_val / sizeof(ElfW(Rela));
+        object->relocation_count = entry->d_un.d_val / sizeof(Elf64_Rela);
         break;
     default:
         break;
@@ -56,13 +56,13 @@ static void entry_read(struct run_object *object, const ElfW(Dyn) * entry)
 
 bool run_object_read(const struct dl_phdr_info *info, struct run_object *object_out)
 {
-    const ElfW(Dyn) *dynamic = NULL;
+    const Elf64_Dyn *dynamic = NULL;
 
     *object_out = (struct run_object){.base = info->dlpi_addr};
     for (unsigned i = 0; i < info->dlpi_phnum; i++) {
         segment_read(object_out, &info->dlpi_phdr[i]);
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
-            dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+            dynamic = (const Elf64_Dyn *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
         }
     }
     for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {

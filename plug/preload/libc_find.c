@@ -28,17 +28,17 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* The symbol of that name that the object defines, or NULL. */
-static const ElfW(Sym) * symbol_find(const struct run_object *object, const char *name)
+static const Elf64_Sym * symbol_find(const struct run_object *object, const char *name)
 {
     const uint32_t *table = object->gnu_hash;
     const uint32_t hash = gnu_hash(name);
     const uint32_t buckets = table[0];
     const uint32_t first = table[1];
-    const uint32_t *bucket = table + 4 + (size_t)table[2] * (sizeof(ElfW(Addr)) / sizeof *table);
+    const uint32_t *bucket = table + 4 + (size_t)table[2] * (sizeof(Elf64_Addr) / sizeof *table);
     const uint32_t *chain = bucket + buckets;
 
     for (uint32_t at = bucket[hash % buckets]; at >= first && at != 0; at++) {
-        const ElfW(Sym) *symbol = &object->symbols[at];
+        const Elf64_Sym *symbol = &object->symbols[at];
 
         if ((chain[at - first] | 1u) == (hash | 1u) && symbol->st_shndx != SHN_UNDEF &&
             strcmp(object->strings + symbol->st_name, name) == 0) {
@@ -63,7 +63,7 @@ static int object_visit(struct dl_phdr_info *info, size_t size, void *context)
         !run_object_read(info, &object) || !object.gnu_hash) {
         return 0;
     }
-    const ElfW(Sym) *symbol = symbol_find(&object, search->name);
+    const Elf64_Sym *symbol = symbol_find(&object, search->name);
 
     if (symbol) {
         const uintptr_t address = object.base + symbol->st_value;

@@ -61,6 +61,10 @@ for command in $(tarn help |
         *) named=1 ;;
         esac
         count "an example of $command is about it: $line" $named
+        if [ -n "${TARN_NO_PRELOAD:-}" ] && [ "$command" = run ]; then
+            skip "$line: a sanitizer's runtime must come before what is preloaded"
+            continue
+        fi
         bash -o pipefail -c "$line" >"$work/out" 2>"$work/err" </dev/null
         code=$?
         [ $code -eq 0 ] || { echo "    exit code $code"; cat "$work/err"; }

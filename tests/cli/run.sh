@@ -108,6 +108,10 @@ fi
 total=0
 failed=0
 for name in "$@"; do
+    if [ -n "${TARN_NO_PRELOAD:-}" ] && grep -q '^run .*-- ' "$cases/$name.cmd"; then
+        echo "skip: $name: a sanitizer's runtime must come before what is preloaded"
+        continue
+    fi
     total=$((total + 1))
     run_case "$name"
     if [ $update = yes ]; then

@@ -36,7 +36,7 @@ static bool memory_read(void *context, uint64_t offset, void *bytes_out, size_t 
 /* Every word of record n is n. */
 static void record_fill(struct tn_page_record *record, uint64_t n)
 {
-    uint64_t words[TN_RECORD_WORDS];
+    uint64_t words[TN_RECORD_WORDS] = {0};
 
     for (int i = 0; i < TN_RECORD_WORDS; i++) {
         words[i] = n;
