@@ -31,6 +31,7 @@ run: setup-build ## install what is missing, build, then replay a recorded train
 	@echo "What each setting would have cost: build/tarn tune $(RECORDED) --each"
 	@build/tarn tune $(RECORDED) --each
 	@echo "Next: build/tarn tune $(RECORDED)"
+	@echo "Watch a simulated server: build/release/examples/watched & build/tarn watch"
 
 test: setup-test build/check/build.ninja ## all tests, with every internal check on
 	@$(MAKE) build

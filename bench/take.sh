@@ -36,6 +36,7 @@ mkdir -p "$here/results"
     "$build/bench/history" --origin "$origin" --scale "$scale"
     "$build/bench/snapshot" --origin "$origin"
     "$build/bench/tracker" --origin "$origin" --scale "$scale"
+    "$build/bench/engine" --origin "$origin" --scale "$scale"
     echo "bench: many live blocks, many streams, about a minute" >&2
     "$build/bench/scale" --origin "$origin" --largest "$largest"
     "$here/read.sh" "$build" "$origin"

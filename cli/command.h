@@ -76,7 +76,11 @@
     X(tune)                                                                                        \
     X(fit)                                                                                         \
     X(scale)                                                                                       \
+    X(run)                                                                                         \
     X(track)                                                                                       \
+    X(watch)                                                                                       \
+    X(dump)                                                                                        \
+    X(control)                                                                                     \
     X(verify)                                                                                      \
     X(version)
 
@@ -103,6 +107,7 @@ struct cli_command {
     bool is_unpaged;            /* never uses the pager */
     bool prints_sizes;          /* has --units */
     bool folds_lines;           /* long lines of its text are folded on a terminal */
+    bool runs_program;          /* the first argument and all after it are another program's */
     bool is_redirected;         /* has -o and -f, which redirect its output to a file */
     const struct cli_opt *opts; /* or NULL */
     const struct cli_opt_renamed *renamed; /* or NULL */

@@ -307,7 +307,8 @@ enum cli_exit cli_command_start(const struct cli_command *command, int argc, cha
     struct cli_opt_set sets[CLI_COMMAND_TABLES_MAX];
     struct cli_opt_parser parser = {.sets = sets,
                                     .set_count = sets_make(command, values, &shared, sets),
-                                    .renamed = command->renamed};
+                                    .renamed = command->renamed,
+                                    .stop_early = command->runs_program};
     struct cli_call call = {.command = command, .values = values, .arguments = argv};
 
     if (!values) {

@@ -113,6 +113,11 @@ static bool async_ignores_options(const struct tarn_config *config)
             config->release_lock_on_device_alloc);
 }
 
+static bool keeps_all_anyway(const struct tarn_config *config)
+{
+    return config->policy != TARN_POLICY_COMPACT && config->max_cached != TARN_SIZE_UNLIMITED;
+}
+
 static bool registers_nothing(const struct tarn_config *config)
 {
     return config->pinned_num_register_threads > 1 && !config->pinned_use_host_register;
@@ -167,6 +172,7 @@ static const struct {
     {divides_too_finely, NULL, fine_write},
     {async_ignores_options, "backend:cudaMallocAsync ignores the caching allocator's options",
      NULL},
+    {keeps_all_anyway, "max_cached_mb has no effect without policy:compact", NULL},
     {registers_nothing,
      "pinned_num_register_threads has no effect without pinned_use_cuda_host_register:True", NULL},
 };

@@ -11,6 +11,8 @@ const struct cli_exit_row cli_exit_rows[] = {
     {CLI_EXIT_IO, "cannot read or write, or the output exists"},
     {CLI_EXIT_LIMIT, "out of memory, or a limit was exceeded"},
     {CLI_EXIT_INTERNAL, "a bug in tarn, or a device failure"},
+    {CLI_EXIT_NOT_STARTED, "run: the program cannot be started"},
+    {CLI_EXIT_NOT_FOUND, "run: there is no such program"},
     {CLI_EXIT_INTERRUPTED, "interrupted"},
     {CLI_EXIT_OK, NULL},
 };

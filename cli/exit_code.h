@@ -15,6 +15,8 @@ enum cli_exit {
     CLI_EXIT_IO = 6,            /* cannot read or write, or the output exists */
     CLI_EXIT_LIMIT = 7,         /* out of memory or a limit was exceeded */
     CLI_EXIT_INTERNAL = 70,     /* a bug, or a device failure */
+    CLI_EXIT_NOT_STARTED = 126, /* `tarn run`: the program cannot be started */
+    CLI_EXIT_NOT_FOUND = 127,   /* ... there is no such program */
     CLI_EXIT_INTERRUPTED = 130, /* by SIGINT */
 };
 

@@ -15,13 +15,19 @@ struct cli_page_values {
     const char *rules; /* NULL: the default ones */
     bool force;        /* PyTorch's commands replace files */
     bool names_output; /* a note says which file was written; PyTorch's commands are silent */
-    bool segments;     /* only trace_plot has the option */
+    bool answers;      /* of long recordings as well */
+    bool no_answers;
+    bool is_empty; /* only view has the option */
+    bool segments; /* only trace_plot has the option */
 };
 
 extern const struct cli_page_values cli_page_defaults; /* for PyTorch's commands */
 extern const struct cli_page_values cli_view_defaults;
 
 enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view);
+
+/* A page that reads snapshots itself. */
+enum cli_exit cli_page_run_empty(const struct cli_call *call);
 
 #define CLI_PAGE_OUTPUT_OPT                                                                        \
     {                                                                                              \

@@ -174,7 +174,7 @@ static enum tarn_status replays_run(struct cli_summary *summary,
     struct tarn_replay *replay = NULL;
     enum tarn_status status;
 
-    summary->is_too_large = summary->device->events > CLI_SUMMARY_EVENTS_MAX;
+    summary->is_too_large = summary->device->events > CLI_ANSWERED_EVENTS_MAX;
     if (summary->device->events == 0 || summary->is_too_large) {
         return TARN_OK;
     }

@@ -6,15 +6,15 @@
 #ifndef CLI_SUMMARY_H
 #define CLI_SUMMARY_H
 
+#include "answering.h"
 #include "card.h"
 #include "command.h"
 #include "tarn/replay.h"
 #include "tarn/report.h"
 
 enum {
-    CLI_SUMMARY_ROWS = 3,               /* of each table */
-    CLI_SUMMARY_SETTINGS = 2,           /* that help */
-    CLI_SUMMARY_EVENTS_MAX = 500 * 1000 /* of a trace that is replayed: a few seconds */
+    CLI_SUMMARY_ROWS = 3,    /* of each table */
+    CLI_SUMMARY_SETTINGS = 2 /* that help */
 };
 
 struct cli_summary {

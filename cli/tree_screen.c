@@ -17,18 +17,13 @@ bool cli_tree_screen_run(struct cli_tree_screen *screen, const char **why_out)
 
 #else
 
+#include "screen.h"
 #include "size_text.h"
 #include "tree_wish.h"
 
 #include <curses.h>
-#include <langinfo.h>
-#include <locale.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/select.h>
-#include <unistd.h>
 
 enum {
     HEAD_LINES = 3, /* title, time point, headings */
@@ -37,15 +32,7 @@ enum {
     TEXT_MAX = 4096,
     WIDE = 100, /* columns from which on the bar is longer */
     COUNT_WIDTH = 9,
-    INDENT = 2,
-    ESCAPE_MS = 25 /* to wait for the rest of a key's sequence */
-};
-
-enum pair {
-    PAIR_NONE,
-    PAIR_BAR,
-    PAIR_HOT,
-    PAIR_MESSAGE
+    INDENT = 2
 };
 
 struct painter {
@@ -55,17 +42,9 @@ struct painter {
     unsigned bar;
 };
 
-/* The signal that ends the program. */
-static volatile sig_atomic_t caught;
-
-static void signal_keep(int number)
-{
-    caught = number;
-}
-
 /* ---- drawing ---- */
 
-static int style(const struct painter *painter, enum pair pair, int otherwise)
+static int style(const struct painter *painter, enum cli_screen_pair pair, int otherwise)
 {
     return painter->screen->has_color ? (int)COLOR_PAIR((int)pair) : otherwise;
 }
@@ -74,17 +53,7 @@ static int style(const struct painter *painter, enum pair pair, int otherwise)
 static void put(const struct painter *painter, int line, unsigned column, int attributes,
                 const char *text)
 {
-    const unsigned room = column < painter->width ? painter->width - column : 0;
-    size_t bytes = 0;
-    unsigned columns = 0;
-
-    while (text[bytes] && columns + (((unsigned char)text[bytes] & 0xC0U) != 0x80) <= room) {
-        columns += ((unsigned char)text[bytes] & 0xC0U) != 0x80;
-        bytes++;
-    }
-    (void)attron(attributes);
-    (void)mvaddnstr(line, (int)column, text, (int)bytes);
-    (void)attroff(attributes);
+    cli_screen_put(painter->width, line, column, attributes, text);
 }
 
 static void title_draw(const struct painter *painter)
@@ -184,7 +153,7 @@ static void row_draw(const struct painter *painter, int line, uint32_t row)
     put(painter, line, 0, selected, numbers);
     cli_tree_bar_text(text, sizeof text, share, painter->bar, painter->is_utf8);
     put(painter, line, (unsigned)strlen(numbers) + 1,
-        style(painter, share >= 25 ? PAIR_HOT : PAIR_BAR, A_NORMAL), text);
+        style(painter, share >= 25 ? CLI_PAIR_HOT : CLI_PAIR_BAR, A_NORMAL), text);
     (void)snprintf(text, sizeof text, "%*llu", COUNT_WIDTH,
                    (unsigned long long)view->tree->nodes[node].blocks);
     put(painter, line, (unsigned)strlen(numbers) + 1 + painter->bar, selected, text);
@@ -214,7 +183,7 @@ static void foot_draw(const struct painter *painter, int lines)
     cli_tree_label_text(label, node->label, painter->width - 2, painter->is_utf8);
     put(painter, lines - 2, 1, A_DIM, label);
     if (view->message[0]) {
-        put(painter, lines - 1, 1, style(painter, PAIR_MESSAGE, A_BOLD), view->message);
+        put(painter, lines - 1, 1, style(painter, CLI_PAIR_MESSAGE, A_BOLD), view->message);
     } else if (view->prompt == CLI_TREE_NO_PROMPT) {
         put(painter, lines - 1, 1, A_NORMAL,
             "arrows move and fold   g group   s sort   / search   t time   ? help   q quit");
@@ -280,128 +249,22 @@ static void screen_draw(struct painter *painter)
     (void)refresh();
 }
 
-/* ---- keys ---- */
-
-static int key_of(int pressed)
+static void loop(const struct cli_tree_screen *tree, const struct cli_screen *screen)
 {
-    static const struct {
-        int pressed;
-        int key;
-    } keys[] = {{KEY_UP, CLI_KEY_UP},
-                {KEY_DOWN, CLI_KEY_DOWN},
-                {KEY_LEFT, CLI_KEY_LEFT},
-                {KEY_RIGHT, CLI_KEY_RIGHT},
-                {KEY_PPAGE, CLI_KEY_PAGE_UP},
-                {KEY_NPAGE, CLI_KEY_PAGE_DOWN},
-                {KEY_HOME, CLI_KEY_HOME},
-                {KEY_END, CLI_KEY_END},
-                {KEY_ENTER, CLI_KEY_ENTER},
-                {'\r', CLI_KEY_ENTER},
-                {'\n', CLI_KEY_ENTER},
-                {27, CLI_KEY_ESCAPE},
-                {KEY_BACKSPACE, CLI_KEY_BACKSPACE},
-                {127, CLI_KEY_BACKSPACE},
-                {'\b', CLI_KEY_BACKSPACE},
-                {'\t', CLI_KEY_TAB}};
-
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (keys[i].pressed == pressed) {
-            return keys[i].key;
-        }
-    }
-    return pressed < KEY_MIN ? pressed : 0;
-}
-
-/* Signals are blocked but here, so that none is missed between a look at `caught` and the wait. ERR
- * when one came, or when the terminal is gone. */
-static int key_wait(int keyboard, const sigset_t *unblocked)
-{
-    for (;;) {
-        const int pressed = getch(); /* KEY_RESIZE as well; does not wait */
-        fd_set set;
-
-        if (pressed != ERR || caught) {
-            return pressed;
-        }
-        FD_ZERO(&set);
-        FD_SET(keyboard, &set);
-        if (pselect(keyboard + 1, &set, NULL, NULL, NULL, unblocked) > 0) {
-            return getch();
-        }
-    }
-}
-
-static void loop(const struct cli_tree_screen *screen, int keyboard, const sigset_t *unblocked,
-                 bool is_utf8)
-{
-    struct painter painter = {.screen = screen, .is_utf8 = is_utf8};
+    struct painter painter = {.screen = tree, .is_utf8 = screen->is_utf8};
     enum cli_tree_wish wish = CLI_TREE_NO_WISH;
 
-    while (wish != CLI_TREE_QUIT && !caught) {
+    while (wish != CLI_TREE_QUIT) {
         screen_draw(&painter);
-        const int pressed = key_wait(keyboard, unblocked);
+        const int key = cli_screen_key(screen, -1);
 
-        if (pressed == ERR) {
+        if (key == CLI_SCREEN_GONE) {
             return;
         }
-        if (pressed != KEY_RESIZE) {
-            wish = cli_tree_view_key(screen->view, key_of(pressed));
-            cli_tree_grant(screen->source, screen->view, screen->place, wish);
+        if (key != CLI_SCREEN_RESIZED) {
+            wish = cli_tree_view_key(tree->view, key);
+            cli_tree_grant(tree->source, tree->view, tree->place, wish);
         }
-    }
-}
-
-/* ---- the terminal ---- */
-
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-enum {
-    ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals
-};
-
-/* What was there before. */
-struct signals {
-    struct sigaction actions[ENDING_SIGNALS];
-    sigset_t mask;
-};
-
-static void signals_take(struct signals *before)
-{
-    struct sigaction action = {.sa_handler = signal_keep};
-    sigset_t ending;
-
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigemptyset(&ending);
-    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
-        (void)sigaddset(&ending, ending_signals[i]);
-    }
-    (void)sigprocmask(SIG_BLOCK, &ending, &before->mask);
-    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
-        (void)sigaction(ending_signals[i], &action, &before->actions[i]);
-        if (before->actions[i].sa_handler == SIG_IGN) {
-            (void)sigaction(ending_signals[i], &before->actions[i], NULL);
-        }
-    }
-}
-
-/* Dies of the signal that came. */
-static void signals_give_back(const struct signals *before)
-{
-    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
-        (void)sigaction(ending_signals[i], &before->actions[i], NULL);
-    }
-    (void)sigprocmask(SIG_SETMASK, &before->mask, NULL);
-    if (caught) {
-        (void)raise((int)caught);
-    }
-}
-
-static void colors_begin(bool has_color)
-{
-    if (has_color && has_colors() && start_color() == OK && use_default_colors() == OK) {
-        (void)init_pair(PAIR_BAR, COLOR_CYAN, -1);
-        (void)init_pair(PAIR_HOT, COLOR_YELLOW, -1);
-        (void)init_pair(PAIR_MESSAGE, COLOR_YELLOW, -1);
     }
 }
 
@@ -410,37 +273,16 @@ bool cli_tree_screen_is_built(void)
     return true;
 }
 
-bool cli_tree_screen_run(struct cli_tree_screen *screen, const char **why_out)
+bool cli_tree_screen_run(struct cli_tree_screen *tree, const char **why_out)
 {
-    struct signals before;
-    FILE *keyboard = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "r");
+    struct cli_screen screen;
 
-    (void)setlocale(LC_CTYPE, "");
-    const bool is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    SCREEN *terminal = keyboard ? newterm(NULL, stdout, keyboard) : NULL;
-
-    if (terminal) {
-        signals_take(&before);
-        (void)cbreak();
-        (void)noecho();
-        (void)nonl();
-        (void)keypad(stdscr, TRUE);
-        (void)nodelay(stdscr, TRUE);
-        (void)set_escdelay(ESCAPE_MS);
-        colors_begin(screen->has_color);
-        loop(screen, fileno(keyboard), &before.mask, is_utf8);
-        (void)endwin();
-        delscreen(terminal);
-        signals_give_back(&before);
-    } else {
-        *why_out = keyboard ? "the type of this terminal ($TERM) is not known"
-                            : "there is no terminal to read keys from";
+    if (!cli_screen_begin(&screen, tree->has_color, why_out)) {
+        return false;
     }
-    if (keyboard && keyboard != stdin) {
-        (void)fclose(keyboard);
-    }
-    (void)setlocale(LC_CTYPE, "C");
-    return terminal != NULL;
+    loop(tree, &screen);
+    cli_screen_end(&screen);
+    return true;
 }
 
 #endif

@@ -64,13 +64,32 @@ if(TARN_BUILD_TOOLS)
 endif()
 
 install(DIRECTORY include/tarn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libtarn-dev
-    FILES_MATCHING PATTERN "*.h")
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY examples DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
-    FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "README*")
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.h" PATTERN "README*")
+install(DIRECTORY adaptors DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.hpp" PATTERN "README*")
 install(DIRECTORY docs DESTINATION ${document_folder}/libtarn-dev COMPONENT libtarn-dev
     FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 install(FILES README.md CHANGELOG.md DESTINATION ${document_folder}/libtarn-dev
     COMPONENT libtarn-dev)
+# Manual pages of the headers.
+find_program(TARN_AWK NAMES awk mawk gawk DOC "makes the manual pages of section 3")
+mark_as_advanced(TARN_AWK)
+if(TARN_AWK)
+    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tarn/*.h)
+    set(man3 ${PROJECT_BINARY_DIR}/man3)
+    add_custom_command(OUTPUT ${man3}.made
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${man3}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${man3}
+        COMMAND ${TARN_AWK} -v out=${man3} -v version=${PROJECT_VERSION}
+            -f ${PROJECT_SOURCE_DIR}/tools/man3.awk ${headers}
+        COMMAND ${CMAKE_COMMAND} -E touch ${man3}.made
+        DEPENDS ${headers} ${PROJECT_SOURCE_DIR}/tools/man3.awk VERBATIM)
+    add_custom_target(man3 ALL DEPENDS ${man3}.made)
+    install(DIRECTORY ${man3} DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT libtarn-dev
+        FILES_MATCHING PATTERN "*.3")
+endif()
 set(components libtarn0 libtarn-dev)
 if(TARN_BUILD_PROGRAM)
     list(APPEND components tarn)

@@ -6,6 +6,12 @@ option(TARN_ZLIB "Read and write gzip" ON)
 option(TARN_ZSTD "Read and write zstd" ON)
 option(TARN_SQLITE "Write SQLite databases (tarn export --to sqlite)" ON)
 option(TARN_PAGE "Write the viewer's page (tarn view); needs zlib" ON)
+set(release FALSE)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    set(release TRUE)
+endif()
+option(TARN_READER "Put a reader into empty pages (tarn view --empty); needs clang, lld, wasi-libc"
+    ${release})
 option(TARN_JANSSON "Read measured figures (tarn replay --measured)" ON)
 option(TARN_LIBDW "Name functions, files and lines of stacks with libdw, where it is installed" ON)
 
@@ -65,6 +71,13 @@ if(TARN_BUILD_PROGRAM AND TARN_JANSSON)
 endif()
 if(TARN_BUILD_PROGRAM AND PKG_CONFIG_FOUND)
     pkg_check_modules(NCURSESW QUIET IMPORTED_TARGET ncursesw)
+endif()
+
+# A header alone: probes in libtarn.
+find_path(TARN_SDT_INCLUDE sys/sdt.h DOC "SystemTap's header of static tracepoints")
+mark_as_advanced(TARN_SDT_INCLUDE)
+if(NOT TARN_SDT_INCLUDE)
+    message(STATUS "tarn: no probes: sys/sdt.h is missing (Debian: systemtap-sdt-dev)")
 endif()
 
 # Only its headers: the library is loaded when it is needed.

@@ -10,7 +10,8 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     list(APPEND TARN_WARNINGS -Wlogical-op -Wduplicated-cond -Wduplicated-branches
         -Wenum-conversion)
 else()
-    list(APPEND TARN_WARNINGS -Wcomma -Wassign-enum -Wunreachable-code)
+    list(APPEND TARN_WARNINGS -Wcomma -Wassign-enum -Wunreachable-code
+        -Wno-gnu-zero-variadic-macro-arguments) # the macros of sys/sdt.h
 endif()
 if(TARN_WERROR)
     list(APPEND TARN_WARNINGS -Werror)
@@ -26,6 +27,10 @@ target_compile_definitions(tarn_flags INTERFACE
     _POSIX_C_SOURCE=200809L TN_CHECK_LEVEL=${TARN_CHECK_LEVEL_${TARN_CHECKS}})
 if(DEFINED TARN_FAST_PATH AND NOT TARN_FAST_PATH) # projects that take only the flags have it
     target_compile_definitions(tarn_flags INTERFACE TN_FAST_PATH=0)
+endif()
+if(TARN_SDT_INCLUDE)
+    target_compile_definitions(tarn_flags INTERFACE TN_HAVE_SDT)
+    target_include_directories(tarn_flags SYSTEM INTERFACE ${TARN_SDT_INCLUDE})
 endif()
 target_include_directories(tarn_flags INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/../include ${CMAKE_CURRENT_LIST_DIR}/../src)

@@ -12,12 +12,16 @@ failed=0
 if [ $# -gt 2 ]; then
     shift 2
 else
-    set -- hello streams graph limit ipc tracker what_if peak
+    set -- hello streams graph limit server ipc tracker what_if peak watched
+    [ -x "$folder/adaptors" ] && set -- "$@" adaptors # needs a C++ compiler
 fi
 
-run() { # SETTINGS EXAMPLE ARGUMENT
-    echo "$2 $3 $1"
-    if PYTORCH_ALLOC_CONF=$1 "$folder/$2" "$3"; then
+run() { # SETTINGS EXAMPLE ARGUMENT...
+    settings=$1
+    program=$2
+    shift 2
+    echo "$program $* $settings"
+    if PYTORCH_ALLOC_CONF=$settings "$folder/$program" "$@"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
@@ -27,6 +31,8 @@ run() { # SETTINGS EXAMPLE ARGUMENT
 for example in "$@"; do
     if [ "$example" = what_if ] || [ "$example" = peak ]; then # about a recorded run
         run "" "$example" "$recorded"
+    elif [ "$example" = watched ]; then # for a second, on a device of its own size
+        run "" "$example" sim:16GiB 1
     else
         run "" "$example" "$device"
         run expandable_segments:True "$example" "$device"

@@ -131,6 +131,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_JSON, "export --to speedscope @A", export_json},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "export --to sqlite @A -o @O", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "view @A -o @O", view},
+    {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "view @A @B -o @O", view},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "convert @A @O", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "trim @A @O", trim},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "replay @A", replay},

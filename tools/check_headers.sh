@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # check_headers.sh [ROOT]: every header compiles alone as C17, those of include/tarn also as C99 and
-# as C++11, without a warning. Compilers: $CC and $CXX, by default gcc or clang and g++ or clang++.
+# as C++11, .hpp as C++17, without a warning; those say what threads may do. Compilers: $CC and
+# $CXX, by default gcc or clang and g++ or clang++.
 set -eu
 
 tools=$(cd "$(dirname "$0")" && pwd)
@@ -41,6 +42,7 @@ compile_all() { # WHAT SUFFIX LIST COMPILER FLAG...
 }
 
 find include -name '*.h' 2>/dev/null | sort >"$work/public"
+find include -name '*.hpp' 2>/dev/null | sort >"$work/hpp"
 find include src tests/support -name '*.h' 2>/dev/null | sort >"$work/all"
 if [ -z "$cc" ]; then
     echo "check_headers: no C compiler" >&2
@@ -50,7 +52,15 @@ compile_all C17 c "$work/all" "$cc" -std=c17 -D_POSIX_C_SOURCE=200809L
 compile_all C99 c "$work/public" "$cc" -std=c99
 if [ -n "$cxx" ]; then
     compile_all C++11 cc "$work/public" "$cxx" -std=c++11
+    compile_all C++17 cc "$work/hpp" "$cxx" -std=c++17
 else
     echo "skip: no C++ compiler, headers not compiled as C++11"
 fi
+cat "$work/public" "$work/hpp" >"$work/interface"
+while read -r header; do
+    if ! grep -qi 'thread' "$header"; then
+        echo "check_headers: $header does not say what threads may do" >&2
+        failed=1
+    fi
+done <"$work/interface"
 exit $failed

@@ -20,13 +20,15 @@ BEGIN {
     allow("fleet", "base snapshot analysis report render")
     allow("export", "base snapshot analysis render")
     allow("replay", "base device alloc snapshot history analysis capture")
+    allow("watch", "base alloc history capture snapshot")
 
     # The same inside src/alloc.
     allow_inside("alloc/config", "")
     allow_inside("alloc/pool", "config")
     allow_inside("alloc/fast", "config pool")
     allow_inside("alloc/compact", "config pool")
-    allow_inside("alloc/engine", "config pool fast compact")
+    allow_inside("alloc/watch", "")
+    allow_inside("alloc/engine", "config pool fast compact watch")
     allow_inside("alloc/share", "config pool engine")
 
     # Functions that nobody calls, and what to use instead.
@@ -209,7 +211,7 @@ function check_call(line, name) {
         breach(line, "calls " name ": the library never ends the program")
     }
     if (has_word(environment, name) && path !~ /^src\/alloc\/config\/[a-z_]*\.c$/ &&
-        path != "src/capture/oom_dump.c") {
+        path != "src/capture/oom_dump.c" && path != "plug/preload/process.c") {
         breach(line, "calls " name ": only tarn_config_from_env and tarn_dump_on_oom do")
     }
 }

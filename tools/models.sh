@@ -88,12 +88,22 @@ collapsed="-DSAFETY -DCOLLAPSE"
 live="-DNFAIR=9"
 
 right biased_lock "three threads" all "" "$exact" "-m200000"
+right biased_lock "two threads and a visitor" some "-DVISIT" "$exact" "-m200000"
 right biased_lock "whoever has the word enters" some "-DLIVE" "$live" "-a -f -m400000"
 for variant in LOCAL_BARRIER NO_RECHECK ONE_SEAT NO_WAIT; do
     wrong biased_lock $variant "assertion violated (holders==1)" "" "$exact" "-m200000"
 done
 wrong biased_lock TRY_KEEPS_WORD "invalid end state" "" "$exact" "-m200000"
 wrong biased_lock WAIT_FIRST "acceptance cycle" "-DLIVE" "$live" "-a -f -m200000"
+wrong biased_lock BIAS_FIRST "assertion violated (holders==1)" "-DVISIT" "$exact" "-m200000"
+
+right latch "a writer, a reader, one that comes late" all "" "$exact" "-m200000"
+for variant in NO_RECHECK GENERATION_LAST NO_WRITE_FENCE; do
+    wrong latch $variant "assertion violated (word" "" "$exact" "-m200000"
+done
+for variant in CURRENT_FIRST ONE_COPY; do
+    wrong latch $variant "assertion violated (((memory" "" "$exact" "-m200000"
+done
 
 parts="-DCOUNTS_BLOCKS=0"
 right stream_cache "both counters, no log" some "-DNO_LOG -DALWAYS_OPEN" "$exact" "-m2000000 -w24"

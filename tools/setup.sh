@@ -60,6 +60,7 @@ need_for_build() {
     need_tool esbuild esbuild
     need_libs zlib libzstd jansson libdw sqlite3
     pkg-config --exists ncursesw 2>/dev/null || need libncurses-dev
+    need_header sys/sdt.h systemtap-sdt-dev
 }
 
 need_for_test() {
@@ -92,6 +93,13 @@ need_for_viewer() {
     has chromium-browser || need_tool chromium chromium
     need_tool node nodejs
     need_tool npm npm
+    if ! echo 'int main(void) { return 0; }' |
+        clang-14 --target=wasm32-wasi -x c - -o /dev/null 2>/dev/null; then
+        for package in clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32; do # of empty pages
+            need "$package"
+        done
+    fi
+    need_tool firefox-esr firefox-esr
 }
 
 need_for_models() {

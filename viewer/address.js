@@ -39,11 +39,17 @@ export class Address {
   }
 
   read() {
-    const { head } = this.app;
+    const { runs } = this.app;
+    const isPair = runs.length > 1;
+    const [{ head: first }] = runs; // what the page was asked to open with is in each
     const state = initialState();
-    state.view = head.view === 'segments' ? 'timeline' : head.view;
-    state.segments = head.view === 'segments';
+    state.view = first.view === 'segments' ? 'timeline' : first.view;
+    if (isPair && first.view === 'timeline') state.view = 'compare';
+    state.segments = first.view === 'segments';
     readFragment(location.hash, state);
+    if (!isPair) Object.assign(state, { before: false, otherCursor: -2 });
+    if (!isPair && state.view === 'compare') state.view = 'timeline';
+    const { head } = runs[isPair && !state.before ? 1 : 0];
     if (!(state.source >= 0 && state.source < head.sources.length)) state.source = 0;
     state.source = Math.floor(state.source);
     if (!/[#&]v=/.test(location.hash) && state.view === 'timeline' && !state.segments)

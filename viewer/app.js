@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Puts the page together: reads the data, and draws the view that is looked at. All views share one
+// Puts the page together, and draws the view that is looked at. All views share one
 // cursor, one window and one selection.
-import { BadPage, breathe, readSection } from './payload.js';
-import { Names, Source, readAnnotations, readSizes } from './trace.js';
-import { Curve } from './curve.js';
+import { breathe } from './payload.js';
 import { EventList } from './event_list.js';
 import { Grouping } from './group.js';
-import { byId, element, themeOf } from './paint.js';
-import { keepTheme, keptTheme } from './theme.js';
-import { drawFirstPicture, drawOverview } from './overview.js';
-import { Extents, isBlocksMoving, paintSome } from './blocks.js';
+import { byId, themeOf } from './paint.js';
+import { keepTheme } from './theme.js';
+import { placesOf } from './compare.js';
+import { drawOverview } from './overview.js';
+import { isBlocksMoving, paintSome } from './blocks.js';
 import { limits } from './info.js';
 import { fillPanel } from './details.js';
-import { countOf, shownText } from './format.js';
-import { placeAnnotations } from './annotation.js';
 import { clampState, initialState } from './state.js';
 import { Address } from './address.js';
 import { Announcer, describePicture } from './announce.js';
 import { Brush } from './brush.js';
 import { showBroken } from './broken.js';
+import { changesSource } from './open_source.js';
 import { drawDevices } from './devices.js';
-import { figuresOf } from './figures.js';
 import { listenToKeys, showKeys } from './keys.js';
 import { panWindow, zoomWindow } from './navigation.js';
 import { drawNotices } from './notices.js';
@@ -36,16 +33,20 @@ import { CANVAS_VIEWS, DOCUMENT_VIEWS, drawTabs, listenToTabs } from './views.js
 const FRAMES_KEPT = 600;
 const RANK_REST = 180; // milliseconds in which the window stands still
 
-class App {
-  /** @param {any} head @param {Names} names */
-  constructor(head, names) {
-    this.head = head;
-    this.names = names;
+export class App {
+  /** @param {import('./run.js').Run[]} runs one, or the one before and the one after */
+  constructor(runs) {
+    this.runs = runs;
     this.state = initialState();
     this.canvas = /** @type {HTMLCanvasElement} */ (byId('canvas'));
     this.overview = /** @type {HTMLCanvasElement} */ (byId('overview'));
-    /** @type {Map<number, any>} */
-    this.loaded = new Map();
+    /** The source that is shown, and its like, in the order of the recordings; null: it has none.
+     * @type {any[]} */
+    this.sides = [];
+    /** @type {any} */
+    this.pair = null; // groupings of both
+    /** @type {any} */
+    this.panels = null; // pictures of both
     this.address = new Address(this);
     this.announcer = new Announcer(this);
     this.player = new Player(this);
@@ -61,7 +62,6 @@ class App {
     /** @type {Uint8Array | null} by frame */
     this.frameMatches = null;
     this.annotations = { spans: /** @type {any[]} */ ([]), depth: 0 };
-    this.rawAnnotations = /** @type {any[]} */ ([]);
     this.isDrawing = false;
     this.isPainting = false;
     // What a view leaves for the next one: the picture drawn last, and how far it was scrolled.
@@ -92,17 +92,16 @@ class App {
     this.flameScroll = 0;
     /** What parts of the page depended on when they were made last. @type {Map<string, string>} */
     this.made = new Map();
-    this.sizes = new Float64Array(0);
     this.groupOfSelection = -1;
     /** @type {number | undefined} */
     this.rankTimer = undefined;
     this.capacity = 0;
     // Of the source that is shown; set before anything is drawn.
-    /** @type {Source} */
+    /** @type {import('./trace.js').Source} */
     this.source = /** @type {any} */ (null);
-    /** @type {Curve} */
+    /** @type {import('./curve.js').Curve} */
     this.curve = /** @type {any} */ (null);
-    /** @type {Extents} */
+    /** @type {import('./blocks.js').Extents} */
     this.extents = /** @type {any} */ (null);
     /** @type {Grouping} */
     this.grouping = /** @type {any} */ (null);
@@ -111,41 +110,17 @@ class App {
 
   // ---- data ----
 
-  /** Reads a source, unless it has been read, and makes it the one that is shown.
-   * @param {number} number */
-  async open(number) {
-    let loaded = this.loaded.get(number);
-    if (!loaded) {
-      const source = new Source(this.head.sources[number], this.names, this.head, number);
-      await source.read(this.sizes, (share) => {
-        byId('status').textContent = `reading ${source.name}: ${Math.round(share * 100)} %`;
-      });
-      await breathe();
-      loaded = { source, curve: new Curve(source) };
-      await breathe();
-      loaded.extents = new Extents(source);
-      source.index();
-      await breathe();
-      this.loaded.set(number, loaded);
-    }
-    if (this.state.to < 0) this.state.to = loaded.source.count;
-    this.source = loaded.source;
-    this.curve = loaded.curve;
-    this.extents = loaded.extents;
-    this.annotations = placeAnnotations(loaded.source, this.rawAnnotations);
-    this.capacity = this.capacityAtOom();
-    this.group();
+  /** The recording that is shown. */
+  get run() {
+    return this.runs[this.runs.length > 1 && !this.state.before ? 1 : 0];
   }
 
-  /** What could be reserved when a request failed on a full device. */
-  capacityAtOom() {
-    const { source, curve } = this;
-    let most = 0;
-    for (const entry of source.ooms) {
-      const event = source.events[source.ref[entry]];
-      most = Math.max(most, curve.reserved(entry) + event.free);
-    }
-    return most < curve.reservedPeak.value * 1.5 ? most : 0;
+  get head() {
+    return this.run.head;
+  }
+
+  get names() {
+    return this.run.names;
   }
 
   group() {
@@ -156,6 +131,7 @@ class App {
       this.state.filter ? this.matching : null,
       this.state,
       this.state.group,
+      placesOf(this),
     );
     this.groupingNumber++;
     this.findGroupOfSelection();
@@ -196,10 +172,7 @@ class App {
   /** Follows a change of the state. @param {import('./state.js').State} before */
   settle(before) {
     const { state } = this;
-    if (state.source !== before.source) {
-      this.changeSource();
-      return;
-    }
+    if (changesSource(this, before)) return;
     if (state.lifetime !== before.lifetime && state.lifetime >= 0) state.picked = '';
     else if (state.picked !== before.picked && state.picked !== '') state.lifetime = -1;
     clampState(state, this.source);
@@ -224,28 +197,6 @@ class App {
     )
       this.say();
     this.keepAddress(state.view !== before.view);
-    this.refresh();
-  }
-
-  async changeSource() {
-    const wanted = this.state.source;
-    document.body.classList.add('loading');
-    try {
-      await this.open(wanted);
-      this.state.from = 0;
-      this.state.to = this.source.count;
-      this.state.cursor = this.curve.peak.entry;
-      this.state.mark = -2;
-      this.state.lifetime = -1;
-      this.state.picked = '';
-      searchFor(this, this.state.query);
-      this.group();
-      clampState(this.state, this.source);
-      this.keepAddress(true);
-    } catch (error) {
-      showBroken(error);
-    }
-    document.body.classList.remove('loading');
     this.refresh();
   }
 
@@ -322,7 +273,7 @@ class App {
   cursorKey() {
     const { state, source, theme } = this;
     return [
-      source.number,
+      source.id,
       this.groupingNumber,
       theme.paper,
       state.view,
@@ -436,49 +387,3 @@ class App {
     listenToSaving(this);
   }
 }
-
-async function start() {
-  const wantsDark = matchMedia('(prefers-color-scheme: dark)');
-  document.documentElement.classList.toggle('dark', keptTheme() ?? wantsDark.matches);
-  const head = JSON.parse(new TextDecoder().decode(await readSection('head')));
-  if (head.format !== 4 || !Array.isArray(head.sources))
-    throw new BadPage('it is of another version of the viewer');
-  byId('title').textContent = shownText(head.title, 200);
-  let skipped = 0;
-  for (const source of head.sources) skipped += source.skipped;
-  if (skipped > 0) {
-    const text = `without the first ${countOf(skipped, 'event')}`;
-    const why = 'left out to keep the page small (--max-size): figures are those of the rest';
-    byId('title').after(element('span', { class: 'cut', title: why }, text));
-  }
-  if (head.sources.length === 0) {
-    byId('empty').textContent = 'The snapshot is empty: it has no segments and no trace.';
-    byId('empty').hidden = false;
-    document.body.classList.remove('loading');
-    return;
-  }
-  const names = new Names();
-  const app = new App(head, names);
-  app.state = app.address.read();
-  drawFirstPicture(app.overview, head.sources[app.state.source], app.theme);
-  byId('status').textContent = 'reading';
-  await breathe();
-  await names.read();
-  app.sizes = readSizes(await readSection('sizes'));
-  app.rawAnnotations = readAnnotations(await readSection('annotations'), names);
-  await app.open(app.state.source);
-  if (app.state.to < 0) app.state.to = app.source.count;
-  clampState(app.state, app.source);
-  searchFor(app, app.state.query);
-  if (app.state.filter) app.group();
-  /** @type {HTMLInputElement} */ (byId('search')).value = app.state.query;
-  wantsDark.addEventListener('change', () => {
-    if (keptTheme() === null) app.setTheme(wantsDark.matches);
-  });
-  app.listen();
-  document.body.classList.remove('loading');
-  /** @type {any} */ (window).tarnView = figuresOf(app);
-  app.draw();
-}
-
-start().catch(showBroken);

@@ -207,7 +207,7 @@ function lookKey(app, width, height) {
     window.devicePixelRatio,
     state.axis,
     state.mode,
-    source.number,
+    source.id,
     theme.paper,
     app.groupingNumber,
     grouping.by,
@@ -304,7 +304,7 @@ function* paintPicture(app, width, height) {
   );
   context.putImageData(pixels.image, 0, 0);
   const { painted } = raster;
-  return { canvas, painted, look, frame, mode, axis: kind, number: source.number, scale };
+  return { canvas, painted, look, frame, mode, axis: kind, number: source.id, scale };
 }
 
 /** Starts to paint what is looked at, unless that is there or being painted.
@@ -378,7 +378,7 @@ function isUsable(app, picture) {
     Boolean(picture) &&
     picture.mode === state.mode &&
     picture.axis === state.axis &&
-    picture.number === source.number
+    picture.number === source.id
   );
 }
 

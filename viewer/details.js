@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The panel at the side: the card of what is chosen, a range, and the legend.
 import { cardPart } from './card.js';
-import { flamePlan } from './flame.js';
+import { flamePlan } from './flame_tree.js';
 import { fileLegend } from './flame_file.js';
 import { countOf, countText, sizeText, timeText } from './format.js';
 import { legendPart } from './legend.js';
+import { pagePart } from './page_part.js';
 import { element, replaceContent } from './paint.js';
 import { segmentLegend } from './segment_stack.js';
 import { stackList } from './stack_list.js';
@@ -85,7 +86,7 @@ function groupPart(app) {
 function legendParts(app) {
   if (app.state.view === 'flame') return [fileLegend(app, flamePlan(app).root)];
   if (app.state.view === 'timeline' && app.state.segments) return [segmentLegend(app)];
-  return [legendPart(app), groupPart(app)];
+  return [pagePart(app), legendPart(app), groupPart(app)];
 }
 
 /** @param {any} app @param {HTMLElement} into */

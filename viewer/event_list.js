@@ -206,7 +206,7 @@ export class EventList {
     byId('events').hidden = !isOpen;
     document.body.classList.toggle('events', isOpen);
     if (!isOpen) return;
-    const isNew = app.isStale('event rows', source.number, state.query, state.actions);
+    const isNew = app.isStale('event rows', source.id, state.query, state.actions);
     if (isNew) this.takeRows();
     const { cursor } = state;
     const isMoved = app.isStale('event cursor', cursor);

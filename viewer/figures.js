@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // For tests and for programs: the figures that the page shows, as numbers.
 import { pileAt } from './blocks.js';
-import { flamePlan } from './flame.js';
+import { answersOf } from './answers.js';
+import { changesOf } from './compare.js';
+import { flamePlan } from './flame_tree.js';
 import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { mapPlan, mapRows } from './map.js';
+import { movesOf } from './page_moves.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { segmentsAt } from './segment_stack.js';
 import { tableRows } from './table.js';
@@ -28,6 +31,9 @@ export function figuresOf(app) {
       reserved: app.curve.reserved(entry),
     }),
     rows: () => tableRows(app),
+    changes: () => changesOf(app),
+    answers: () => answersOf(app),
+    moves: () => movesOf(app.source),
     groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
       groupRows(new GroupKeys(app.source, by, null), entry, app.curve.peak.entry)
         .filter((row) => row.blocks > 0)

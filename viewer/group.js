@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Keys of blocks in groups that have a colour each, and how much each group holds at any entry.
-import { GroupKeys } from './group_keys.js';
+import { GroupKeys, commonName } from './group_keys.js';
 import { mostOfKeys, wholeRank } from './group_rank.js';
 import { KIND, NEVER } from './trace.js';
 
@@ -9,6 +9,21 @@ const CHECKPOINT = 128;
 
 /** @typedef {{from: number, to: number}} Window */
 
+/** The names of several groupings in the order of the most bytes that each holds at once in any.
+ * @param {Grouping[]} groupings @returns {Map<string, number>} */
+export function commonPlaces(groupings) {
+  /** @type {Map<string, number>} */
+  const most = new Map();
+  for (const grouping of groupings) {
+    for (const key of grouping.whole.order) {
+      const name = commonName(grouping, key);
+      most.set(name, Math.max(most.get(name) ?? 0, grouping.whole.most[key]));
+    }
+  }
+  const names = [...most].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  return new Map(names.map(([name], i) => [name, i]));
+}
+
 /** A grouping of the blocks of a source. Group 0 is "others"; 1 ... are the largest of a window,
  * each in the colour that its key has in every window. */
 export class Grouping extends GroupKeys {
@@ -16,10 +31,20 @@ export class Grouping extends GroupKeys {
    * @param {import('./curve.js').Curve} curve
    * @param {Uint8Array | null} matching by block: with a filter, which are wanted
    * @param {Window} [window] of entries that the groups are ranked in; without one, all
-   * @param {string} [chosen] a key that has a group wherever it ranks */
-  constructor(source, by, curve, matching, window = { from: 0, to: Infinity }, chosen = '') {
+   * @param {string} [chosen] a key that has a group wherever it ranks
+   * @param {Map<string, number> | null} [places] of names, where two recordings are compared */
+  constructor(
+    source,
+    by,
+    curve,
+    matching,
+    window = { from: 0, to: Infinity },
+    chosen = '',
+    places = null,
+  ) {
     super(source, by, matching);
     this.curve = curve;
+    this.places = places;
     this.others = 0; // keys without a group of their own
     this.count = 2; // groups
     /** @type {number[]} */
@@ -45,6 +70,20 @@ export class Grouping extends GroupKeys {
   rankIn(window, chosen) {
     const shown = this.keysOfWindow(window, chosen);
     if (this.groupOfKey.length > 0 && shown.join() === this.shown.join()) return false;
+    this.show(shown);
+    return true;
+  }
+
+  /** Gives groups to the names that hold most in two recordings.
+   * @param {Map<string, number>} places */
+  showCommon(places) {
+    this.places = places;
+    this.claims = this.claimsOf(null);
+    this.show(this.whole.order.filter((key) => this.claims[key] < GROUPS_MAX));
+  }
+
+  /** @param {number[]} shown keys */
+  show(shown) {
     this.shown = shown;
     this.colours = this.coloursOf(shown);
     this.others = this.whole.order.length - shown.length;
@@ -57,7 +96,6 @@ export class Grouping extends GroupKeys {
     this.makeTables();
     this.makeOrder();
     this.makeCheckpoints();
-    return true;
   }
 
   /** In the order of the whole recording, so that a key keeps its group while it can.
@@ -99,6 +137,8 @@ export class Grouping extends GroupKeys {
   /** By key, its place in the whole recording, which does not depend on a filter.
    * @param {Uint8Array | null} matching */
   claimsOf(matching) {
+    const common = this.places;
+    if (common) return Int32Array.from(this.keys, (_, i) => common.get(commonName(this, i)) ?? 0);
     if (!matching) return this.whole.place;
     const plain = new GroupKeys(this.source, this.by, null);
     const { place } = wholeRank(plain, this.curve.peak.entry);

@@ -52,7 +52,10 @@ function stackKey(names, by, stack) {
     return [`f${file}`, shownText(baseName(file) || '(no file)')];
   }
   const frame = by === 'line' ? frames[0] : own;
-  return [`${names.frameText(frame)}|${names.frameFile[frame]}`, names.frameText(frame)];
+  return [
+    `${names.frameText(frame)}|${names.text(names.frameFile[frame])}`,
+    names.frameText(frame),
+  ];
 }
 
 /** The keys of a grouping, and which one a block has. */
@@ -120,7 +123,7 @@ export class GroupKeys {
     const detail = DETAILS[by];
     if (by === 'pool_stream') {
       this.keyOfPoolStream = Uint32Array.from(head.pool_streams, (_, i) =>
-        put(`p${i}`, source.poolStreamText(i)),
+        put(`p${head.pool_streams[i].join()}`, source.poolStreamText(i)),
       );
     } else if (by === 'category') {
       this.keyOfCategory = Uint32Array.from(head.categories, (text) =>
@@ -157,6 +160,20 @@ export class GroupKeys {
         return this.keyOfStack[source.lifetimeStack[lifetime]];
     }
   }
+}
+
+/** What a key is in every recording: only the keys of stacks are numbers of one.
+ * @param {GroupKeys} grouping @param {number} i */
+export function commonName({ by, keys, source: { names } }, i) {
+  const { key, stack, text } = keys[i];
+  if (by !== 'stack' || stack < 0) return key;
+  const frames = names.frames(stack).map((frame) =>
+    [names.frameName[frame], names.frameFile[frame]]
+      .map((part) => names.text(part))
+      .concat(String(names.frameLine[frame]))
+      .join('\n'),
+  );
+  return frames.length > 0 ? frames.join('\n\n') : text;
 }
 
 /** Rows of the table: every key with what it holds and asked for. Columns as of `tarn top`.

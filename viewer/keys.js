@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The keyboard, and the list of its keys.
-import { toggleSandwich } from './flame.js';
+import { toggleSandwich } from './flame_tree.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
 import { nextThing } from './next_thing.js';
@@ -8,10 +8,10 @@ import { byId, element } from './paint.js';
 import { VIEWS } from './state.js';
 import { showTip } from './tip.js';
 import { VIEW_HELP } from './view_help.js';
-import { CANVAS_VIEWS } from './views.js';
+import { CANVAS_VIEWS, viewsOf } from './views.js';
 
 const KEYS = [
-  ['1 \u2026 7', 'views'],
+  ['1 \u2026 9', 'views'],
   ['\u2190 \u2192', 'move the cursor an event; with Shift, a tenth of the window'],
   ['[ ]', 'previous, next event'],
   [', .', 'previous, next step or annotation'],
@@ -35,6 +35,7 @@ const KEYS = [
   ['i', 'invert the flame'],
   ['c', 'callers and callees of the chosen box of the flame'],
   ['space', 'play the map'],
+  ['v', 'of two recordings, show the other'],
   ['t', 'light or dark'],
   ['Esc', 'clear the selection'],
   ['?', 'this list'],
@@ -167,6 +168,9 @@ const ACTIONS = {
   },
   i: (app) => app.set({ inverted: !app.state.inverted }),
   ' ': (app) => app.player.toggle(),
+  v: (app) => {
+    if (app.runs.length > 1) app.set({ before: !app.state.before });
+  },
   t: (app) => app.chooseTheme(),
   '?': (app) => showKeys(app.state.view),
   Escape: letGo,
@@ -203,7 +207,7 @@ export function listenToKeys(app) {
     }
     if (isTaken(app, event)) return;
     const view = VIEWS[Number(event.key) - 1];
-    const act = view ? () => app.set({ view }) : ACTIONS[event.key];
+    const act = viewsOf(app).includes(view) ? () => app.set({ view }) : ACTIONS[event.key];
     if (!act) return;
     event.preventDefault();
     showTip(null, 0, 0); // what it says may not be there any more

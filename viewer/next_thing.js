@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Choosing without a mouse: from group to group, from block to block, from box to box.
-import { boxName, flamePlan } from './flame.js';
+import { boxName, flamePlan } from './flame_tree.js';
 import { lifetimesAt } from './layout.js';
 import { chooseLifetime } from './navigation.js';
 

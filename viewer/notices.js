@@ -17,13 +17,14 @@ function oomNotice(app) {
   const more =
     ooms.length > 1 ? ` ${countOf(ooms.length - 1, 'later request')} failed as well.` : '';
   const event = countText(entry + source.info.skipped);
+  const which = app.runs.length > 1 ? (app.state.before ? 'Before: ' : 'After: ') : '';
   return element(
     'div',
     { class: 'notice oom' },
     element(
       'p',
       {},
-      element('strong', {}, `Out of memory at event ${event}: no ${sizeText(size)}. `),
+      element('strong', {}, `${which}Out of memory at event ${event}: no ${sizeText(size)}. `),
       `${verdict[0].toUpperCase()}${verdict.slice(1)}: ${VERDICTS[verdict]}${more}`,
     ),
     element('button', { 'data-key': 'why', onclick: () => app.set({ view: 'oom' }) }, 'Why'),
@@ -53,7 +54,7 @@ function contradictionNotice(app) {
 
 /** @param {any} app */
 export function drawNotices(app) {
-  if (!app.isStale('notices', app.source.number, app.state.view === 'oom')) return;
+  if (!app.isStale('notices', app.source.id, app.state.view === 'oom')) return;
   const parts = [oomNotice(app), contradictionNotice(app)];
   byId('notices').replaceChildren(.../** @type {Node[]} */ (parts.filter((part) => part)));
 }

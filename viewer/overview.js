@@ -5,24 +5,37 @@ import { openCanvas } from './paint.js';
 import { Axis } from './axis.js';
 
 /** From the head alone, before the trace has been read.
- * @param {HTMLCanvasElement} canvas @param {any} info @param {import('./paint.js').Theme} theme */
-export function drawFirstPicture(canvas, info, theme) {
-  const { width, height } = canvas.getBoundingClientRect();
+ * @param {HTMLCanvasElement} canvas @param {any} info @param {import('./paint.js').Theme} theme
+ * @param {{width: number, height: number}} [size]
+ * @param {{left: number, right: number, top: number, bottom: number}} [edge] what stays free */
+export function drawFirstPicture(
+  canvas,
+  info,
+  theme,
+  size = canvas.getBoundingClientRect(),
+  edge = { left: 0, right: 0, top: 0, bottom: 0 },
+) {
+  const { width, height } = size;
   const { context } = openCanvas(canvas, width, height);
   const top = Math.max(
     1,
     ...info.overview.map((/** @type {number[]} */ pair) => pair[1]),
     ...info.overview.map((/** @type {number[]} */ pair) => pair[0]),
   );
+  const high = height - edge.top - edge.bottom;
+  const step = (width - edge.left - edge.right) / info.overview.length;
   context.fillStyle = theme.paper;
   context.fillRect(0, 0, width, height);
-  const step = width / info.overview.length;
   info.overview.forEach(
     (/** @type {number[]} */ [requested, reserved], /** @type {number} */ i) => {
-      context.fillStyle = theme.free;
-      context.fillRect(i * step, height * (1 - reserved / top), step + 0.5, height);
-      context.fillStyle = theme.strong;
-      context.fillRect(i * step, height * (1 - requested / top), step + 0.5, height);
+      for (const [bytes, colour] of [
+        [reserved, theme.free],
+        [requested, theme.strong],
+      ]) {
+        const tall = (Number(bytes) / top) * high;
+        context.fillStyle = String(colour);
+        context.fillRect(edge.left + i * step, height - edge.bottom - tall, step + 0.5, tall);
+      }
     },
   );
 }
@@ -32,14 +45,7 @@ export function drawOverview(app, canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   const { source, curve, theme, state } = app;
   const axis = new Axis(source, state.axis, 0, Math.max(1, source.count), width);
-  const depends = [
-    width,
-    height,
-    state.axis,
-    source.number,
-    theme.paper,
-    window.devicePixelRatio,
-  ];
+  const depends = [width, height, state.axis, source.id, theme.paper, window.devicePixelRatio];
   if (app.isStale('overview', ...depends)) {
     app.overviewPicture = document.createElement('canvas');
     const { context } = openCanvas(app.overviewPicture, width, height);

@@ -81,6 +81,35 @@ export async function readSection(name) {
   }
 }
 
+/** The sections of a recording: those of the first of two have no prefix. */
+export class Sections {
+  /** @param {string} prefix */
+  constructor(prefix) {
+    this.prefix = prefix;
+  }
+
+  /** @param {string} name */
+  read(name) {
+    return readSection(this.prefix + name);
+  }
+}
+
+/** Sections that are there already, each read once. */
+export class MappedSections {
+  /** @param {Map<string, Uint8Array>} sections */
+  constructor(sections) {
+    this.sections = sections;
+  }
+
+  /** @param {string} name @returns {Promise<Uint8Array>} */
+  async read(name) {
+    const bytes = this.sections.get(name);
+    if (!bytes) throw new BadPage(`section \u201c${name}\u201d is missing`);
+    this.sections.delete(name);
+    return bytes;
+  }
+}
+
 /** Numbers of a column, one after another. */
 export class Numbers {
   /** @param {Uint8Array} bytes @param {number} [start] @param {number} [end] */

@@ -4,7 +4,7 @@
 import { Axis } from './axis.js';
 import { panWindow, zoomWindow } from './navigation.js';
 import { byId } from './paint.js';
-import { chosenBox } from './flame.js';
+import { chosenBox } from './flame_tree.js';
 import { showTip } from './tip.js';
 import { CANVAS_VIEWS } from './views.js';
 

@@ -2,7 +2,7 @@
 // The view on paper: whole, in light colours, with what is looked at and its figures as text. It is
 // made when printing begins and goes when it ends.
 import { countText, shareText, shownText, sizeText } from './format.js';
-import { flamePlan } from './flame.js';
+import { flamePlan } from './flame_tree.js';
 import { byId, element, themeOf } from './paint.js';
 import { finishBlocks } from './blocks.js';
 import { windowText } from './statusbar.js';

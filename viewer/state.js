@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is being looked at. All of it is in the fragment of the page's address, so that a link, or
 // going back, shows the same picture.
-import { BOXES, FLAMES } from './flame.js';
+import { BOXES, FLAMES } from './flame_tree.js';
 import { EVENT_ACTIONS } from './event_rows.js';
 import { GROUPINGS } from './group_keys.js';
 import { isOfBlock } from './search.js';
@@ -13,10 +13,21 @@ import { isOfBlock } from './search.js';
  *   lifetime: number, group: string, segments: boolean, low: number, high: number,
  *   sort: string, up: boolean, fit: boolean,
  *   others: boolean, events: boolean, picked: string, actions: string,
- *   focus: string, through: number}} State
+ *   focus: string, through: number,
+ *   before: boolean, otherCursor: number}} State
  */
 
-export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
+export const VIEWS = [
+  'timeline',
+  'blocks',
+  'map',
+  'flame',
+  'table',
+  'oom',
+  'info',
+  'answers',
+  'compare', // only where there are two recordings
+];
 
 const SHORT = /** @type {const} */ ({
   view: 'v',
@@ -48,6 +59,8 @@ const SHORT = /** @type {const} */ ({
   actions: 'ea',
   focus: 'fb',
   through: 'th',
+  before: 'rb',
+  otherCursor: 'oc',
 });
 
 /** @returns {State} */
@@ -82,6 +95,8 @@ export function initialState() {
     actions: '',
     focus: '',
     through: -1,
+    before: false,
+    otherCursor: -2,
   };
 }
 
@@ -153,6 +168,7 @@ export function clampState(state, source) {
   state.to = state.from + span;
   state.cursor = Math.max(-2, Math.min(count - 1, Math.floor(state.cursor)));
   state.mark = Math.max(-2, Math.min(count - 1, Math.floor(state.mark)));
+  state.otherCursor = Math.max(-2, Math.floor(state.otherCursor));
   if (!(state.lifetime >= 0 && state.lifetime < source.lifetimes)) state.lifetime = -1;
   state.lifetime = Math.floor(state.lifetime);
   if (!(state.through > 0 && state.through < source.names.frameName.length)) state.through = -1;

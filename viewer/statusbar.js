@@ -26,8 +26,9 @@ export function windowText(app) {
 /** @param {any} app */
 export function drawStatus(app) {
   const { source, curve } = app;
-  const text = source.count > 0 ? windowText(app) : '';
-  if (!app.isStale('status', source.number, text)) return;
+  const which = app.runs.length > 1 ? `${app.state.before ? 'before' : 'after'}: ` : '';
+  const text = source.count > 0 ? which + windowText(app) : '';
+  if (!app.isStale('status', source.id, text)) return;
   if (source.count === 0) {
     byId('status').replaceChildren(element('span', {}, limits(app)[0]));
     return;

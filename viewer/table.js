@@ -170,6 +170,12 @@ export function tableText(app, form) {
     row.count,
     row.freed ? Math.floor(row.entries / row.freed) : '',
   ]);
+  return groupsTableText(heads, cells, form);
+}
+
+/** @param {string[]} heads @param {(string | number)[][]} cells a name and numbers
+ * @param {'csv' | 'markdown'} form */
+export function groupsTableText(heads, cells, form) {
   if (form === 'csv') {
     return (
       [

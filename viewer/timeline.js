@@ -86,7 +86,7 @@ export function drawTimeline(app, canvas, width, height) {
   const box = timelineBox(app, width, height);
   const columns = Math.max(1, Math.round(box.axis.width * ratio));
   const data = timelineColumns(app, box.axis, columns);
-  const high = timelineTop(data, state.fit && !state.segments);
+  const high = app.top ?? timelineTop(data, state.fit && !state.segments);
   const scale = { low: state.low * high, high: state.high * high };
   const y = (/** @type {number} */ bytes) =>
     box.bottom - ((bytes - scale.low) / (scale.high - scale.low)) * (box.bottom - box.top);

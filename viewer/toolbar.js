@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The bar under the tabs: how the view is drawn, and what is in use at the cursor.
-import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame.js';
+import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame_tree.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
@@ -53,6 +53,21 @@ function sourceChoice(app) {
   );
 }
 
+/** Which of two recordings is shown. @param {any} app */
+function runSwitch(app) {
+  const { runs, state } = app;
+  if (runs.length < 2 || state.view === 'compare') return null;
+  return makeSwitch(
+    'Recording (v)',
+    [
+      ['before', 'Before'],
+      ['after', 'After'],
+    ],
+    state.before ? 'before' : 'after',
+    (id) => app.set({ before: id === 'before' }),
+  );
+}
+
 /** @param {any} app */
 function contentSwitch(app) {
   const { state } = app;
@@ -71,9 +86,9 @@ function contentSwitch(app) {
 /** @param {any} app */
 function groupingChoice(app) {
   const { state } = app;
-  const isGrouped = ['timeline', 'blocks', 'map', 'table'].includes(state.view);
+  const isGrouped = ['timeline', 'blocks', 'map', 'table', 'compare'].includes(state.view);
   if (!isGrouped || (state.segments && state.view === 'timeline')) return null;
-  const label = state.view === 'table' ? 'Group by' : 'Colour by';
+  const label = ['table', 'compare'].includes(state.view) ? 'Group by' : 'Colour by';
   return makeChoice(label, groupingsOf(app.names), state.by, (by) => app.set({ by, group: '' }));
 }
 
@@ -94,7 +109,8 @@ function modeSwitch(app) {
 
 /** @param {any} app */
 function axisSwitch(app) {
-  if (!CANVAS_VIEWS[app.state.view]?.isOverTime || !app.source.hasTime) return null;
+  const isOverTime = CANVAS_VIEWS[app.state.view]?.isOverTime || app.state.view === 'compare';
+  if (!isOverTime || !app.source.hasTime) return null;
   return makeSwitch(
     'Axis',
     [
@@ -109,7 +125,8 @@ function axisSwitch(app) {
 /** @param {any} app */
 function fitButton(app) {
   const { state } = app;
-  if (state.view !== 'timeline' || state.segments) return null;
+  const isTimeline = state.view === 'timeline' && !state.segments;
+  if (!isTimeline && state.view !== 'compare') return null;
   return element(
     'button',
     {
@@ -237,6 +254,7 @@ function toolbarKey(app) {
   const { state } = app;
   return [
     state.view,
+    app.run.number,
     state.by,
     state.axis,
     state.mode,
@@ -260,7 +278,7 @@ function toolbarKey(app) {
 /** @param {any} app */
 export function drawToolbar(app) {
   const { state } = app;
-  const hasFigure = state.view !== 'info' && state.view !== 'oom';
+  const hasFigure = !['info', 'oom', 'answers', 'compare'].includes(state.view);
   const isSame = !app.isStale('toolbar', ...toolbarKey(app));
   const isFigureSame = !app.isStale('figure', ...app.cursorKey());
   const figure = hasFigure && !(isSame && isFigureSame) ? figureText(app) : [];
@@ -270,6 +288,7 @@ export function drawToolbar(app) {
     return;
   }
   const parts = [
+    runSwitch(app),
     sourceChoice(app),
     contentSwitch(app),
     groupingChoice(app),

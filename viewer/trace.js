@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A snapshot in memory: texts, stacks, and for each source (a device, or pinned memory) its
 // entries, blocks and segments, in typed arrays.
-import { BadPage, Numbers, breathe, planeNumbers, readSection } from './payload.js';
+import { BadPage, Numbers, breathe, planeNumbers } from './payload.js';
 import { baseName, shownText } from './format.js';
 import { settingsRounded, unitRounded } from './block_size.js';
 import { LifetimeIndex } from './lifetime_index.js';
@@ -98,9 +98,10 @@ export class Names {
     this.frameTexts = [];
   }
 
-  async read() {
-    const sizes = allVarints(await readSection('text.sizes'));
-    const bytes = await readSection('text.bytes');
+  /** @param {{read: (name: string) => Promise<Uint8Array>}} sections */
+  async read(sections) {
+    const sizes = allVarints(await sections.read('text.sizes'));
+    const bytes = await sections.read('text.bytes');
     const decoder = new TextDecoder();
     let at = 0;
     for (const size of sizes) {
@@ -108,9 +109,10 @@ export class Names {
       at += size;
     }
     if (at !== bytes.length) throw new BadPage('the texts have another length than they say');
-    await this.readFrames();
-    await this.readStacks();
-    const extra = allVarints(await readSection('extras'));
+    this.readFrames(await sections.read('frames'));
+    this.readNodes(await sections.read('nodes'));
+    this.readStacks(await sections.read('stacks'));
+    const extra = allVarints(await sections.read('extras'));
     for (let i = 0; i + 4 < extra.length; i += 5) {
       this.extras.push({
         metadata: this.text(extra[i]),
@@ -122,8 +124,9 @@ export class Names {
     }
   }
 
-  async readFrames() {
-    const numbers = new Numbers(await readSection('frames'));
+  /** @param {Uint8Array} bytes */
+  readFrames(bytes) {
+    const numbers = new Numbers(bytes);
     const name = [0];
     const file = [0];
     const line = [0];
@@ -143,8 +146,9 @@ export class Names {
     this.frameOrigin = Uint8Array.from(origin);
   }
 
-  async readStacks() {
-    const numbers = new Numbers(await readSection('nodes'));
+  /** @param {Uint8Array} bytes */
+  readNodes(bytes) {
+    const numbers = new Numbers(bytes);
     const parent = [0];
     const frame = [0];
     while (!numbers.isAtEnd()) {
@@ -154,17 +158,21 @@ export class Names {
     numbers.finish();
     this.nodeParent = Uint32Array.from(parent);
     this.nodeFrame = Uint32Array.from(frame);
-    const stacks = allVarints(await readSection('stacks')); // node and category of each
+    for (let i = 1; i < parent.length; i++) {
+      if (!(parent[i] < i) || !(frame[i] < this.frameName.length)) {
+        throw new BadPage('the stacks contradict themselves');
+      }
+    }
+  }
+
+  /** Node and category of each. @param {Uint8Array} bytes */
+  readStacks(bytes) {
+    const stacks = allVarints(bytes);
     this.stackNode = new Uint32Array(1 + stacks.length / 2);
     this.stackCategory = new Uint32Array(1 + stacks.length / 2);
     for (let i = 0; i + 1 < stacks.length; i += 2) {
       this.stackNode[1 + i / 2] = stacks[i];
       this.stackCategory[1 + i / 2] = stacks[i + 1];
-    }
-    for (let i = 1; i < parent.length; i++) {
-      if (!(parent[i] < i) || !(frame[i] < this.frameName.length)) {
-        throw new BadPage('the stacks contradict themselves');
-      }
     }
   }
 
@@ -256,8 +264,10 @@ const TRACE_COLUMNS = 11; // of a piece of the trace; src/page/record.h has thei
 
 /** One device, or pinned memory. */
 export class Source {
-  /** @param {any} info @param {Names} names @param {any} head @param {number} number */
-  constructor(info, names, head, number) {
+  /** @param {any} info @param {Names} names @param {any} head @param {number} number
+   * @param {number} [id] that no other source of the page has */
+  constructor(info, names, head, number, id = number) {
+    this.id = id;
     this.info = info;
     this.names = names;
     this.head = head;
@@ -311,18 +321,20 @@ export class Source {
     this.ended = new Map();
   }
 
-  /** @param {Float64Array} sizes @param {(share: number) => void} progress */
-  async read(sizes, progress) {
+  /** @param {{read: (name: string) => Promise<Uint8Array>}} sections
+   * @param {Float64Array} sizes
+   * @param {(share: number) => void} progress */
+  async read(sections, sizes, progress) {
     this.sizes = sizes;
     if (sizes.some((size) => !(size < 2 ** 32)))
       this.lifetimeSize = new Float64Array(this.lifetimes);
-    this.readBefore(await readSection(`d${this.number}.before`));
-    this.readSpans(await readSection(`d${this.number}.spans`));
-    this.readBlocks(await readSection(`d${this.number}.blocks`));
-    this.lifetimeHint = await readSection(`d${this.number}.hints`);
+    this.readBefore(await sections.read(`d${this.number}.before`));
+    this.readSpans(await sections.read(`d${this.number}.spans`));
+    this.readBlocks(await sections.read(`d${this.number}.blocks`));
+    this.lifetimeHint = await sections.read(`d${this.number}.hints`);
     const state = this.start();
     for (let i = 0; i < this.info.chunks; i++) {
-      this.readChunk(await readSection(`d${this.number}.trace.${i}`), state);
+      this.readChunk(await sections.read(`d${this.number}.trace.${i}`), state);
       progress((i + 1) / this.info.chunks);
       await breathe();
     }

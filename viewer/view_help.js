@@ -23,6 +23,9 @@ export const VIEW_HELP = /** @type {Record<string, string[]>} */ ({
       'never mixes pools or streams: free memory of one cannot serve the other.',
     'Hatched blocks are freed, and wait for another stream. Darker grey behind a block is ' +
       'lost to rounding.',
+    'A dashed box stands for addresses of an expandable segment that have no pages now, however ' +
+      'many. Where the request at the cursor moved pages, an arrow goes from where they were to ' +
+      'where they are.',
   ],
   flame: [
     'Stacks: the width of a box is what its frame, and those that it called, hold. ' +
@@ -34,5 +37,16 @@ export const VIEW_HELP = /** @type {Record<string, string[]>} */ ({
       'total.',
   ],
   oom: ['Why each failed request failed: what was free and where, and who held the memory.'],
+  answers: [
+    'What the program found out when it wrote the page: it replayed the run under each setting, ' +
+      'and with libtarn\u2019s policy that moves pages.',
+    'Events lead to the map as it was then, steps to what grew in them.',
+  ],
+  compare: [
+    'Two recordings on one scale, and what each group held before and holds after, at the ' +
+      'event that is chosen in each: at first the peaks. A click or the slider chooses another.',
+    'Groups are the same by name, whatever their addresses. v switches which recording the ' +
+      'other views show.',
+  ],
   info: ['What is in the file, and what is not.'],
 });

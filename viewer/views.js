@@ -11,6 +11,8 @@ import { drawFlame, hitFlame } from './flame.js';
 import { fillTable } from './table.js';
 import { fillOom } from './oom.js';
 import { fillInfo } from './info.js';
+import { fillAnswers } from './answers_view.js';
+import { fillCompare } from './compare_view.js';
 
 export const VIEW_TEXTS = /** @type {Record<string, string>} */ ({
   timeline: 'Timeline',
@@ -20,6 +22,8 @@ export const VIEW_TEXTS = /** @type {Record<string, string>} */ ({
   table: 'Table',
   oom: 'OOM',
   info: 'Info',
+  answers: 'Answers',
+  compare: 'Compare',
 });
 
 export const CANVAS_VIEWS =
@@ -34,18 +38,25 @@ export const DOCUMENT_VIEWS = /** @type {Record<string, Function>} */ ({
   table: fillTable,
   oom: fillOom,
   info: fillInfo,
+  answers: fillAnswers,
+  compare: fillCompare,
 });
+
+/** Those that the page has. @param {any} app */
+export function viewsOf(app) {
+  return VIEWS.filter((view) => view !== 'compare' || app.runs.length > 1);
+}
 
 /** @param {any} app @param {HTMLElement} tabs */
 function makeTabs(app, tabs) {
-  VIEWS.forEach((view, i) => {
+  viewsOf(app).forEach((view) => {
     const tab = element(
       'button',
       {
         role: 'tab',
         id: `tab-${view}`,
         'aria-controls': 'stage',
-        title: `${VIEW_TEXTS[view]} (${i + 1})`,
+        title: `${VIEW_TEXTS[view]} (${VIEWS.indexOf(view) + 1})`,
         onclick: () => app.set({ view }),
       },
       VIEW_TEXTS[view],
@@ -56,10 +67,10 @@ function makeTabs(app, tabs) {
 
 /** @param {any} app */
 export function drawTabs(app) {
-  if (!app.isStale('tabs', app.state.view, app.source.number)) return;
+  if (!app.isStale('tabs', app.state.view, app.source.id)) return;
   const tabs = byId('tabs');
   if (!tabs.firstChild) makeTabs(app, tabs);
-  VIEWS.forEach((view) => {
+  viewsOf(app).forEach((view) => {
     const tab = byId(`tab-${view}`);
     tab.setAttribute('aria-selected', String(view === app.state.view));
     tab.tabIndex = view === app.state.view ? 0 : -1;
@@ -91,7 +102,8 @@ export function listenToTabs(app) {
     if (step === 0) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = VIEWS[(VIEWS.indexOf(app.state.view) + step + VIEWS.length) % VIEWS.length];
+    const views = viewsOf(app);
+    const next = views[(views.indexOf(app.state.view) + step + views.length) % views.length];
     app.set({ view: next });
     app.draw();
     byId(`tab-${next}`).focus();

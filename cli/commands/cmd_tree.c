@@ -2,6 +2,7 @@
 /* `tarn tree`: walks live memory in a terminal, or prints it as a tree. */
 #include "escape.h"
 #include "output.h"
+#include "screen.h"
 #include "select_opt.h"
 #include "size_text.h"
 #include "tree_screen.h"
@@ -9,9 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct tree_values {
     struct cli_select_values select;
@@ -171,18 +170,10 @@ static enum cli_exit screen_run(struct tree_run *run)
 
 /* ---- running ---- */
 
-/* Whether stdout is a terminal that can be drawn on. */
-static bool is_screen(void)
-{
-    const char *type = getenv("TERM");
-
-    return isatty(STDOUT_FILENO) && type && type[0] && strcmp(type, "dumb") != 0;
-}
-
 static enum cli_exit tree_show(struct tree_run *run)
 {
     const struct tree_values *values = run->call->values;
-    const bool wants_screen = !values->once && is_screen();
+    const bool wants_screen = !values->once && cli_screen_is_possible();
     struct tarn_error error = {.offset = -1};
     enum tarn_status status = cli_tree_load(&run->source, (enum cli_tree_group)values->group,
                                             run->when, &run->tree, &run->place, &error);

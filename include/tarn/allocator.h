@@ -199,11 +199,20 @@ TARN_API enum tarn_status
 tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
-/* Gets and replaces the settings. New settings apply from the next call on and do not change
- * existing blocks. per_process_memory_fraction only has an effect at creation. Changing the backend
- * or no_caching fails with TARN_ERR_CONFIG. */
-TARN_API void tarn_allocator_get_config(struct tarn_allocator *allocator,
-                                        struct tarn_config *config_out);
+/* The settings; the size as in config.h. */
+TARN_API enum tarn_status tarn_allocator_get_config_sized(struct tarn_allocator *allocator,
+                                                          struct tarn_config *config_out,
+                                                          size_t size);
+
+static inline void tarn_allocator_get_config(struct tarn_allocator *allocator,
+                                             struct tarn_config *config_out)
+{
+    (void)tarn_allocator_get_config_sized(allocator, config_out, sizeof *config_out);
+}
+
+/* Replaces the settings. New ones apply from the next call on and do not change existing blocks.
+ * per_process_memory_fraction only has an effect at creation. Changing the backend or no_caching
+ * fails with TARN_ERR_CONFIG. */
 TARN_API enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
                                                     const struct tarn_config *config,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
@@ -227,8 +236,8 @@ struct tarn_oom {
 };
 
 /* Called on the thread whose allocation failed, before the call returns and with no lock held, so
- * it may use the allocator. Requests made by an observer do not call observers. Observers cannot be
- * removed; at most TARN_OBSERVERS_MAX, then TARN_ERR_LIMIT. */
+ * it may use the allocator. Requests made by an observer do not call observers. At most
+ * TARN_OBSERVERS_MAX, then TARN_ERR_LIMIT; tarn/pressure.h removes them. */
 enum {
     TARN_OBSERVERS_MAX = 8
 };
@@ -246,7 +255,8 @@ TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator 
 typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
                                      tarn_stream stream);
 
-/* Adds one, for the allocator's lifetime; TARN_ERR_LIMIT when there are too many. */
+/* Adds one; TARN_ERR_LIMIT when there are too many. tarn/pressure.h removes them, and has callbacks
+ * that are not called at every miss. */
 TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
                                                              tarn_memory_callback callback,
                                                              void *context) TARN_MUST_CHECK;

@@ -8,6 +8,7 @@
 
 #include "allocator.h"
 #include "history.h"
+#include "observer.h"
 #include "pinned.h"
 #include "snapshot.h"
 
@@ -34,10 +35,17 @@ struct tarn_capture_options {
      * has its own history, NULL = none. */
     struct tarn_pinned *pinned;
     struct tarn_history *pinned_history;
+
+    /* Also captures what these observe (tarn/observer.h), as segments of their devices. They may
+     * share a history with each other and with the allocators. */
+    struct tarn_observer *const *observers;
+    size_t observer_count;
+    struct tarn_observer *host_observer; /* of pinned memory, instead of `pinned`, with a history
+                                            of its own; NULL = none */
 };
 
-/* Takes a snapshot of these allocators. Several may be on the same device or share a history.
- * `options` may be NULL.
+/* Takes a snapshot of these allocators, of which there may be none if there are observers. Several
+ * may be on the same device or share a history. `options` may be NULL.
  *
  * Segments are sorted by device and address, traces by device with the oldest event first. The data
  * of one allocator is consistent: its segments and events are copied in one critical section that

@@ -48,14 +48,22 @@ enum tarn_rules_version {
     TARN_RULES_2_14 = 1 /* those that 2.13 brought */
 };
 
+/* Whether other processes of the user can watch the allocator (tarn/watch.h). */
+enum tarn_watch_mode {
+    TARN_WATCH_OFF = 0,
+    TARN_WATCH_PAGE = 1,   /* its counters, in shared memory */
+    TARN_WATCH_CONTROL = 2 /* and it takes requests (tarn/watch_control.h) */
+};
+
 enum {
+    TARN_WATCH_FOLDER_MAX = 160, /* bytes of a path with its NUL */
     TARN_CONFIG_TEXT_MAX =
         1024, /* bytes of a settings string with its NUL; longer ones are rejected */
     TARN_CONFIG_VALUE_MAX = 320 /* bytes of one option's value with its NUL */
 };
 
 struct tarn_config {
-    uint32_t struct_size;            /* sizeof(struct tarn_config) */
+    uint32_t struct_size;            /* set by tarn_config_init and the functions that parse */
     uint64_t max_split_size;         /* blocks of at least this size are not split;
                                         TARN_SIZE_UNLIMITED = no limit */
     uint64_t max_non_split_rounding; /* how much larger than the request an unsplit block may be */
@@ -80,16 +88,39 @@ struct tarn_config {
     char text[TARN_CONFIG_TEXT_MAX];      /* the last settings string, "" before the first */
     enum tarn_policy policy;              /* decided when the allocator is made, as `backend` */
     enum tarn_rules_version rules;
+    uint64_t max_cached; /* max_cached_mb, policy:compact: bytes that may stay reserved beyond what
+                            is active; TARN_SIZE_UNLIMITED = no limit */
+    enum tarn_watch_mode watch;               /* TARN_WATCH; set by the environment only */
+    char watch_folder[TARN_WATCH_FOLDER_MAX]; /* XDG_RUNTIME_DIR, if that is set and it is watched;
+                                                 set by the environment only */
 };
 
+/* The functions ending in _sized know how large the caller's struct is and write no more than that:
+ * a program keeps working with a library whose struct has grown. Programs in C and C++ call the
+ * inline functions after each, which pass the size of their own header's struct; bindings of other
+ * languages pass theirs. TARN_ERR_INVALID_ARGUMENT for a size below that of struct_size, 0
+ * included; nothing is written then. */
+
 /* The defaults: those of PyTorch. */
-TARN_API void tarn_config_init(struct tarn_config *config_out);
+TARN_API enum tarn_status tarn_config_init_sized(struct tarn_config *config_out, size_t size);
+
+static inline void tarn_config_init(struct tarn_config *config_out)
+{
+    (void)tarn_config_init_sized(config_out, sizeof *config_out);
+}
 
 /* Parses a settings string over the defaults; NULL gives the defaults. On failure *config_out is
  * untouched, the status is TARN_ERR_CONFIG, and the error names the option, the allowed values and
  * the position (also in error->offset). */
-TARN_API enum tarn_status tarn_config_parse(const char *text, struct tarn_config *config_out,
-                                            struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_config_parse_sized(const char *text, struct tarn_config *config_out,
+                                                  size_t size,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
+
+TARN_MUST_CHECK static inline enum tarn_status
+tarn_config_parse(const char *text, struct tarn_config *config_out, struct tarn_error *error)
+{
+    return tarn_config_parse_sized(text, config_out, sizeof *config_out, error);
+}
 
 /* Parses a settings string as an update of existing settings: max_split_size_mb,
  * max_non_split_rounding_mb, garbage_collection_threshold and roundup_power2_divisions are first
@@ -101,14 +132,22 @@ TARN_API enum tarn_status tarn_config_update(const char *text, struct tarn_confi
 /* Settings from the environment over the defaults. The first of TARN_ALLOC_CONF,
  * PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF that is set is used, and an error names it; if
  * none is set, the defaults apply. no_caching is true when PYTORCH_NO_CUDA_MEMORY_CACHING is set,
- * whatever its value. No other thread may change the environment meanwhile. */
-TARN_API enum tarn_status tarn_config_from_env(struct tarn_config *config_out,
-                                               struct tarn_error *error) TARN_MUST_CHECK;
+ * whatever its value. TARN_WATCH is 0, 1 or control. No other thread may change the environment
+ * meanwhile. */
+TARN_API enum tarn_status tarn_config_from_env_sized(struct tarn_config *config_out, size_t size,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
+TARN_MUST_CHECK static inline enum tarn_status tarn_config_from_env(struct tarn_config *config_out,
+                                                                    struct tarn_error *error)
+{
+    return tarn_config_from_env_sized(config_out, sizeof *config_out, error);
+}
 
 /* Writes a short settings string that tarn_config_parse turns into these settings (except `text`
- * and `no_caching`); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always suffice. Fails with
- * TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT when a settings string
- * cannot express a field's value; the buffer then holds "" if it has any room. */
+ * and what only the environment sets); "" for the defaults. TARN_CONFIG_TEXT_MAX bytes always
+ * suffice. Fails with TARN_ERR_LIMIT when `size` is too small and with TARN_ERR_INVALID_ARGUMENT
+ * when a settings string cannot express a field's value; the buffer then holds "" if it has any
+ * room. */
 TARN_API enum tarn_status tarn_config_format(const struct tarn_config *config, char *buffer,
                                              size_t size, struct tarn_error *error) TARN_MUST_CHECK;
 

@@ -3,6 +3,7 @@
  * Snapshots for other programs: databases, spreadsheets, trace viewers, flame graphs. Invisible
  * characters in the snapshot's text are escaped (\x1b, \u202e), and no cell of a table can act as a
  * formula. The same snapshot gives the same bytes.
+ * Snapshots are not changed: any number of threads may use one at once.
  */
 #ifndef TARN_EXPORT_H
 #define TARN_EXPORT_H

@@ -2,6 +2,7 @@
 /*
  * What a checker reports: every violation of an invariant as one line with both numbers. A checker
  * never aborts and never changes what it checks.
+ * The struct is the caller's: one thread at a time.
  */
 #ifndef TARN_FINDINGS_H
 #define TARN_FINDINGS_H

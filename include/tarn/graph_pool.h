@@ -6,6 +6,8 @@
  * Pools are reference-counted: begin_pool and acquire_pool add a use, release_pool drops one. After
  * the last release, free memory of the pool returns to the device on the next empty_cache or when
  * memory runs short, and the pool is destroyed with its last segment.
+ *
+ * Every function may be called from any thread.
  */
 #ifndef TARN_GRAPH_POOL_H
 #define TARN_GRAPH_POOL_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Access between devices, and the right kind of copy for two devices. copy.h does the copying.
+ * Every function may be called from any thread.
  */
 #ifndef TARN_PEER_H
 #define TARN_PEER_H

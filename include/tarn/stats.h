@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of an allocator: those of PyTorch's `memory_stats`, with the same meaning. */
+/* Counters of an allocator: those of PyTorch's `memory_stats`, with the same meaning. These
+ * functions keep no state: any thread may call them on its own structs. */
 #ifndef TARN_STATS_H
 #define TARN_STATS_H
 
@@ -44,18 +45,25 @@ enum tarn_stat_kind {
     TARN_STAT_KINDS
 };
 
+enum {
+    TARN_STATS_ROOM = 8
+};
+
+/* Kinds of counters by pool are appended, so their array is last; new single counters take what
+ * `room` holds. Neither moves a field. */
 struct tarn_stats {
-    uint32_t struct_size; /* in: sizeof(struct tarn_stats) */
-    struct tarn_stat by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
+    uint32_t struct_size;                  /* in: sizeof(struct tarn_stats) */
     struct tarn_stat oversize_allocations; /* allocated blocks of at least max_split_size */
     struct tarn_stat oversize_segments;    /* segments of that size */
     int64_t num_alloc_retries;             /* device allocations retried after a cache flush */
     int64_t num_ooms;
-    int64_t num_sync_all_streams; /* waits for the events of all pending frees */
-    int64_t num_device_alloc;     /* segments allocated and ranges mapped */
-    int64_t num_device_free;      /* segments freed and ranges unmapped */
-    int64_t max_split_size;       /* at creation; -1 = unlimited */
-    int64_t num_oom_rejections;   /* requests rejected by throw_on_cudamalloc_oom */
+    int64_t num_sync_all_streams;  /* waits for the events of all pending frees */
+    int64_t num_device_alloc;      /* segments allocated and ranges mapped */
+    int64_t num_device_free;       /* segments freed and ranges unmapped */
+    int64_t max_split_size;        /* at creation; -1 = unlimited */
+    int64_t num_oom_rejections;    /* requests rejected by throw_on_cudamalloc_oom */
+    int64_t room[TARN_STATS_ROOM]; /* 0 */
+    struct tarn_stat by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
 };
 
 /* PyTorch's key of a counter, e.g. "allocated_bytes", and of a pool, e.g. "small_pool". Static

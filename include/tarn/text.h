@@ -4,6 +4,7 @@
  * Terminals execute control characters, and bidirectional or zero-width characters make a line look
  * different from its content. Errors, warnings and reports of the library are already escaped;
  * programs should escape what they add.
+ * Any thread.
  */
 #ifndef TARN_TEXT_H
 #define TARN_TEXT_H

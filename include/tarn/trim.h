@@ -2,6 +2,7 @@
 /*
  * Extracts a part of a snapshot as a new snapshot: small enough to attach to a bug report, and
  * without confidential names.
+ * Snapshots are not changed: any number of threads may use one at once.
  */
 #ifndef TARN_TRIM_H
 #define TARN_TRIM_H

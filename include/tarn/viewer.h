@@ -3,6 +3,7 @@
  * The viewer: a snapshot as one self-contained HTML page. The page contains all data and the script
  * that draws it; it makes no network requests, and its content security policy blocks all other
  * code. Text of the snapshot never becomes markup.
+ * Snapshots are not changed: any number of threads may use one at once.
  */
 #ifndef TARN_VIEWER_H
 #define TARN_VIEWER_H
@@ -58,6 +59,69 @@ TARN_API enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
                                           const struct tarn_view_options *options,
                                           const struct tarn_writer *writer,
                                           struct tarn_error *error) TARN_MUST_CHECK;
+
+enum {
+    TARN_VIEW_RUNS_MAX = 2
+};
+
+struct tarn_tune_row;
+struct tarn_oom_result;
+struct tarn_frag_result;
+struct tarn_steps_result;
+struct tarn_findings;
+
+/* Replays of a device under each setting, as of tarn_replay_tune with `each`: the first row is that
+ * under the recorded settings. */
+struct tarn_view_settings {
+    int device;
+    const char *missing; /* why there are no rows, else NULL */
+    const struct tarn_tune_row *rows;
+    size_t count;
+};
+
+/* What the page cannot find out itself, computed by replay.h and report.h with the same selection
+ * of devices, and shown as its own view. Each part may be missing; the caller keeps all of it until
+ * the page is written. */
+struct tarn_view_answers {
+    uint32_t struct_size; /* sizeof(struct tarn_view_answers) */
+    const char *missing;  /* why there are none at all, which the page says; NULL: there are */
+    const struct tarn_view_settings *settings;
+    size_t settings_count;
+    const struct tarn_oom_result *ooms; /* of tarn_oom_compute */
+    size_t oom_count;
+    const struct tarn_frag_result *frag; /* of tarn_frag_compute */
+    size_t frag_count;
+    const struct tarn_steps_result *steps; /* of tarn_steps_compute */
+    size_t step_count;
+    const struct tarn_findings *findings; /* of tarn_snapshot_check, or NULL */
+};
+
+/* A recording of a page. */
+struct tarn_view_run {
+    uint32_t struct_size; /* sizeof(struct tarn_view_run) */
+    const struct tarn_snapshot *snapshot;
+    const char *name; /* of the recording where there are two, UTF-8; NULL or "" = "before" of the
+                         first, "after" of the second */
+    const struct tarn_view_answers *answers; /* or NULL */
+};
+
+/* The same with one recording, or with two to compare: the page then opens with what grew between
+ * them. Fails also with TARN_ERR_INVALID_ARGUMENT for another number of recordings, and with
+ * TARN_ERR_NOT_FOUND when one of two has nothing. `max_bytes` is of the whole page; each recording
+ * keeps the same share of its events. `view` TARN_VIEW_TIMELINE stands for the comparison where
+ * there are two. */
+TARN_API enum tarn_status tarn_view_write_runs(const struct tarn_view_run *runs, size_t count,
+                                               const struct tarn_view_options *options,
+                                               const struct tarn_writer *writer,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Writes a page without data that reads snapshots in the browser: dropped or chosen, one, or two to
+ * compare. It has the readers of snapshot.h, so it refuses what they refuse, and sends nothing
+ * anywhere. Of the options only the title is used. TARN_ERR_NOT_SUPPORTED in a build without it
+ * (TARN_READER), TARN_ERR_HOST_MEMORY, or what the writer returned. */
+TARN_API enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
+                                                const struct tarn_writer *writer,
+                                                struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

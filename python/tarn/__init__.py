@@ -17,9 +17,10 @@ The library is searched for in the directory TARN_LIBRARY_DIR, in `lib` beside t
 from tarn.allocator import Allocator, Device
 from tarn.errors import Error, OutOfMemoryError
 from tarn.pinned import Pinned
+from tarn.pool import Pool
 from tarn._ffi import version
 
-__all__ = ["Allocator", "Device", "Error", "OutOfMemoryError", "Pinned", "version"]
+__all__ = ["Allocator", "Device", "Error", "OutOfMemoryError", "Pinned", "Pool", "version"]
 
 
 def __getattr__(name):

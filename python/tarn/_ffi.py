@@ -17,8 +17,10 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int,
+    c_int32,
     c_int64,
     c_size_t,
+    c_uint,
     c_uint16,
     c_uint32,
     c_uint64,
@@ -58,8 +60,11 @@ FLAME_MEMORY = 1
 
 ERROR_TEXT_MAX = 4096
 CONFIG_TEXT_MAX = 1024
+WATCH_FOLDER_MAX = 160
 OOM_PATH_BYTES = 4001
 ROUNDUP_INTERVALS = 16
+ALLOC_TRY, ALLOC_WITHIN_BUDGET, ALLOC_NEVER_GROW = 1, 2, 4  # enum tarn_alloc_flags
+STATS_ROOM = 8
 SIZE_UNLIMITED = 2**64 - 1
 TRACK_CATEGORIES_MAX = 32
 TRACK_BACKWARD = 1
@@ -127,7 +132,6 @@ class Stats(Structure):
     _c_name_ = "tarn_stats"
     _fields_ = [
         ("struct_size", c_uint32),
-        ("by_pool", (Stat * len(STAT_POOLS)) * len(STAT_KINDS)),
         ("oversize_allocations", Stat),
         ("oversize_segments", Stat),
         ("num_alloc_retries", c_int64),
@@ -137,6 +141,8 @@ class Stats(Structure):
         ("num_device_free", c_int64),
         ("max_split_size", c_int64),
         ("num_oom_rejections", c_int64),
+        ("room", c_int64 * STATS_ROOM),
+        ("by_pool", (Stat * len(STAT_POOLS)) * len(STAT_KINDS)),
     ]
 
 
@@ -165,6 +171,9 @@ class Config(Structure):
         ("text", c_char * CONFIG_TEXT_MAX),
         ("policy", c_int),
         ("rules", c_int),
+        ("max_cached", c_uint64),
+        ("watch", c_int),
+        ("watch_folder", c_char * WATCH_FOLDER_MAX),
     ]
 
 
@@ -183,6 +192,9 @@ class CaptureOptions(Structure):
         ("device_count", c_uint32),
         ("pinned", c_void_p),
         ("pinned_history", c_void_p),
+        ("observers", c_void_p),
+        ("observer_count", c_size_t),
+        ("host_observer", c_void_p),
     ]
 
 
@@ -285,6 +297,25 @@ class PageStats(Structure):
     ]
 
 
+class SleepOptions(Structure):
+    _c_name_ = "tarn_sleep_options"
+    _fields_ = [("struct_size", c_uint32), ("discard", c_bool), ("keep_host", c_bool)]
+
+
+class SleepStats(Structure):
+    _c_name_ = "tarn_sleep_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("pools", c_uint64),
+        ("bytes", c_uint64),
+        ("host_bytes", c_uint64),
+        ("sleeps", c_uint64),
+        ("sleep_ns", c_uint64),
+        ("wakes", c_uint64),
+        ("wake_ns", c_uint64),
+    ]
+
+
 class TrackerOptions(Structure):
     _c_name_ = "tarn_tracker_options"
     _fields_ = [
@@ -336,7 +367,67 @@ class TrackModule(Structure):
     ]
 
 
+class PoolOptions(Structure):
+    _c_name_ = "tarn_pool_options"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("priority", c_int32),
+        ("name", c_char_p),
+        ("limit", c_uint64),
+        ("no_split", c_bool),
+        ("use_on_oom", c_bool),
+        ("source", c_void_p),
+    ]
+
+
+class PoolStats(Structure):
+    _c_name_ = "tarn_pool_stats"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("priority", c_int32),
+        ("limit", c_uint64),
+        ("reserved", c_uint64),
+        ("reserved_peak", c_uint64),
+        ("allocated", c_uint64),
+        ("active", c_uint64),
+        ("requested", c_uint64),
+        ("blocks", c_uint64),
+        ("segments", c_uint64),
+    ]
+
+
+class Block(Structure):
+    _c_name_ = "tarn_block"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("is_large", c_bool),
+        ("is_expandable", c_bool),
+        ("address", c_uint64),
+        ("size", c_uint64),
+        ("requested", c_uint64),
+        ("stream", c_uint64),
+        ("pool", PoolId),
+        ("segment", c_uint64),
+        ("segment_size", c_uint64),
+        ("stack", c_uint64),
+    ]
+
+
+class Pressure(Structure):
+    _c_name_ = "tarn_pressure"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("is_soft", c_bool),
+        ("allocator", c_void_p),
+        ("stream", c_uint64),
+        ("pool", PoolId),
+        ("bytes", c_uint64),
+    ]
+
+
+PRESSURE = CFUNCTYPE(c_uint64, c_void_p, POINTER(Pressure))
 WRITE = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
+POOL_FILTER = CFUNCTYPE(c_bool, c_void_p, c_uint64)
 
 
 class Writer(Structure):
@@ -347,8 +438,9 @@ class Writer(Structure):
 STRUCTURES = (
     TarnError, DeviceInfo, PoolId, Stat, Stats, Config, CaptureSource, CaptureOptions, Progress,
     ReadLimits,
-    FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, TrackerOptions, TrackEvent,
-    TrackRow, TrackModule, Writer,
+    FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, SleepOptions, SleepStats,
+    TrackerOptions, TrackEvent, TrackRow, TrackModule, Writer, PoolOptions, PoolStats, Block,
+    Pressure,
 )  # fmt: skip
 
 _ERROR = POINTER(TarnError)
@@ -359,9 +451,9 @@ _HANDLE = POINTER(c_void_p)
 LIBRARY = {
     "tarn_version": (c_char_p, []),
     "tarn_status_name": (c_char_p, [c_int]),
-    "tarn_config_init": (None, [POINTER(Config)]),
-    "tarn_config_parse": (c_int, [c_char_p, POINTER(Config), _ERROR]),
-    "tarn_config_from_env": (c_int, [POINTER(Config), _ERROR]),
+    "tarn_config_init_sized": (c_int, [POINTER(Config), c_size_t]),
+    "tarn_config_parse_sized": (c_int, [c_char_p, POINTER(Config), c_size_t, _ERROR]),
+    "tarn_config_from_env_sized": (c_int, [POINTER(Config), c_size_t, _ERROR]),
     "tarn_device_open": (c_int, [c_char_p, _HANDLE, _ERROR]),
     "tarn_device_close": (None, [c_void_p]),
     "tarn_device_get_info": (None, [c_void_p, POINTER(DeviceInfo)]),
@@ -384,9 +476,39 @@ LIBRARY = {
     "tarn_allocator_trim": (c_int, [c_void_p, c_uint64, POINTER(c_uint64), _ERROR]),
     "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
     "tarn_allocator_get_page_stats": (None, [c_void_p, POINTER(PageStats)]),
+    "tarn_allocator_begin_pool": (c_int, [c_void_p, PoolId, POOL_FILTER, c_void_p, _ERROR]),
+    "tarn_allocator_end_pool": (c_int, [c_void_p, PoolId, _ERROR]),
+    "tarn_allocator_release_pool": (c_int, [c_void_p, PoolId, _ERROR]),
+    "tarn_allocator_sleep": (c_int, [c_void_p, PoolId, POINTER(SleepOptions), _ERROR]),
+    "tarn_allocator_wake": (c_int, [c_void_p, PoolId, _ERROR]),
+    "tarn_allocator_is_asleep": (c_bool, [c_void_p, PoolId]),
+    "tarn_allocator_get_sleep_stats": (None, [c_void_p, POINTER(SleepStats)]),
     "tarn_allocator_reset_peak_stats": (None, [c_void_p]),
     "tarn_allocator_reset_accumulated_stats": (None, [c_void_p]),
-    "tarn_allocator_get_config": (None, [c_void_p, POINTER(Config)]),
+    "tarn_allocator_get_config_sized": (c_int, [c_void_p, POINTER(Config), c_size_t]),
+    "tarn_pool_create": (c_int, [c_void_p, POINTER(PoolOptions), _HANDLE, _ERROR]),
+    "tarn_pool_destroy": (None, [c_void_p]),
+    "tarn_pool_alloc": (c_int, [c_void_p, c_uint64, c_uint64, _PTR, _ERROR]),
+    "tarn_pool_trim": (c_int, [c_void_p, c_uint64, _PTR, _ERROR]),
+    "tarn_pool_set_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_pool_get_stats": (c_int, [c_void_p, POINTER(PoolStats)]),
+    "tarn_alloc_try": (c_int, [c_void_p, c_uint64, c_uint64, c_uint, _PTR]),
+    "tarn_pool_alloc_try": (c_int, [c_void_p, c_uint64, c_uint64, c_uint, _PTR]),
+    "tarn_alloc_explain": (c_int, [c_void_p, c_uint64, c_uint64, _ERROR]),
+    "tarn_allocator_set_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_allocator_set_soft_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_allocator_on_pressure": (c_int, [c_void_p, PRESSURE, c_void_p]),
+    "tarn_allocator_remove_pressure": (c_int, [c_void_p, PRESSURE, c_void_p]),
+    "tarn_allocator_find_block": (c_int, [c_void_p, c_uint64, POINTER(Block), _ERROR]),
+    "tarn_allocator_usable_size": (c_uint64, [c_void_p, c_uint64]),
+    "tarn_allocator_good_size": (c_uint64, [c_void_p, c_uint64]),
+    "tarn_allocator_release_stream": (c_int, [c_void_p, c_uint64, _ERROR]),
+    "tarn_cupy_alloc": (c_void_p, [c_void_p, c_size_t, c_int]),
+    "tarn_cupy_free": (None, [c_void_p, c_void_p, c_int]),
+    "tarn_onnx_use": (None, [c_void_p]),
+    "tarn_onnx_alloc": (c_void_p, [c_size_t]),
+    "tarn_onnx_free": (None, [c_void_p]),
+    "tarn_onnx_empty_cache": (None, []),
     "tarn_allocator_annotate": (c_int, [c_void_p, c_uint64, c_char_p, _ERROR]),
     "tarn_set_user_metadata": (c_int, [c_char_p]),
     "tarn_user_metadata": (c_char_p, []),

@@ -6,12 +6,15 @@ not during or after close().
 """
 
 import collections
+import contextlib
 import ctypes
 import os
+import threading
 import warnings
 
-from tarn import _ffi, snapshot
+from tarn import _ffi, pool, snapshot
 from tarn._ffi import call, check, lib
+from tarn.errors import Error
 
 
 def stat_dict(stat):
@@ -79,13 +82,27 @@ def page_stats(handle):
     return {**fields, "by_time": list(found.by_time)}
 
 
+def sleep_stats(handle):
+    """The fields of struct tarn_sleep_stats (tarn/sleep.h)."""
+    found = _ffi.SleepStats(struct_size=ctypes.sizeof(_ffi.SleepStats))
+    lib.tarn_allocator_get_sleep_stats(handle, ctypes.byref(found))
+    return {name: getattr(found, name) for name, _ in found._fields_[1:]}
+
+
+def sleep(handle, pool, discard, keep_host):
+    """tarn_allocator_sleep for the pool (first, second)."""
+    options = _ffi.SleepOptions(ctypes.sizeof(_ffi.SleepOptions), discard, keep_host)
+    call(lib.tarn_allocator_sleep, handle, _ffi.PoolId(*pool), ctypes.byref(options))
+
+
 def config_of(text):
     """Settings from a settings string, or from the environment if it is None."""
     config = _ffi.Config()
+    size = ctypes.sizeof(config)
     if text is None:
-        call(lib.tarn_config_from_env, ctypes.byref(config))
+        call(lib.tarn_config_from_env_sized, ctypes.byref(config), size)
     else:
-        call(lib.tarn_config_parse, text.encode(), ctypes.byref(config))
+        call(lib.tarn_config_parse_sized, text.encode(), ctypes.byref(config), size)
     return config
 
 
@@ -155,6 +172,8 @@ class Allocator:
         )
         self.handle = handle
         self._device = device  # must outlive it
+        self._tags = {}  # ids of private pools, by tag
+        self._pressure = {}  # what the library may call, by the function behind it
 
     def close(self):
         """Returns all memory to the device, allocated blocks included."""
@@ -167,11 +186,30 @@ class Allocator:
     def __exit__(self, *_):
         self.close()
 
+    @property
+    def device(self):
+        """The device that it was made on."""
+        return self._device
+
     def alloc(self, size, stream=0):
         """Allocates `size` bytes for work on the stream and returns the address; 0 for size 0."""
         ptr = ctypes.c_uint64()
         call(lib.tarn_allocator_alloc, self.handle, size, stream, ctypes.byref(ptr))
         return ptr.value
+
+    def try_alloc(self, size, stream=0, within_budget=False, never_grow=False):
+        """Allocates if that is cheap, else returns None: no report is made and nobody is called.
+        `within_budget`: grows up to the soft limit only; `never_grow`: takes free blocks only."""
+        ptr = ctypes.c_uint64()
+        flags = pool.try_flags(within_budget, never_grow)
+        status = lib.tarn_alloc_try(self.handle, size, stream, flags, ctypes.byref(ptr))
+        return pool.try_result(status, ptr)
+
+    def explain(self, size, stream=0):
+        """The text of the error if such a request failed now."""
+        error = _ffi.TarnError()
+        lib.tarn_alloc_explain(self.handle, size, stream, ctypes.byref(error))
+        return error.text.decode(errors="replace")
 
     def alloc_at(self, address, size, stream=0):
         """The same at this address, which must be inside a free block."""
@@ -196,6 +234,48 @@ class Allocator:
         call(lib.tarn_allocator_trim, self.handle, target, ctypes.byref(reserved))
         return reserved.value
 
+    @contextlib.contextmanager
+    def tag(self, name):
+        """Allocations of this thread get memory under that tag, apart from all others, which can
+        sleep. Not inside another tag() of the same name."""
+        pool = _ffi.PoolId(0, len(self._tags) + 1)
+        is_new = name not in self._tags
+        pool = self._tags.setdefault(name, pool)
+        thread = threading.get_ident()
+        mine = _ffi.POOL_FILTER(lambda _context, _stream: threading.get_ident() == thread)
+        call(lib.tarn_allocator_begin_pool, self.handle, pool, mine, None)
+        try:
+            yield
+        finally:
+            call(lib.tarn_allocator_end_pool, self.handle, pool)
+            if not is_new:  # one use is enough
+                call(lib.tarn_allocator_release_pool, self.handle, pool)
+
+    def sleep(self, tag, discard=False, keep_host=False):
+        """Gives the memory under the tag back to the device; its addresses stay. What allocated
+        blocks hold is kept on the host, or discarded. No work may use the memory until wake(). Only
+        expandable segments can sleep. With keep_host the host's memory stays for the next time."""
+        pool = self._pool_of(tag)
+        sleep(self.handle, (pool.first, pool.second), discard, keep_host)
+
+    def wake(self, tag):
+        """Brings the memory back at the same addresses, with its contents unless these were
+        discarded. tarn.OutOfMemoryError: it is still asleep; try again with more memory free."""
+        call(lib.tarn_allocator_wake, self.handle, self._pool_of(tag))
+
+    def is_asleep(self, tag):
+        return lib.tarn_allocator_is_asleep(self.handle, self._pool_of(tag))
+
+    def sleep_stats(self):
+        """What sleeps, and how long sleeping and waking took: the fields of struct
+        tarn_sleep_stats (tarn/sleep.h)."""
+        return sleep_stats(self.handle)
+
+    def _pool_of(self, tag):
+        if tag not in self._tags:
+            raise Error("TARN_ERR_NOT_FOUND", f"nothing was allocated under the tag {tag!r}")
+        return self._tags[tag]
+
     def base_allocation(self, ptr):
         """Address and size of the segment that contains the block."""
         base, size = ctypes.c_uint64(), ctypes.c_uint64()
@@ -212,6 +292,46 @@ class Allocator:
         """Limits reserved bytes to this fraction of the device's memory, a float from 0 to 1."""
         check_fraction(fraction)
         call(lib.tarn_allocator_set_memory_fraction, self.handle, fraction)
+
+    def set_limit(self, limit):
+        """Limits reserved bytes; None means no limit."""
+        limit = _ffi.SIZE_UNLIMITED if limit is None else limit
+        call(lib.tarn_allocator_set_limit, self.handle, limit)
+
+    def set_soft_limit(self, limit):
+        """Reserved bytes above which pressure callbacks are asked first; None means no limit."""
+        limit = _ffi.SIZE_UNLIMITED if limit is None else limit
+        call(lib.tarn_allocator_set_soft_limit, self.handle, limit)
+
+    def on_pressure(self, function):
+        """Calls function(bytes) when the device or a limit refuses a request; it frees what it can
+        and returns how many bytes. An exception in it counts as 0 and is printed."""
+
+        def called(_, pressure):
+            return int(function(pressure.contents.bytes) or 0)
+
+        callback = _ffi.PRESSURE(called)
+        check(lib.tarn_allocator_on_pressure(self.handle, callback, None))
+        self._pressure[function] = callback
+
+    def remove_pressure(self, function):
+        """Ends that; KeyError where on_pressure was not called with it."""
+        check(lib.tarn_allocator_remove_pressure(self.handle, self._pressure.pop(function), None))
+
+    def find_block(self, ptr):
+        """The fields of struct tarn_block (tarn/block.h); `pool` is a pair of numbers."""
+        found = _ffi.Block(struct_size=ctypes.sizeof(_ffi.Block))
+        call(lib.tarn_allocator_find_block, self.handle, ptr, ctypes.byref(found))
+        fields = {name: getattr(found, name) for name, _ in found._fields_[1:]}
+        return {**fields, "pool": (found.pool.first, found.pool.second)}
+
+    def good_size(self, size):
+        """What a request of this size is rounded up to."""
+        return lib.tarn_allocator_good_size(self.handle, size)
+
+    def release_stream(self, stream):
+        """Returns what is cached for one stream to the device."""
+        call(lib.tarn_allocator_release_stream, self.handle, stream)
 
     @property
     def limit(self):

@@ -11,7 +11,8 @@ enum {
     STREAK_MAX = 1 << 20,
     SPINS_FIRST = 4, /* pauses between two polls, doubled up to SPINS_LAST */
     SPINS_LAST = 64,
-    LOOKS_AWAKE = 6 /* polls before the first sleep: see wait_a_while */
+    LOOKS_AWAKE = 6,      /* polls before the first sleep: see wait_a_while */
+    LOOKS_OF_VISITOR = 12 /* then it gives up, after a millisecond or two */
 };
 
 _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
@@ -29,6 +30,8 @@ void tn_biased_lock_init(struct tn_biased_lock *lock, enum tn_lock_rank rank)
     lock->seat = NULL;
     lock->rank = rank;
     lock->unbiased = false;
+    lock->visited = false;
+    lock->host = NULL;
     lock->recent = 0;
     lock->waits = 0;
     lock->streak = 0;
@@ -157,6 +160,83 @@ void tn_biased_lock_acquire_another(struct tn_biased_lock *lock)
     }
 }
 
+/* Takes the word; false if another thread keeps it. */
+static bool visit_begin(struct tn_biased_lock *lock)
+{
+    for (unsigned look = 0; look < LOOKS_OF_VISITOR; look++) {
+        if (lock_try(lock)) {
+            return true;
+        }
+        wait_a_while(look);
+    }
+    return false;
+}
+
+/* The caller holds the word, and no thread can enter by bias: waits until none is inside. */
+static bool visit_wait(const struct tn_biased_lock *lock)
+{
+    for (unsigned look = 0; look < LOOKS_OF_VISITOR; look++) {
+        if (!lock_owner_is_inside(lock)) {
+            return true;
+        }
+        wait_a_while(look);
+    }
+    return false;
+}
+
+static bool lock_visit(struct tn_biased_lock *lock)
+{
+    if (!visit_begin(lock)) {
+        return false;
+    }
+    struct tn_seat *host = atomic_load_explicit(&lock->leans, memory_order_relaxed);
+
+    if (host) {
+        atomic_store_explicit(&lock->leans, NULL, memory_order_relaxed);
+        tn_os_barrier();
+    }
+    if (!visit_wait(lock)) { /* all is as before */
+        atomic_store_explicit(&lock->leans, host, memory_order_release);
+        atomic_store_explicit(&lock->taken, 0, memory_order_release);
+        return false;
+    }
+    lock->unbiased = true;
+    lock->visited = true;
+    lock->host = host;
+    return true;
+}
+
+bool tn_biased_lock_visit(struct tn_biased_lock *lock)
+{
+    tn_lock_taking(lock, lock->rank);
+    const bool taken = lock_visit(lock);
+
+    if (taken) {
+        tn_lock_taken(lock, lock->rank);
+    }
+    return taken;
+}
+
+void tn_biased_lock_visit_another(struct tn_biased_lock *lock)
+{
+    while (!lock_visit(lock)) {
+    }
+}
+
+/* Gives the bias back, unless somebody waits: a waiting thread would only have to end it again. The
+ * thread that has it may enter at once, so everything else comes first. */
+static TN_COLD void visit_end(struct tn_biased_lock *lock)
+{
+    struct tn_seat *host = lock->host;
+
+    lock->visited = false;
+    lock->unbiased = false;
+    if (host && atomic_load_explicit(&lock->wanted, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&lock->leans, host, memory_order_release);
+    }
+    atomic_store_explicit(&lock->taken, 0, memory_order_release);
+}
+
 /* The thread's seat, assigned if it has none; NULL when all are taken. */
 static struct tn_seat *lock_seat_of(struct tn_biased_lock *lock, uintptr_t thread)
 {
@@ -188,6 +268,10 @@ static TN_COLD void lock_lean(struct tn_biased_lock *lock)
 
 TN_NOINLINE void tn_biased_lock_release_slow(struct tn_biased_lock *lock)
 {
+    if (tn_unlikely(lock->visited)) {
+        visit_end(lock);
+        return;
+    }
     if (tn_unlikely(lock->streak >= lock->needed && lock->needed > 0)) {
         lock_lean(lock);
     }

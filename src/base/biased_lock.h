@@ -46,6 +46,8 @@ struct tn_biased_lock {
     _Atomic uint32_t taken;  /* a thread holds the lock without bias */
     _Atomic uint32_t wanted; /* a thread had to wait since the last check */
     enum tn_lock_rank rank;
+    struct tn_seat *host; /* while it is visited: the seat that it is biased to again afterwards */
+    bool visited;         /* the current holder only visits */
     bool unbiased;    /* how the current holder took it; this and the following are guarded by the
                          lock */
     uint32_t waits;   /* number of contended acquisitions */
@@ -68,6 +70,12 @@ void tn_biased_lock_acquire_another(struct tn_biased_lock *lock);
 bool tn_biased_lock_try(struct tn_biased_lock *lock);
 static inline void tn_biased_lock_leave(struct tn_biased_lock *lock);
 
+/* For a thread that looks in now and then, and must not slow down the one that the lock is biased
+ * to: acquires the lock unless another thread holds it for longer, and false then. The release
+ * gives the bias back, and neither counts as contention. */
+bool tn_biased_lock_visit(struct tn_biased_lock *lock) TN_MUST_CHECK;
+void tn_biased_lock_visit_another(struct tn_biased_lock *lock); /* of the same rank; does wait */
+
 void tn_biased_lock_acquire_slow(struct tn_biased_lock *lock, uintptr_t self);
 void tn_biased_lock_release_slow(struct tn_biased_lock *lock);
 
@@ -75,7 +83,7 @@ void tn_biased_lock_release_slow(struct tn_biased_lock *lock);
  * holds no lock. */
 extern _Thread_local char tn_thread_mark __attribute__((tls_model("initial-exec")));
 
-static inline bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t self)
+static TN_INLINE bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t self)
 {
     struct tn_seat *seat = atomic_load_explicit(&lock->leans, memory_order_relaxed);
 
@@ -91,7 +99,7 @@ static inline bool tn_biased_lock_enter(struct tn_biased_lock *lock, uintptr_t s
     return false;
 }
 
-static inline void tn_biased_lock_acquire(struct tn_biased_lock *lock)
+static TN_INLINE void tn_biased_lock_acquire(struct tn_biased_lock *lock)
 {
     const uintptr_t self = (uintptr_t)&tn_thread_mark;
 

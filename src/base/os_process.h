@@ -6,9 +6,20 @@
 #include "base/attr.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 int64_t tn_os_process_id(void);
+
+/* When the process started, in the system's ticks since it booted: with its id that names a process
+ * for good. False when there is no such process. */
+bool tn_os_process_start(int64_t process, uint64_t *start_out) TN_MUST_CHECK;
+
+/* Name of this process's program, cut to fit. */
+void tn_os_process_name(char *name_out, size_t size);
+
+/* Names the calling thread, for debuggers and top; at most 15 characters. */
+void tn_os_thread_name(const char *name);
 
 /* A random number, unpredictable for other processes where the system provides that. */
 uint64_t tn_os_random(void);

@@ -4,6 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -27,6 +31,54 @@ uint64_t tn_os_random(void)
     }
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)getpid() << 32 ^ (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
+}
+
+/* Reads a file of /proc as text; false when there is none. */
+static bool proc_read(const char *path, char *text_out, size_t size)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, text_out, size - 1) : -1;
+
+    tn_os_descriptor_close(file);
+    text_out[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+bool tn_os_process_start(int64_t process, uint64_t *start_out)
+{
+    enum {
+        FIELDS_BEFORE = 20 /* from the one after the name to the start, which is the 22nd */
+    };
+    char path[64];
+    char text[1024];
+
+    (void)snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
+    if (!proc_read(path, text, sizeof text)) {
+        return false;
+    }
+    const char *at = strrchr(text, ')'); /* ends the name, which may contain anything */
+
+    for (int i = 0; at && i < FIELDS_BEFORE; i++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (!at) {
+        return false;
+    }
+    *start_out = strtoull(at + 1, NULL, 10);
+    return true;
+}
+
+void tn_os_process_name(char *name_out, size_t size)
+{
+    if (!proc_read("/proc/self/comm", name_out, size)) {
+        name_out[0] = '\0';
+    }
+    name_out[strcspn(name_out, "\n")] = '\0';
+}
+
+void tn_os_thread_name(const char *name)
+{
+    (void)prctl(PR_SET_NAME, name, 0, 0, 0);
 }
 
 int64_t tn_os_process_id(void)

@@ -15,6 +15,7 @@
 #include "snapshot/keys.h"
 #include "snapshot/snapshot.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -191,8 +192,19 @@ static void build_segment(struct build *build, const struct tn_live_copy *copy,
     };
 }
 
-/* The segments of some copies; *count_out of them. NULL, and records the failure, without host
- * memory. */
+static int segment_compare(const void *a, const void *b)
+{
+    const struct tn_model_segment *x = a;
+    const struct tn_model_segment *y = b;
+
+    if (x->device != y->device) {
+        return x->device < y->device ? -1 : 1;
+    }
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* The segments of some copies, by device and address; *count_out of them. NULL, and records the
+ * failure, without host memory. */
 static const struct tn_model_segment *build_segments(struct build *build,
                                                      const struct tn_live_copy *copies,
                                                      size_t count, size_t *count_out)
@@ -213,6 +225,9 @@ static const struct tn_model_segment *build_segments(struct build *build,
         for (uint64_t k = 0; k < copy->segment_count && build->status == TARN_OK; k++) {
             build_segment(build, copy, &copy->segments[k], &segments[done++]);
         }
+    }
+    if (count > 1 && build->status == TARN_OK) { /* several copies may be of one device */
+        qsort(segments, done, sizeof *segments, segment_compare);
     }
     return segments;
 }
@@ -469,13 +484,14 @@ static enum tarn_status build_model(struct tn_model *model, struct tn_live_copy 
     return build.status;
 }
 
-/* Whether an earlier source has the same history. */
-static bool history_is_known(const struct tarn_capture_source *sources, size_t at)
+/* Whether one of the copies has the history already. */
+static bool history_is_known(const struct tn_live_copy *copies, size_t count,
+                             const struct tarn_history *history)
 {
     bool known = false;
 
-    for (size_t i = 0; i < at; i++) {
-        known = known || sources[i].history == sources[at].history;
+    for (size_t i = 0; i < count; i++) {
+        known = known || copies[i].source.history == history;
     }
     return known;
 }
@@ -494,36 +510,76 @@ static void sort_copies(struct tn_live_copy *copies, size_t count)
     }
 }
 
+/* Copies allocators, then observers; *done_out of them. */
+static enum tarn_status copy_sources(const struct tarn_capture_source *sources, size_t count,
+                                     const struct tarn_capture_options *options,
+                                     struct tn_live_copy *copies, size_t *done_out,
+                                     struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+    size_t done = 0;
+
+    while (done < count && status == TARN_OK) {
+        status = tn_live_copy_init(&copies[done], &sources[done], options,
+                                   !history_is_known(copies, done, sources[done].history), error);
+        done += status == TARN_OK;
+    }
+    while (status == TARN_OK && done < count + options->observer_count) {
+        struct tarn_observer *observer = options->observers[done - count];
+
+        status = tn_live_copy_observed(
+            &copies[done], observer, !history_is_known(copies, done, tn_observer_history(observer)),
+            error);
+        done += status == TARN_OK;
+    }
+    *done_out = done;
+    return status;
+}
+
+/* Copies pinned memory; *host_out is NULL if there is none. */
+static enum tarn_status copy_host(const struct tarn_capture_options *options,
+                                  struct tn_live_copy *copy, const struct tn_live_copy **host_out,
+                                  struct tarn_error *error)
+{
+    enum tarn_status status = TARN_OK;
+
+    *host_out = NULL;
+    if (options->pinned) {
+        status = tn_live_copy_pinned(copy, options->pinned, options->pinned_history, error);
+    } else if (options->host_observer) {
+        status = tn_live_copy_observed(copy, options->host_observer, true, error);
+    } else {
+        return TARN_OK;
+    }
+    *host_out = status ? NULL : copy;
+    return status;
+}
+
 static enum tarn_status capture_sources(const struct tarn_capture_source *sources, size_t count,
                                         const struct tarn_capture_options *options,
                                         struct tn_live_copy *copies, struct tn_model *model,
                                         struct tarn_error *error)
 {
-    enum tarn_status status = TARN_OK;
-    struct tn_live_copy host = {.pinned = NULL};
+    struct tn_live_copy host_copy;
+    const struct tn_live_copy *host = NULL;
     size_t done = 0;
+    enum tarn_status status = copy_sources(sources, count, options, copies, &done, error);
 
-    while (done < count && status == TARN_OK) {
-        status = tn_live_copy_init(&copies[done], &sources[done], options,
-                                   !history_is_known(sources, done), error);
-        done += status == TARN_OK;
-    }
-    if (status == TARN_OK && options->pinned) {
-        status = tn_live_copy_pinned(&host, options->pinned, options->pinned_history, error);
-        host.pinned = status ? NULL : options->pinned;
+    if (status == TARN_OK) {
+        status = copy_host(options, &host_copy, &host, error);
     }
     if (status == TARN_OK) {
         const struct tarn_config config = copies[0].config;
 
-        sort_copies(copies, count);
+        sort_copies(copies, done);
         copies[0].config = config;
-        status = build_model(model, copies, count, host.pinned ? &host : NULL, options);
+        status = build_model(model, copies, done, host, options);
         if (status) {
             (void)tn_fail_memory(error);
         }
     }
-    if (host.pinned) {
-        tn_live_copy_fini(&host);
+    if (host) {
+        tn_live_copy_fini(&host_copy);
     }
     for (size_t i = 0; i < done; i++) {
         tn_live_copy_fini(&copies[i]);
@@ -531,19 +587,40 @@ static enum tarn_status capture_sources(const struct tarn_capture_source *source
     return status;
 }
 
+/* Observers are there, of devices that are possible. */
+static enum tarn_status observers_check(const struct tarn_capture_options *options,
+                                        struct tarn_error *error)
+{
+    for (size_t i = 0; i < options->observer_count; i++) {
+        const struct tarn_observer *observer = options->observers[i];
+
+        if (!observer || tn_observer_ordinal(observer) >= DEVICES_MAX) {
+            return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                           "observer %zu of a snapshot is none, or of a device above %d", i,
+                           DEVICES_MAX - 1);
+        }
+    }
+    if (options->host_observer &&
+        (options->pinned || tn_observer_ordinal(options->host_observer) >= DEVICES_MAX)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                       "a snapshot has pinned memory of an allocator or of an observer, of a "
+                       "device up to %d",
+                       DEVICES_MAX - 1);
+    }
+    return TARN_OK;
+}
+
 static enum tarn_status sources_check(const struct tarn_capture_source *sources, size_t count,
                                       const struct tarn_capture_options *options,
                                       struct tarn_error *error)
 {
-    if (count == 0 || (options && (options->struct_size != sizeof *options ||
-                                   options->device_count > DEVICES_MAX))) {
+    if (options->device_count > DEVICES_MAX || (count == 0 && options->observer_count == 0)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "a snapshot needs an allocator, options of the right size and %d devices at "
-                       "most",
+                       "a snapshot needs an allocator or an observer, and %d devices at most",
                        DEVICES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
-        if (options && options->pinned_history && options->pinned_history == sources[i].history) {
+        if (options->pinned_history && options->pinned_history == sources[i].history) {
             return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                            "the history of pinned memory is that of source %zu too: it needs one "
                            "of its own",
@@ -555,7 +632,7 @@ static enum tarn_status sources_check(const struct tarn_capture_source *sources,
                            i, DEVICES_MAX - 1);
         }
     }
-    return TARN_OK;
+    return observers_check(options, error);
 }
 
 enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources, size_t count,
@@ -563,29 +640,35 @@ enum tarn_status tarn_snapshot_capture(const struct tarn_capture_source *sources
                                        struct tarn_snapshot **snapshot_out,
                                        struct tarn_error *error)
 {
-    const struct tarn_capture_options defaults = {.struct_size = sizeof defaults};
+    struct tarn_capture_options all;
     struct tarn_snapshot *snapshot = NULL;
-    enum tarn_status status = sources_check(sources, count, options, error);
+    enum tarn_status status = TARN_OK;
 
+    if (!tn_capture_options_read(options, &all)) {
+        status = tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
+                         "the options of a snapshot have a struct_size that no version has");
+    }
+    status = status ? status : sources_check(sources, count, &all, error);
     *snapshot_out = NULL;
     if (status) {
         return status;
     }
-    struct tn_live_copy *copies = tn_host_alloc(count * sizeof *copies);
+    const size_t total = count + all.observer_count;
+    struct tn_live_copy *copies = tn_host_alloc(total * sizeof *copies);
 
     status = copies ? tn_snapshot_create(0, &snapshot) : TARN_ERR_HOST_MEMORY;
     if (status) {
         (void)tn_fail_memory(error);
         goto out;
     }
-    status = capture_sources(sources, count, options ? options : &defaults, copies,
-                             tn_snapshot_model_mutable(snapshot), error);
+    status =
+        capture_sources(sources, count, &all, copies, tn_snapshot_model_mutable(snapshot), error);
     if (status == TARN_OK) {
         *snapshot_out = snapshot;
         snapshot = NULL;
     }
 out:
     tarn_snapshot_destroy(snapshot);
-    tn_host_free(copies, count * sizeof *copies);
+    tn_host_free(copies, total * sizeof *copies);
     return status;
 }

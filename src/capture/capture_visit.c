@@ -65,17 +65,16 @@ enum tarn_status tarn_capture_visit(const struct tarn_capture_source *source,
                                     const struct tarn_capture_visitor *visitor,
                                     struct tarn_error *error)
 {
-    const struct tarn_capture_options defaults = {.struct_size = sizeof defaults};
+    struct tarn_capture_options all;
     struct tn_live_copy copy;
 
     if (!source->allocator || visitor->struct_size != sizeof *visitor ||
-        (options && options->struct_size != sizeof *options)) {
+        !tn_capture_options_read(options, &all)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "visiting an allocator needs one, and a visitor and options of the right "
                        "size");
     }
-    const enum tarn_status status =
-        tn_live_copy_init(&copy, source, options ? options : &defaults, true, error);
+    const enum tarn_status status = tn_live_copy_init(&copy, source, &all, true, error);
 
     if (status) {
         return status;
@@ -83,7 +82,7 @@ enum tarn_status tarn_capture_visit(const struct tarn_capture_source *source,
     for (uint64_t i = 0; i < copy.segment_count; i++) {
         visit_segment(&copy, &copy.segments[i], visitor);
     }
-    if (copy.has_history && visitor->event && !(options && options->without_traces)) {
+    if (copy.has_history && visitor->event && !all.without_traces) {
         visit_events(&copy, visitor);
     }
     for (uint64_t i = 0; visitor->annotation && i < copy.history.annotation_count; i++) {

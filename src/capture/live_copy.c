@@ -15,6 +15,23 @@ enum {
     TRIES = 100 /* other threads may allocate meanwhile, but not forever */
 };
 
+bool tn_capture_options_read(const struct tarn_capture_options *options,
+                             struct tarn_capture_options *read_out)
+{
+    const size_t first_version = offsetof(struct tarn_capture_options, observers);
+
+    *read_out = (struct tarn_capture_options){.struct_size = sizeof *read_out};
+    if (options &&
+        (options->struct_size < first_version || options->struct_size > sizeof *options)) {
+        return false;
+    }
+    if (options) {
+        memcpy(read_out, options, options->struct_size);
+        read_out->struct_size = sizeof *read_out;
+    }
+    return true;
+}
+
 /* ---- under the allocator's lock ---- */
 
 static void copy_begin(void *context)
@@ -111,6 +128,9 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
     if (copy->pinned) {
         return tn_pinned_look(copy->pinned, &look, error);
     }
+    if (copy->observer) {
+        return tn_observer_look(copy->observer, &look, error);
+    }
     return tn_allocator_look(copy->source.allocator, options->only_pool ? &options->pool : NULL,
                              &look, error);
 }
@@ -169,6 +189,23 @@ enum tarn_status tn_live_copy_pinned(struct tn_live_copy *copy, struct tarn_pinn
         .has_stacks = history && tn_pinned_stack_keeper(pinned) == history,
     };
     copy->device = tn_pinned_ordinal(pinned);
+    return copy_make(copy, &options, error);
+}
+
+enum tarn_status tn_live_copy_observed(struct tn_live_copy *copy, struct tarn_observer *observer,
+                                       bool with_history, struct tarn_error *error)
+{
+    const struct tarn_capture_options options = {.struct_size = sizeof options};
+    struct tarn_history *history = tn_observer_history(observer);
+
+    *copy = (struct tn_live_copy){
+        .source = {.history = history},
+        .observer = observer,
+        .device = tn_observer_ordinal(observer),
+        .has_history = with_history && history,
+        .has_stacks = history != NULL,
+    };
+    tarn_config_init(&copy->config);
     return copy_make(copy, &options, error);
 }
 

@@ -9,8 +9,14 @@
 #ifndef TN_CAPTURE_LIVE_COPY_H
 #define TN_CAPTURE_LIVE_COPY_H
 
+#include "capture/observer.h"
 #include "history/history.h"
 #include "tarn/capture.h"
+
+/* Completes the caller's options, which may be NULL or of an earlier version; false for another
+ * size. */
+bool tn_capture_options_read(const struct tarn_capture_options *options,
+                             struct tarn_capture_options *read_out) TN_MUST_CHECK;
 
 /* A segment and the range of its blocks. */
 struct tn_copied_segment {
@@ -21,8 +27,9 @@ struct tn_copied_segment {
 
 struct tn_live_copy {
     struct tarn_capture_source source;
-    struct tarn_pinned *pinned; /* instead of source.allocator, where not NULL */
-    int device;                 /* ordinal */
+    struct tarn_pinned *pinned;     /* instead of source.allocator, where not NULL */
+    struct tarn_observer *observer; /* the same */
+    int device;                     /* ordinal */
     struct tarn_config config;
     struct tn_copied_segment *segments;
     uint64_t segment_count; /* total number; the array has as many as there was room for */
@@ -46,6 +53,9 @@ enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
 enum tarn_status tn_live_copy_pinned(struct tn_live_copy *copy, struct tarn_pinned *pinned,
                                      struct tarn_history *history,
                                      struct tarn_error *error) TN_MUST_CHECK;
+/* The same for observed memory. `with_history` as above. */
+enum tarn_status tn_live_copy_observed(struct tn_live_copy *copy, struct tarn_observer *observer,
+                                       bool with_history, struct tarn_error *error) TN_MUST_CHECK;
 void tn_live_copy_fini(struct tn_live_copy *copy);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/sized.h"
 #include "history/label.h"
 #include "history/stack.h"
 #include "history/symbol.h"
@@ -337,13 +338,10 @@ static enum tarn_status options_fill(const struct tarn_history_options *given,
                                      struct tarn_history_options *options, struct tarn_error *error)
 {
     *options = (struct tarn_history_options){.struct_size = sizeof *options};
-    if (given && given->struct_size != sizeof *given) {
+    if (given && !tn_sized_read(options, sizeof *options, given)) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "struct_size of the history's options is %u, not %zu", given->struct_size,
                        sizeof *given);
-    }
-    if (given) {
-        *options = *given;
     }
     if ((unsigned)options->stack_source > TARN_STACK_NONE ||
         options->max_frames > TARN_STACK_FRAMES_MAX) {

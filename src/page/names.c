@@ -3,7 +3,6 @@
 
 #include "analysis/code_origin.h"
 #include "base/host_mem.h"
-#include "page/section.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,11 +21,13 @@ static void numbering_fini(struct tn_numbering *numbering)
 }
 
 bool tn_names_init(struct tn_names *names, const struct tn_model *model,
-                   struct tn_categories *categories, enum tarn_view_redact redact)
+                   struct tn_categories *categories, enum tarn_view_redact redact,
+                   struct tn_hidden_texts *hidden)
 {
     bool good = true;
 
-    *names = (struct tn_names){.model = model, .categories = categories, .redact = redact};
+    *names = (struct tn_names){
+        .model = model, .categories = categories, .redact = redact, .hidden = hidden};
     for (size_t i = 0; i < sizeof names->strings / sizeof names->strings[0]; i++) {
         good = numbering_init(&names->strings[i], model->strings.count) && good;
     }
@@ -81,15 +82,16 @@ static uint32_t text_add(struct tn_names *names, struct tn_string text)
     return ++names->texts;
 }
 
-static uint32_t text_add_hidden(struct tn_names *names, enum tn_text_kind kind)
+static uint32_t text_add_hidden(struct tn_names *names, struct tn_string text,
+                                enum tn_text_kind kind)
 {
-    static const char *const words[] = {
+    static const char *const words[TN_TEXT_KINDS] = {
         [TN_TEXT_NAME] = "function", [TN_TEXT_FILE] = "file", [TN_TEXT_OTHER] = "text"};
-    char text[32];
-    const int length =
-        snprintf(text, sizeof text, "%s %" PRIu32, words[kind], ++names->strings[kind].used);
+    char shown[32];
+    const uint32_t number = tn_hidden_texts_number(names->hidden, text, kind);
+    const int length = snprintf(shown, sizeof shown, "%s %" PRIu32, words[kind], number);
 
-    return text_add(names, (struct tn_string){text, (size_t)length});
+    return text_add(names, (struct tn_string){shown, (size_t)length});
 }
 
 uint32_t tn_names_text(struct tn_names *names, uint32_t string, enum tn_text_kind kind)
@@ -108,7 +110,7 @@ uint32_t tn_names_text(struct tn_names *names, uint32_t string, enum tn_text_kin
         *number = text_add(names, kind == TN_TEXT_FILE ? base_name(text) : text);
         break;
     case TARN_VIEW_REDACT_ALL:
-        *number = text_add_hidden(names, kind);
+        *number = text_add_hidden(names, text, kind);
         break;
     }
     return *number;
@@ -204,9 +206,10 @@ uint32_t tn_names_extra(struct tn_names *names, uint32_t extra)
     return *number;
 }
 
-bool tn_names_put(const struct tn_names *names, struct tn_text_out *out)
+bool tn_names_put(const struct tn_names *names, const struct tn_section_out *out)
 {
-    return !names->failed && tn_section_put(out, "text.sizes", &names->text_sizes) &&
+    return !names->failed && !names->hidden->failed &&
+           tn_section_put(out, "text.sizes", &names->text_sizes) &&
            tn_section_put(out, "text.bytes", &names->text_bytes) &&
            tn_section_put(out, "frames", &names->frame_column) &&
            tn_section_put(out, "nodes", &names->node_column) &&

@@ -16,8 +16,9 @@
 
 #include "analysis/category.h"
 #include "base/map.h"
-#include "base/text_out.h"
 #include "page/column.h"
+#include "page/hidden_texts.h"
+#include "page/section.h"
 #include "snapshot/model.h"
 #include "tarn/viewer.h"
 
@@ -28,18 +29,14 @@ struct tn_numbering {
     uint32_t used;
 };
 
-enum tn_text_kind {
-    TN_TEXT_NAME, /* of a function */
-    TN_TEXT_FILE,
-    TN_TEXT_OTHER
-};
-
 struct tn_names {
     const struct tn_model *model;
     struct tn_categories *categories;
     enum tarn_view_redact redact;
+    struct tn_hidden_texts *hidden;
     bool failed;
-    struct tn_numbering strings[3]; /* by enum tn_text_kind: each is redacted its own way */
+    struct tn_numbering
+        strings[TN_TEXT_KINDS]; /* by enum tn_text_kind: each is redacted its own way */
     struct tn_numbering frames;
     struct tn_numbering stacks;
     struct tn_numbering extras;
@@ -55,9 +52,11 @@ struct tn_names {
     struct tn_column extra_column; /* metadata, compile context, category, internal, action */
 };
 
-/* False when host memory is missing; then there is nothing to release. */
+/* False when host memory is missing; then there is nothing to release. Texts that a redaction hides
+ * are numbered in `hidden`. */
 bool tn_names_init(struct tn_names *names, const struct tn_model *model,
-                   struct tn_categories *categories, enum tarn_view_redact redact) TN_MUST_CHECK;
+                   struct tn_categories *categories, enum tarn_view_redact redact,
+                   struct tn_hidden_texts *hidden) TN_MUST_CHECK;
 void tn_names_fini(struct tn_names *names);
 
 uint32_t tn_names_text(struct tn_names *names, uint32_t string, enum tn_text_kind kind);
@@ -65,6 +64,6 @@ uint32_t tn_names_stack(struct tn_names *names, uint32_t stack);
 uint32_t tn_names_extra(struct tn_names *names, uint32_t extra);
 
 /* Everything numbered so far as sections; false when host memory is, or was, missing. */
-bool tn_names_put(const struct tn_names *names, struct tn_text_out *out) TN_MUST_CHECK;
+bool tn_names_put(const struct tn_names *names, const struct tn_section_out *out) TN_MUST_CHECK;
 
 #endif

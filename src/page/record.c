@@ -488,7 +488,7 @@ static void plane_add(struct tn_section *section, struct tn_column *scratch,
 }
 
 /* Writes the columns, and empties them. */
-static bool chunk_put(struct tn_record *record, struct tn_text_out *out)
+static bool chunk_put(struct tn_record *record, const struct tn_section_out *out)
 {
     unsigned width[TN_COLUMN_COUNT];
     struct tn_section section;
@@ -519,11 +519,11 @@ static bool chunk_put(struct tn_record *record, struct tn_text_out *out)
     return tn_section_end(&section) && !record->chunk.failed;
 }
 
-static bool entries_put(struct tn_record *record, struct tn_text_out *out)
+static bool entries_put(struct tn_record *record, const struct tn_section_out *out)
 {
     const uint64_t count = record->source->trace->count;
 
-    for (uint64_t i = record->first; i < count && out->status == TARN_OK;) {
+    for (uint64_t i = record->first; i < count && out->text->status == TARN_OK;) {
         if (!entry_put(record, &i)) {
             return false;
         }
@@ -671,7 +671,7 @@ static void entry_number_put(struct tn_record *record, struct tn_column *column,
     tn_column_put_varint(column, entry == TN_NEVER ? 0 : entry - record->first + 1);
 }
 
-static bool spans_put(struct tn_record *record, struct tn_text_out *out)
+static bool spans_put(struct tn_record *record, const struct tn_section_out *out)
 {
     const struct tn_view_span *spans = record->spans.items;
     struct tn_column *column = &record->chunk;
@@ -695,7 +695,7 @@ static bool spans_put(struct tn_record *record, struct tn_text_out *out)
 }
 
 static bool column_put(const struct tn_record *record, const char *what,
-                       const struct tn_column *column, struct tn_text_out *out)
+                       const struct tn_column *column, const struct tn_section_out *out)
 {
     char name[48];
 
@@ -703,7 +703,7 @@ static bool column_put(const struct tn_record *record, const char *what,
     return tn_section_put(out, name, column);
 }
 
-bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *out)
+bool tn_record_put(struct tn_record *record, size_t number, const struct tn_section_out *out)
 {
     record->number = number;
     record->reserved_before = tn_source_reserved_before(record->source, record->first);

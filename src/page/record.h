@@ -117,6 +117,7 @@ void tn_record_fini(struct tn_record *record);
 
 /* Writes the sections of the source, whose names begin with d and `number`. False when host memory
  * is, or was, missing. */
-bool tn_record_put(struct tn_record *record, size_t number, struct tn_text_out *out) TN_MUST_CHECK;
+bool tn_record_put(struct tn_record *record, size_t number,
+                   const struct tn_section_out *out) TN_MUST_CHECK;
 
 #endif

@@ -73,8 +73,8 @@ static int strategy_for(struct tn_section *section, const uint8_t *bytes, size_t
 
 /* ---- sections ---- */
 
-bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const char *name,
-                      size_t size)
+bool tn_section_begin(struct tn_section *section, const struct tn_section_out *out,
+                      const char *name, size_t size)
 {
     section->stream = (z_stream){.zalloc = tn_host_zlib_alloc, .zfree = tn_host_zlib_free};
     section->trial = section->stream;
@@ -86,10 +86,11 @@ bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const
     }
     section->stream.next_out = section->piece;
     section->stream.avail_out = TN_SECTION_PIECE;
-    tn_base128_init(&section->encoder, out);
-    tn_text_printf(out,
-                   "<script type=\"application/octet-stream\" data-name=\"%s\" data-size=\"%zu\">",
-                   name, size);
+    tn_base128_init(&section->encoder, out->text);
+    tn_text_printf(
+        out->text,
+        "<script type=\"application/octet-stream\" data-name=\"%s%s\" data-size=\"%zu\">",
+        out->prefix, name, size);
     return true;
 }
 
@@ -126,7 +127,8 @@ bool tn_section_end(struct tn_section *section)
     return !section->failed;
 }
 
-bool tn_section_put(struct tn_text_out *out, const char *name, const struct tn_column *column)
+bool tn_section_put(const struct tn_section_out *out, const char *name,
+                    const struct tn_column *column)
 {
     struct tn_section section;
 

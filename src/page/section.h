@@ -21,6 +21,12 @@ enum {
     TN_SECTION_PIECE = 4096 /* deflated bytes that wait to be written */
 };
 
+/* Where sections go: their names begin with `prefix`, which tells recordings of a page apart. */
+struct tn_section_out {
+    struct tn_text_out *text;
+    const char *prefix;
+};
+
 struct tn_section {
     struct tn_base128 encoder;
     z_stream stream;
@@ -33,15 +39,15 @@ struct tn_section {
 
 /* `name` needs no escape, `size` is that of all parts. False when host memory is missing; then
  * nothing has been written and there is nothing to end. */
-bool tn_section_begin(struct tn_section *section, struct tn_text_out *out, const char *name,
-                      size_t size) TN_MUST_CHECK;
+bool tn_section_begin(struct tn_section *section, const struct tn_section_out *out,
+                      const char *name, size_t size) TN_MUST_CHECK;
 void tn_section_add(struct tn_section *section, const uint8_t *bytes, size_t size);
 
 /* False when host memory was missing for a part; what the writer refuses stays with `out`. */
 bool tn_section_end(struct tn_section *section) TN_MUST_CHECK;
 
 /* A section of one part. False when host memory is missing, also if it was for the column. */
-bool tn_section_put(struct tn_text_out *out, const char *name,
+bool tn_section_put(const struct tn_section_out *out, const char *name,
                     const struct tn_column *column) TN_MUST_CHECK;
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "analysis/split_rule.h"
 #include "base/escaped.h"
-#include "page/section.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -143,7 +142,7 @@ static const char *view_word(enum tarn_view view)
 
 void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
                        const struct tn_categories *categories,
-                       const struct tarn_view_options *options)
+                       const struct tarn_view_options *options, struct tn_view_label label)
 {
     static const char *const redactions[] = {[TARN_VIEW_REDACT_NOTHING] = "nothing",
                                              [TARN_VIEW_REDACT_PATHS] = "paths",
@@ -157,6 +156,8 @@ void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
     tn_text_init(out, &head->writer);
     tn_text_printf(out, "{\"format\":4,\"tool\":\"%s\",\"title\":", tarn_version());
     text_put(out, title, strlen(title));
+    tn_text_printf(out, ",\"runs\":%zu,\"name\":", label.runs);
+    text_put(out, label.name, strlen(label.name));
     tn_text_printf(out, ",\"view\":\"%s\",\"redacted\":\"%s\",", view_word(options->view),
                    redactions[options->redact]);
     tn_text_printf(out, "\"partial\":%s,\"list\":%s,\"legacy\":%s,\"traces\":%s,",
@@ -223,7 +224,7 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
 }
 
 bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *pool_streams,
-                      struct tn_text_out *out)
+                      const struct tn_section_out *out)
 {
     const struct tn_pool_stream_row *pool_stream = pool_streams->rows.items;
 

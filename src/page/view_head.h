@@ -13,10 +13,16 @@ struct tn_view_head {
     bool is_first; /* source */
 };
 
+/* What the head says of the recording beside its model. */
+struct tn_view_label {
+    const char *name; /* of the recording */
+    size_t runs;      /* recordings of the page */
+};
+
 /* Begins the head: the file. */
 void tn_view_head_init(struct tn_view_head *head, const struct tn_model *model,
                        const struct tn_categories *categories,
-                       const struct tarn_view_options *options);
+                       const struct tarn_view_options *options, struct tn_view_label label);
 void tn_view_head_fini(struct tn_view_head *head);
 
 /* Adds a source that has been written. */
@@ -24,6 +30,6 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
 
 /* Ends it and writes the section; false when host memory is, or was, missing. */
 bool tn_view_head_put(struct tn_view_head *head, const struct tn_pool_stream_table *pool_streams,
-                      struct tn_text_out *out) TN_MUST_CHECK;
+                      const struct tn_section_out *out) TN_MUST_CHECK;
 
 #endif

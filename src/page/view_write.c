@@ -1,39 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page: the bundle with the data of each source in the middle. Everything is written in one pass
- * over each trace. A page with a limit is assembled in host memory; if it turns out to be too
- * large it is made again with fewer entries.
+ * A page: the bundle with the data of each recording in the middle. A page with a limit is
+ * assembled in host memory; if it turns out to be too large it is made again with fewer events.
  */
 #include "tarn/viewer.h"
 
-#include "analysis/annotation.h"
-#include "analysis/category.h"
 #include "base/errinfo.h"
 #include "base/escaped.h"
-#include "base/host_mem.h"
 #include "page/bundle.h"
-#include "page/section.h"
-#include "page/view_head.h"
-#include "snapshot/snapshot.h"
+#include "page/view_run.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-    SOURCES_MAX = 256, /* devices: a page with more would be of no use */
     TRIES = 8
 };
 
-static const struct tn_trace no_trace = {0, 0};
+static const struct tarn_view_options default_options = {.struct_size = sizeof default_options};
 
 /* A page being written. */
 struct page {
-    const struct tn_model *model;
-    const struct tarn_view_options *options;
-    struct tn_categories categories;
-    struct tn_vec sources; /* struct tn_trace_source */
-    uint64_t entries;      /* of all of them */
-    uint64_t kept;         /* entries that the page may have */
+    struct tn_view_shared shared;
+    struct tn_view_run runs[TARN_VIEW_RUNS_MAX];
+    uint64_t entries; /* of all of them */
+    uint64_t kept;    /* of these, those that the page may have */
 };
 
 /* Keeps what is written as long as it fits, and counts all of it. */
@@ -54,250 +45,40 @@ static enum tarn_status keeper_write(void *context, const char *bytes, size_t si
     return keeper->kept.failed ? TARN_ERR_HOST_MEMORY : TARN_OK;
 }
 
-/* ---- sources ---- */
-
-static bool source_add(struct page *page, struct tn_trace_source source)
+static bool runs_put(struct page *page, struct tn_text_out *out)
 {
-    page->entries += source.trace->count;
-    return tn_vec_append(&page->sources, &source, 1);
-}
+    bool good = true;
 
-static bool has_source(const struct page *page, int32_t device, bool is_host)
-{
-    const struct tn_trace_source *sources = page->sources.items;
-
-    for (size_t i = 0; i < page->sources.count; i++) {
-        if (sources[i].device == device && sources[i].is_host == is_host) {
-            return true;
-        }
+    page->shared.share =
+        page->kept < page->entries ? (double)page->kept / (double)page->entries : 1;
+    tn_hidden_texts_init(&page->shared.hidden);
+    for (size_t i = 0; good && i < page->shared.runs; i++) {
+        good = tn_view_run_put(&page->runs[i], out);
     }
-    return false;
-}
-
-static bool is_wanted(const struct page *page, int64_t device)
-{
-    return !page->options->one_device || page->options->device == device;
-}
-
-/* One of the halves of the file: devices, or pinned memory. */
-struct half {
-    const struct tn_trace *traces;
-    size_t trace_count;
-    const struct tn_model_segment *segments;
-    size_t segment_count;
-    bool is_host;
-};
-
-static enum tarn_status half_add(struct page *page, const struct half *half)
-{
-    struct tn_trace_source source = {.model = page->model,
-                                     .segments = half->segments,
-                                     .segment_count = half->segment_count,
-                                     .is_host = half->is_host};
-
-    for (size_t i = 0; i < half->trace_count && i < INT32_MAX; i++) {
-        source.trace = &half->traces[i];
-        source.device = (int32_t)i;
-        if (source.trace->count > 0 && is_wanted(page, source.device)) {
-            if (page->sources.count >= SOURCES_MAX) {
-                return TARN_ERR_LIMIT;
-            }
-            if (!source_add(page, source)) {
-                return TARN_ERR_HOST_MEMORY;
-            }
-        }
-    }
-    source.trace = &no_trace;
-    for (size_t i = 0; i < half->segment_count; i++) {
-        source.device = half->segments[i].device;
-        if (is_wanted(page, source.device) && !has_source(page, source.device, half->is_host)) {
-            if (page->sources.count >= SOURCES_MAX) {
-                return TARN_ERR_LIMIT;
-            }
-            if (!source_add(page, source)) {
-                return TARN_ERR_HOST_MEMORY;
-            }
-        }
-    }
-    return TARN_OK;
-}
-
-static int source_compare(const void *left, const void *right)
-{
-    const struct tn_trace_source *a = left;
-    const struct tn_trace_source *b = right;
-
-    if (a->is_host != b->is_host) {
-        return a->is_host ? 1 : -1;
-    }
-    return a->device < b->device ? -1 : a->device > b->device;
-}
-
-static enum tarn_status sources_find(struct page *page, struct tarn_error *error)
-{
-    const struct tn_model *model = page->model;
-    const struct half halves[] = {
-        {model->traces, model->trace_count, model->segments, model->segment_count, false},
-        {model->host_traces, model->host_trace_count, model->host_segments,
-         model->host_segment_count, true}};
-
-    for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
-        const enum tarn_status status = half_add(page, &halves[i]);
-
-        if (status == TARN_ERR_LIMIT) {
-            return tn_fail(error, status,
-                           "the file has more than %d devices; choose one with --device",
-                           SOURCES_MAX);
-        }
-        if (status) {
-            return tn_fail_memory(error);
-        }
-    }
-    if (page->options->one_device && page->sources.count == 0) {
-        return tn_fail(error, TARN_ERR_NOT_FOUND,
-                       "the file has nothing of device %d; \"tarn info\" lists the devices",
-                       page->options->device);
-    }
-    tn_vec_sort(&page->sources, source_compare);
-    return TARN_OK;
-}
-
-/* ---- sections ---- */
-
-static uint64_t first_of(const struct page *page, const struct tn_trace_source *source)
-{
-    const uint64_t count = source->trace->count;
-
-    if (page->kept >= page->entries) {
-        return 0;
-    }
-    return count - (uint64_t)((double)count * ((double)page->kept / (double)page->entries));
-}
-
-/* Events that the page leaves out. */
-static uint64_t page_dropped(const struct page *page)
-{
-    const struct tn_trace_source *sources = page->sources.items;
-    uint64_t dropped = 0;
-
-    for (size_t i = 0; i < page->sources.count; i++) {
-        dropped += first_of(page, &sources[i]);
-    }
-    return dropped;
-}
-
-static bool annotations_put(const struct page *page, struct tn_names *names,
-                            struct tn_text_out *out)
-{
-    struct tn_column column;
-    int64_t time = 0;
-
-    tn_column_init(&column);
-    for (size_t i = 0; i < page->model->annotation_count; i++) {
-        const struct tn_annotation *annotation = &page->model->annotations[i];
-        const struct tn_string stage = tn_model_string(page->model, annotation->stage);
-
-        tn_column_put_byte(&column, stage.length > 0 && stage.text[0] == 'E');
-        tn_column_put_varint(&column, tn_names_text(names, annotation->name, TN_TEXT_OTHER));
-        tn_column_put_step(&column, 0, (uint64_t)(int64_t)annotation->device);
-        tn_column_put_step(&column, (uint64_t)time, (uint64_t)annotation->time_us);
-        time = annotation->time_us;
-    }
-    const bool good = tn_section_put(out, "annotations", &column);
-
-    tn_column_fini(&column);
+    tn_hidden_texts_fini(&page->shared.hidden);
     return good;
 }
 
-/* What all sections number the same way. */
-struct tables {
-    struct tn_names names;
-    struct tn_pool_stream_table pool_streams;
-    struct tn_size_table sizes;
-};
-
-static bool source_put(const struct page *page, size_t number, struct tables *tables,
-                       struct tn_view_head *head, struct tn_text_out *out)
+/* All before the data. The policy of the page allows its own script, and what `policy` names. */
+static void start_put(struct tn_text_out *out, const struct tarn_view_options *options,
+                      const char *policy)
 {
-    const struct tn_trace_source *source =
-        (const struct tn_trace_source *)page->sources.items + number;
-    struct tn_record *record = tn_host_alloc(sizeof *record);
-    uint64_t first_step = 0;
+    const char *title = options->title && *options->title ? options->title : "GPU memory";
 
-    if (!source->is_host &&
-        !tn_trace_first_step(page->model, source->trace, source->device, &first_step)) {
-        tn_host_free(record, sizeof *record);
-        return false;
-    }
-    if (!record || !tn_record_init(record, source, &tables->names, &tables->pool_streams,
-                                   &tables->sizes, first_of(page, source), first_step)) {
-        tn_host_free(record, sizeof *record);
-        return false;
-    }
-    const bool good = tn_record_put(record, number, out);
-
-    if (good) {
-        tn_view_head_add(head, record);
-    }
-    tn_record_fini(record);
-    tn_host_free(record, sizeof *record);
-    return good;
-}
-
-static bool sections_put(const struct page *page, struct tables *tables, struct tn_view_head *head,
-                         struct tn_text_out *out)
-{
-    const struct tn_trace_source *sources = page->sources.items;
-
-    for (size_t i = 0; i < page->sources.count; i++) {
-        tn_size_table_note(&tables->sizes, &sources[i], first_of(page, &sources[i]));
-    }
-    tn_size_table_sort(&tables->sizes);
-    for (size_t i = 0; i < page->sources.count && out->status == TARN_OK; i++) {
-        if (!source_put(page, i, tables, head, out)) {
-            return false;
-        }
-    }
-    return annotations_put(page, &tables->names, out) && tn_names_put(&tables->names, out) &&
-           !tables->pool_streams.failed && !tables->sizes.failed &&
-           tn_section_put(out, "sizes", &tables->sizes.column) &&
-           tn_view_head_put(head, &tables->pool_streams, out);
-}
-
-static bool data_put(struct page *page, struct tn_text_out *out)
-{
-    struct tables tables;
-    struct tn_view_head *head = tn_host_alloc(sizeof *head);
-
-    if (!head ||
-        !tn_names_init(&tables.names, page->model, &page->categories, page->options->redact)) {
-        tn_host_free(head, sizeof *head);
-        return false;
-    }
-    tn_pool_stream_table_init(&tables.pool_streams);
-    tn_size_table_init(&tables.sizes);
-    tn_view_head_init(head, page->model, &page->categories, page->options);
-    const bool good = sections_put(page, &tables, head, out);
-
-    tn_view_head_fini(head);
-    tn_size_table_fini(&tables.sizes);
-    tn_pool_stream_table_fini(&tables.pool_streams);
-    tn_names_fini(&tables.names);
-    tn_host_free(head, sizeof *head);
-    return good;
+    tn_text_put(out, tn_bundle_start, tn_bundle_start_size);
+    tn_text_puts(out, policy);
+    tn_text_put(out, tn_bundle_policy, tn_bundle_policy_size);
+    tn_text_put_escaped(out, title, strlen(title), TN_ESCAPED_XML);
+    tn_text_put(out, tn_bundle_middle, tn_bundle_middle_size);
 }
 
 static enum tarn_status page_put(struct page *page, const struct tarn_writer *writer)
 {
-    const char *title =
-        page->options->title && *page->options->title ? page->options->title : "GPU memory";
     struct tn_text_out out;
 
     tn_text_init(&out, writer);
-    tn_text_put(&out, tn_bundle_start, tn_bundle_start_size);
-    tn_text_put_escaped(&out, title, strlen(title), TN_ESCAPED_XML);
-    tn_text_put(&out, tn_bundle_middle, tn_bundle_middle_size);
-    const bool good = data_put(page, &out);
+    start_put(&out, page->shared.options, "");
+    const bool good = runs_put(page, &out);
 
     if (!good && out.status == TARN_OK) {
         return TARN_ERR_HOST_MEMORY;
@@ -311,7 +92,8 @@ static enum tarn_status page_put(struct page *page, const struct tarn_writer *wr
 /* Bytes of a page beside its data. */
 static uint64_t bundle_size(void)
 {
-    return (uint64_t)tn_bundle_start_size + tn_bundle_middle_size + tn_bundle_end_size;
+    return (uint64_t)tn_bundle_start_size + tn_bundle_policy_size + tn_bundle_middle_size +
+           tn_bundle_end_size;
 }
 
 /* The page with as many entries as fit. A guess how many comes from the data of the page before. */
@@ -347,7 +129,7 @@ static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struc
 static enum tarn_status page_write_limited(struct page *page, const struct tarn_writer *writer,
                                            struct tarn_error *error)
 {
-    struct keeper keeper = {.limit = page->options->max_bytes};
+    struct keeper keeper = {.limit = page->shared.options->max_bytes};
 
     tn_column_init(&keeper.kept);
     enum tarn_status status = page_fit(page, &keeper, error);
@@ -365,39 +147,107 @@ static enum tarn_status page_write_limited(struct page *page, const struct tarn_
 static enum tarn_status page_write(struct page *page, const struct tarn_writer *writer,
                                    struct tarn_error *error)
 {
-    enum tarn_status status = sources_find(page, error);
-
     page->kept = page->entries;
-    if (status || page->options->max_bytes > 0) {
-        return status ? status : page_write_limited(page, writer, error);
+    if (page->shared.options->max_bytes > 0) {
+        return page_write_limited(page, writer, error);
     }
-    status = page_put(page, writer);
+    const enum tarn_status status = page_put(page, writer);
+
     if (status == TARN_ERR_HOST_MEMORY) {
         return tn_fail_memory(error);
     }
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
 }
 
-enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
-                                 const struct tarn_view_options *options,
-                                 const struct tarn_writer *writer, struct tarn_error *error)
-{
-    static const struct tarn_view_options defaults = {.struct_size = sizeof defaults};
-    struct page page = {.model = tn_snapshot_model(snapshot),
-                        .options = options ? options : &defaults};
+/* ---- a page without data ---- */
 
-    enum tarn_status status =
-        tn_categories_init(&page.categories, page.options->rules, page.model, error);
+enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
+                                       const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct tarn_view_options *asked = options ? options : &default_options;
+    struct tn_text_out out;
+    const struct tn_section_out sections = {&out, ""};
+    struct tn_section section;
+
+    if (tn_bundle_reader_size == 0) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "cannot write an empty page: this tarn was built without its reader; build "
+                       "it with clang, lld and wasi-libc");
+    }
+    tn_text_init(&out, writer);
+    start_put(&out, asked, " 'wasm-unsafe-eval'");
+    if (!tn_section_begin(&section, &sections, "reader", tn_bundle_reader_size)) {
+        return tn_fail_memory(error);
+    }
+    tn_section_add(&section, (const uint8_t *)tn_bundle_reader, tn_bundle_reader_size);
+    if (!tn_section_end(&section)) {
+        return tn_fail_memory(error);
+    }
+    tn_text_put(&out, tn_bundle_end, tn_bundle_end_size);
+    const enum tarn_status status = tn_text_finish(&out);
+
+    return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;
+}
+
+/* ---- pages of recordings ---- */
+
+static void page_fini(struct page *page)
+{
+    while (page->shared.runs > 0) {
+        tn_view_run_fini(&page->runs[--page->shared.runs]);
+    }
+}
+
+/* Finds what there is to write. */
+static enum tarn_status page_init(struct page *page, const struct tarn_view_run *runs, size_t count,
+                                  const struct tarn_view_options *options, struct tarn_error *error)
+{
+    *page =
+        (struct page){.shared = {.options = options ? options : &default_options, .runs = count}};
+    for (size_t i = 0; i < count; i++) {
+        const enum tarn_status status =
+            tn_view_run_init(&page->runs[i], &runs[i], &page->shared, i, error);
+
+        if (status) {
+            page->shared.runs = i;
+            page_fini(page);
+            return status;
+        }
+        page->entries += page->runs[i].entries;
+    }
+    return TARN_OK;
+}
+
+enum tarn_status tarn_view_write_runs(const struct tarn_view_run *runs, size_t count,
+                                      const struct tarn_view_options *options,
+                                      const struct tarn_writer *writer, struct tarn_error *error)
+{
+    struct page page;
+
+    if (count < 1 || count > TARN_VIEW_RUNS_MAX) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "a page has one or two recordings");
+    }
+    enum tarn_status status = page_init(&page, runs, count, options, error);
 
     if (status) {
         return status;
     }
-    tn_vec_init(&page.sources, sizeof(struct tn_trace_source));
     status = page_write(&page, writer, error);
-    if (status == TARN_OK && page.options->dropped_out) {
-        *page.options->dropped_out = page_dropped(&page);
+    if (status == TARN_OK && page.shared.options->dropped_out) {
+        *page.shared.options->dropped_out = 0;
+        for (size_t i = 0; i < count; i++) {
+            *page.shared.options->dropped_out += tn_view_run_dropped(&page.runs[i]);
+        }
     }
-    tn_vec_fini(&page.sources);
-    tn_categories_fini(&page.categories);
+    page_fini(&page);
     return status;
+}
+
+enum tarn_status tarn_view_write(const struct tarn_snapshot *snapshot,
+                                 const struct tarn_view_options *options,
+                                 const struct tarn_writer *writer, struct tarn_error *error)
+{
+    const struct tarn_view_run run = {.struct_size = sizeof run, .snapshot = snapshot};
+
+    return tarn_view_write_runs(&run, 1, options, writer, error);
 }

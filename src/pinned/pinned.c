@@ -17,6 +17,7 @@
  */
 #include "tarn/pinned.h"
 
+#include "alloc/config/config_parse.h"
 #include "alloc/config/size_class.h"
 #include "alloc/pool/counters.h"
 #include "base/bits.h"
@@ -25,6 +26,7 @@
 #include "base/finding.h"
 #include "base/host_mem.h"
 #include "base/os_fork.h"
+#include "base/sized.h"
 #include "base/tree.h"
 #include "base/vec.h"
 #include "pinned/pinned_event.h"
@@ -740,19 +742,17 @@ enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn
 enum tarn_status tarn_pinned_create(struct tarn_device *device, const struct tarn_config *config,
                                     struct tarn_pinned **pinned_out, struct tarn_error *error)
 {
-    struct tarn_pinned *pinned = tn_host_alloc_zero(sizeof *pinned);
-    struct tarn_config defaults;
+    struct tarn_config used;
+    const enum tarn_status st = tn_config_read(config, &used, error);
+    struct tarn_pinned *pinned = st ? NULL : tn_host_alloc_zero(sizeof *pinned);
 
     if (!pinned) {
-        return tn_fail_memory(error);
+        return st ? st : tn_fail_memory(error);
     }
-    tarn_config_init(&defaults);
-    const struct tarn_config *used = config ? config : &defaults;
-
     pinned->device = device;
-    pinned->background = used->pinned_use_background_threads;
-    pinned->catch_all = used->pinned_free_catch_all;
-    tn_pinned_source_init(&pinned->source, device, used);
+    pinned->background = used.pinned_use_background_threads;
+    pinned->catch_all = used.pinned_free_catch_all;
+    tn_pinned_source_init(&pinned->source, device, &used);
     tn_lock_init(&pinned->lock, TN_LOCK_ALLOCATOR);
     tn_tree_init(&pinned->blocks, block_compare, NULL);
     tn_fork_watch_init(&pinned->fork, NULL);
@@ -885,7 +885,6 @@ void tarn_pinned_walk(struct tarn_pinned *pinned, const struct tarn_walker *walk
 
 void tarn_pinned_get_stats(struct tarn_pinned *pinned, struct tarn_pinned_stats *stats_out)
 {
-    const uint32_t room = stats_out->struct_size;
     struct tarn_pinned_stats stats = {0};
 
     if (!tn_fork_passed(&pinned->fork)) {
@@ -893,8 +892,7 @@ void tarn_pinned_get_stats(struct tarn_pinned *pinned, struct tarn_pinned_stats 
         stats = pinned->stats;
         tn_lock_release(&pinned->lock);
     }
-    stats.struct_size = room;
-    memcpy(stats_out, &stats, room < sizeof stats ? room : sizeof stats);
+    tn_sized_write(stats_out, stats_out->struct_size, &stats, sizeof stats);
 }
 
 void tarn_pinned_reset_peak_stats(struct tarn_pinned *pinned)

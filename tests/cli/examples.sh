@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# examples.sh PROGRAM DATA: every command has examples, help and its manual page show the same ones,
-# and each works. They run in a folder of their own, where before.pickle, dump.pickle,
-# dump.pickle.gz, rank*.pickle, oom.pickle, a.tsum, b.tsum, decisions.jsonl.gz and model.jsonl.gz are recordings.
+# examples.sh PROGRAM DATA WATCHED: every command has examples, help and its manual page show the
+# same ones, and each works. They run in a folder of their own, where before.pickle, dump.pickle,
+# dump.pickle.gz, rank*.pickle, oom.pickle, a.tsum, b.tsum, decisions.jsonl.gz and model.jsonl.gz
+# are recordings; WATCHED is a program that runs meanwhile and can be watched.
 set -u
 # shellcheck source=tests/cli/count.sh
 . "$(dirname "$0")/count.sh"
@@ -10,7 +11,11 @@ set -u
 tarn=$1
 data=$2
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+XDG_RUNTIME_DIR=$work
+export XDG_RUNTIME_DIR
+TARN_WATCH=0 "$3" sim:16GiB 600 >/dev/null 2>&1 &
+watched=$!
+trap 'kill $watched; rm -rf "$work"' EXIT
 
 mkdir "$work/bin" "$work/run"
 ln -s "$tarn" "$work/bin/tarn"

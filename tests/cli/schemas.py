@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""schemas.py TARN SCHEMAS CASES DATA: every JSON document of the program is what its schema says.
+"""schemas.py TARN SCHEMAS CASES DATA WATCHED: JSON documents of the program are what schemas say.
 
 Each command that has --json needs SCHEMAS/COMMAND.json. What it prints of the recordings of DATA,
 under many options, and what CASES expect of it are validated. Schemas are closed: a member that
@@ -228,6 +228,19 @@ def check_others(program, schemas, data):
             program.check(schemas, command, [command, '--json', path])
 
 
+def check_watch(program, schemas, watched):
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ['XDG_RUNTIME_DIR'] = folder
+        for settings in ('', 'policy:compact'):
+            os.environ['TARN_ALLOC_CONF'] = settings
+            with subprocess.Popen([watched, 'sim:7GiB', '30'], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL) as process:
+                process.stdout.readline()
+                program.check(schemas, 'watch', ['watch', '--json'])
+                program.check(schemas, 'watch', ['watch', '--json', str(process.pid)])
+                process.kill()
+
+
 def check_cases(schemas, cases):
     found = 0
     for path in sorted(glob.glob(os.path.join(cases, '*', '*.stdout'))):
@@ -246,7 +259,7 @@ def check_cases(schemas, cases):
 
 
 def main():
-    tarn, folder, cases, data = sys.argv[1:]
+    tarn, folder, cases, data, watched = sys.argv[1:]
     recordings = sorted(glob.glob(os.path.join(data, 'snapshots', '*.pickle.gz')))
     recordings = [path for path in recordings if '.before.' not in path]
     program = Program(tarn, data)
@@ -254,11 +267,12 @@ def main():
     commands = program.commands()
     count('every command has a schema', sorted(schemas) == sorted(commands),
           f'{sorted(set(schemas) ^ set(commands))} differ')
-    tried = sorted([*FORMS, 'config', 'track'])
+    tried = sorted([*FORMS, 'config', 'track', 'watch'])
     count('every command is tried', tried == sorted(commands),
           f'{sorted(set(tried) ^ set(commands))} differ')
     check_reports(program, schemas, recordings)
     check_others(program, schemas, data)
+    check_watch(program, schemas, watched)
     check_cases(schemas, cases)
     for name, document in program.seen.items():
         passes = refuses_unknown(schemas[command_of(document)], document)

@@ -60,7 +60,10 @@ program_works() {
 
 documents_go_along() {
     cmp "$root/LICENSE" "$usr/share/doc/libtarn0/copyright" &&
-        [ -f "$usr/share/doc/libtarn-dev/docs/guide/c.md" ]
+        [ -f "$usr/share/doc/libtarn-dev/docs/guide/c.md" ] &&
+        [ -s "$usr/share/doc/libtarn-dev/adaptors/cupy_tarn.py" ] &&
+        [ -s "$usr/share/man/man3/tarn_allocator.3" ] &&
+        [ -s "$usr/share/man/man3/tarn_allocator_alloc.3" ]
 }
 
 # The examples, with the libraries as pkg-config tells.
@@ -81,6 +84,60 @@ with_pkg_config() { # COMPILER STANDARD LANGUAGE
             $(pkg-config --cflags --libs "$name") -Wl,-rpath,"$lib" && runs "$work/program" ||
             return 1
     done
+}
+
+# A root with nothing in it but the packages and what they depend on, as installed on this machine.
+
+closure() { # PACKAGE...: these and what they need, of the packages that are installed
+    echo "$@" | tr ' ' '\n' >"$work/closure"
+    while :; do
+        sort -u "$work/closure" >"$work/before"
+        # shellcheck disable=SC2046 # a list of names
+        dpkg-query -W -f '${Depends}, ${Pre-Depends}\n' $(cat "$work/before") 2>/dev/null |
+            tr ',' '\n' | sed 's/|.*//; s/(.*//; s/:any//; s/ //g' | grep . |
+            cat - "$work/before" | sort -u >"$work/closure"
+        cmp -s "$work/before" "$work/closure" && break
+    done
+    cat "$work/closure"
+}
+
+needed_by() { # PACKAGE...: the names in Depends
+    for package in "$@"; do
+        dpkg-deb -f "$work/packages/${package}_${version}_"*.deb Depends
+    done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g' | grep -vx 'libtarn0' | sort -u
+}
+
+bare_root_is_made() {
+    bare=$work/bare
+    mkdir -p "$bare/usr/lib" "$bare/usr/lib64" "$bare/usr/bin" "$bare/dev" "$bare/tmp"
+    ln -s usr/lib "$bare/lib" && ln -s usr/lib64 "$bare/lib64" && ln -s usr/bin "$bare/bin"
+    # shellcheck disable=SC2046 # a list of names
+    for package in $(closure $(needed_by libtarn0 tarn)); do
+        dpkg-query -L "$package" 2>/dev/null
+    done | sort -u | while read -r file; do
+        [ -d "$file" ] && [ ! -L "$file" ] || echo ".$file"
+    done | grep -v '^./usr/share/' >"$work/list"
+    tar -C / -cf - -T "$work/list" 2>/dev/null | tar -C "$bare" -xf - &&
+        for package in libtarn0 tarn; do
+            dpkg-deb -x "$work/packages/${package}_${version}_"*.deb "$bare" || return 1
+        done
+}
+
+into_root() { # COMMAND...
+    if [ "$(id -u)" -eq 0 ]; then
+        chroot "$work/bare" "$@"
+    else
+        unshare --user --map-root-user chroot "$work/bare" "$@"
+    fi
+}
+
+works_in_root() {
+    cp "$recording" "$work/bare/tmp/recording.gz" &&
+        cc -std=c17 -I "$work/root/usr/include" "$root/tests/consume/outside/use.c" \
+            -o "$work/bare/tmp/use" -L "$lib" -ltarn -Wl,-rpath-link,"$lib" &&
+        [ "$(into_root /tmp/use)" = "tarn $version" ] &&
+        into_root /usr/bin/tarn peak /tmp/recording.gz >"$work/peak" &&
+        grep -q '^peak: ' "$work/peak" && [ ! -e "$work/bare/usr/lib/gcc" ]
 }
 
 packages_are_made
@@ -115,6 +172,15 @@ PKG_CONFIG_PATH=$lib/pkgconfig
 export PKG_CONFIG_PATH
 examples_build
 count "examples build" $?
+if ! command -v dpkg-shlibdeps >/dev/null || ! command -v dpkg-query >/dev/null; then
+    skip "there are no tools of Debian: no bare root"
+elif ! { bare_root_is_made && into_root /usr/bin/tarn --version >/dev/null 2>&1; } &&
+    [ "$(id -u)" -ne 0 ] && ! unshare --user --map-root-user true 2>/dev/null; then
+    skip "no user namespaces: no bare root"
+else
+    works_in_root
+    count "program and library work in a bare root" $?
+fi
 for compiler in $(compilers); do
     with_pkg_config "$compiler" c17 c
     count "pkg-config with $compiler in C17" $?

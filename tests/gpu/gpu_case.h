@@ -57,6 +57,7 @@ bool gpu_decisions_are_the_same(struct gpu *gpu);
 /* Each ends with a NULL name. */
 extern const struct gpu_case gpu_cases[];
 extern const struct gpu_case gpu_compact_cases[]; /* the compact policy, while work is queued */
+extern const struct gpu_case gpu_engine_cases[];  /* pools, tries, pressure */
 extern const struct gpu_case gpu_pair_cases[];    /* two GPUs, and the host */
 
 #endif

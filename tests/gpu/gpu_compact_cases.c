@@ -4,9 +4,12 @@
  * and its free, so pages move under kernels that still run. What blocks held is copied aside on
  * their streams just before they are freed, and compared at the end.
  */
+#include "base/clock.h"
 #include "gpu/gpu_block.h"
 #include "gpu/gpu_case.h"
+#include "tarn/graph_pool.h"
 #include "tarn/pages.h"
+#include "tarn/sleep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -241,8 +244,247 @@ static bool pages_move_at_the_limit(struct gpu *gpu)
     return queue_run(gpu, 4 * MIB);
 }
 
+/* ---- sleep and wake ---- */
+
+static const struct tarn_pool_id tagged = {0, 1};
+
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static bool tagged_alloc(const struct gpu *gpu, struct tarn_allocator *allocator,
+                         struct block *block)
+{
+    struct tarn_error error = {.status = TARN_OK};
+
+    (void)gpu;
+    return TARN(tarn_allocator_begin_pool(allocator, tagged, every_stream, NULL, &error)) &&
+           TARN(tarn_allocator_alloc(allocator, block->size, 0, &block->ptr, &error)) &&
+           TARN(tarn_allocator_end_pool(allocator, tagged, &error));
+}
+
+/* A graph that fills the block. */
+static bool graph_of_fill(const struct gpu *gpu, const struct block *block, tarn_stream stream,
+                          void **executable_out)
+{
+    void *graph = NULL;
+
+    return DRIVER(cuStreamBeginCapture_v2(stream, TN_CU_CAPTURE_MODE_GLOBAL)) &&
+           block_fill(gpu, block, stream) && DRIVER(cuStreamEndCapture(stream, &graph)) &&
+           DRIVER(cuGraphInstantiateWithFlags(executable_out, graph, 0)) &&
+           DRIVER(cuGraphDestroy(graph));
+}
+
+enum {
+    TAGGED = 3
+};
+
+/* Work is queued on the blocks when they go to sleep. */
+static bool night(const struct gpu *gpu, struct tarn_allocator *allocator,
+                  const struct block *blocks, tarn_stream stream)
+{
+    struct tarn_error error = {.status = TARN_OK};
+    bool right = true;
+
+    for (int i = 0; right && i < TAGGED; i++) {
+        for (int times = 0; right && times < 100; times++) {
+            right = block_fill(gpu, &blocks[i], stream);
+        }
+    }
+    right = right && TARN(tarn_allocator_sleep(allocator, tagged, NULL, &error)) &&
+            CHECK(tarn_allocator_is_asleep(allocator, tagged)) &&
+            TARN(tarn_allocator_wake(allocator, tagged, &error));
+    for (int i = 0; right && i < TAGGED; i++) {
+        right = block_holds(gpu, &blocks[i]);
+    }
+    return right;
+}
+
+static bool tagged_memory_sleeps_and_wakes(struct gpu *gpu)
+{
+    struct tarn_allocator *allocator = gpu_allocator(gpu, "policy:compact");
+    struct block blocks[TAGGED] = {{.size = 3 * MIB, .value = 3},
+                                   {.size = 37 * MIB, .value = 37},
+                                   {.size = 12 * KIB, .value = 12}};
+    const struct block refilled = {.size = blocks[1].size, .value = 99};
+    struct block by_graph = refilled;
+    struct tarn_error error = {.status = TARN_OK};
+    tarn_stream stream = 0;
+    void *executable = NULL;
+    bool right =
+        CHECK(allocator != NULL) && DRIVER(cuStreamCreate(&stream, TN_CU_STREAM_NON_BLOCKING));
+
+    for (int i = 0; right && i < TAGGED; i++) {
+        right = tagged_alloc(gpu, allocator, &blocks[i]);
+    }
+    by_graph.ptr = blocks[1].ptr;
+    right = right && night(gpu, allocator, blocks, stream) &&
+            graph_of_fill(gpu, &by_graph, stream, &executable);
+    /* A graph that was captured before replays into what came back. */
+    const struct tarn_sleep_options discard = {.struct_size = sizeof discard, .discard = true};
+
+    right = right && TARN(tarn_allocator_sleep(allocator, tagged, &discard, &error)) &&
+            TARN(tarn_allocator_wake(allocator, tagged, &error)) &&
+            DRIVER(cuGraphLaunch(executable, stream)) && DRIVER(cuCtxSynchronize()) &&
+            block_holds(gpu, &by_graph) && DRIVER(cuGraphExecDestroy(executable));
+    tarn_allocator_destroy(allocator);
+    return right && DRIVER(cuStreamDestroy_v2(stream));
+}
+
+/* What the driver needs for the same, page by page, without an allocator. */
+struct raw {
+    struct tarn_device *device;
+    tarn_ptr address;
+    uint64_t size;
+    tn_page_handle *pages;
+    void **host; /* pieces of HOST_PIECE */
+    tarn_stream stream;
+};
+
+#define HOST_PIECE (256 * MIB)
+
+static bool raw_copy(const struct raw *raw, bool to_host)
+{
+    const struct tn_device_ops *ops = raw->device->ops;
+    bool right = true;
+
+    for (uint64_t at = 0; right && at < raw->size; at += HOST_PIECE) {
+        const uint64_t left = raw->size - at;
+        struct tn_copy copy = {.size = left < HOST_PIECE ? left : HOST_PIECE};
+        const uint64_t host = (uint64_t)(uintptr_t)raw->host[at / HOST_PIECE];
+
+        copy.to_device = to_host ? NULL : raw->device;
+        copy.from_device = to_host ? raw->device : NULL;
+        copy.to = to_host ? host : raw->address + at;
+        copy.from = to_host ? raw->address + at : host;
+        right = CHECK(ops->copy(raw->device, &copy, raw->stream) == TARN_OK);
+    }
+    return right && CHECK(ops->stream_wait(raw->device, raw->stream) == TARN_OK);
+}
+
+static bool raw_map(const struct raw *raw)
+{
+    const struct tn_device_ops *ops = raw->device->ops;
+    bool right = true;
+
+    for (uint64_t i = 0; right && i < raw->size / (2 * MIB); i++) {
+        right = CHECK(ops->page_create(raw->device, 2 * MIB, &raw->pages[i]) == TARN_OK) &&
+                CHECK(ops->map(raw->device, raw->address + i * 2 * MIB, 2 * MIB, raw->pages[i]) ==
+                      TARN_OK);
+    }
+    return right;
+}
+
+static bool raw_unmap(const struct raw *raw)
+{
+    const struct tn_device_ops *ops = raw->device->ops;
+    bool right = CHECK(ops->unmap(raw->device, raw->address, raw->size) == TARN_OK);
+
+    for (uint64_t i = 0; right && i < raw->size / (2 * MIB); i++) {
+        right = CHECK(ops->page_release(raw->device, raw->pages[i]) == TARN_OK);
+    }
+    return right;
+}
+
+static bool raw_open(struct raw *raw)
+{
+    const struct tn_device_ops *ops = raw->device->ops;
+    const uint64_t pieces = (raw->size + HOST_PIECE - 1) / HOST_PIECE;
+
+    raw->pages = calloc(raw->size / (2 * MIB), sizeof *raw->pages);
+    raw->host = calloc(pieces, sizeof *raw->host);
+    bool right = CHECK(raw->pages && raw->host) &&
+                 CHECK(ops->stream_create(raw->device, &raw->stream) == TARN_OK) &&
+                 CHECK(ops->va_reserve(raw->device, raw->size, &raw->address) == TARN_OK);
+
+    for (uint64_t i = 0; right && i < pieces; i++) {
+        right = CHECK(ops->host_alloc(raw->device, HOST_PIECE, &raw->host[i]) == TARN_OK);
+    }
+    return right && raw_map(raw);
+}
+
+static bool raw_close(struct raw *raw)
+{
+    const struct tn_device_ops *ops = raw->device->ops;
+    const uint64_t pieces = (raw->size + HOST_PIECE - 1) / HOST_PIECE;
+    bool right = raw_unmap(raw) &&
+                 CHECK(ops->va_release(raw->device, raw->address, raw->size) == TARN_OK) &&
+                 CHECK(ops->stream_destroy(raw->device, raw->stream) == TARN_OK);
+
+    for (uint64_t i = 0; right && i < pieces; i++) {
+        right = CHECK(ops->host_free(raw->device, raw->host[i]) == TARN_OK);
+    }
+    return right;
+}
+
+/* Nanoseconds to go and to come back. */
+static bool raw_night(struct gpu *gpu, uint64_t size, uint64_t times_out[2])
+{
+    struct raw raw = {.device = gpu->device, .size = size};
+    bool right = raw_open(&raw);
+    uint64_t began = tn_clock_now_ns();
+
+    right = right && raw_copy(&raw, true) && raw_unmap(&raw);
+    times_out[0] = tn_clock_now_ns() - began;
+    began = tn_clock_now_ns();
+    right = right && raw_map(&raw) && raw_copy(&raw, false);
+    times_out[1] = tn_clock_now_ns() - began;
+    right = right && raw_close(&raw);
+    free(raw.pages);
+    free(raw.host);
+    return right;
+}
+
+/* The second of two nights, which finds its host memory pinned; the first one's sleep in [2]. */
+static bool tagged_nights(struct gpu *gpu, uint64_t size, uint64_t times_out[3])
+{
+    const struct tarn_sleep_options keep = {.struct_size = sizeof keep, .keep_host = true};
+    struct tarn_allocator *allocator = gpu_allocator(gpu, "policy:compact");
+    struct block block = {.size = size, .value = 40};
+    struct tarn_error error = {.status = TARN_OK};
+    bool right = CHECK(allocator != NULL) && tagged_alloc(gpu, allocator, &block) &&
+                 block_fill(gpu, &block, 0) && DRIVER(cuCtxSynchronize());
+
+    for (int i = 0; right && i < 2; i++) {
+        uint64_t began = tn_clock_now_ns();
+
+        right = TARN(tarn_allocator_sleep(allocator, tagged, &keep, &error));
+        times_out[i == 0 ? 2 : 0] = tn_clock_now_ns() - began;
+        began = tn_clock_now_ns();
+        right = right && TARN(tarn_allocator_wake(allocator, tagged, &error));
+        times_out[1] = tn_clock_now_ns() - began;
+    }
+    right = right && block_holds(gpu, &block);
+    tarn_allocator_destroy(allocator);
+    return right;
+}
+
+static bool sleeping_costs_what_the_driver_needs(struct gpu *gpu)
+{
+    const uint64_t size = gpu->real ? 40 * GIB : 64 * MIB;
+    uint64_t raw[2] = {0};
+    uint64_t ours[3] = {0};
+
+    if (gpu->device->total_memory < size + size / 4 || !gpu->whole) {
+        (void)snprintf(gpu->skip, sizeof gpu->skip, "times are of interest only, for 40 GiB");
+        return true;
+    }
+    const bool right = raw_night(gpu, size, raw) && tagged_nights(gpu, size, ours);
+
+    (void)snprintf(gpu->note, sizeof gpu->note,
+                   "%llu MiB: sleep %.1f ms (pinning too %.1f), wake %.1f; driver alone %.1f, %.1f",
+                   (unsigned long long)(size / MIB), (double)ours[0] / 1e6, (double)ours[2] / 1e6,
+                   (double)ours[1] / 1e6, (double)raw[0] / 1e6, (double)raw[1] / 1e6);
+    return right;
+}
+
 const struct gpu_case gpu_compact_cases[] = {
     {"pages_move_under_queued_work", pages_move_under_queued_work},
     {"pages_move_at_the_limit", pages_move_at_the_limit},
+    {"tagged_memory_sleeps_and_wakes", tagged_memory_sleeps_and_wakes},
+    {"sleeping_costs_what_the_driver_needs", sleeping_costs_what_the_driver_needs},
     {NULL, NULL},
 };

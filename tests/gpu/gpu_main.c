@@ -177,7 +177,8 @@ int main(int argc, char **argv)
         (void)printf("0 passed, 0 failed, 1 skipped\n");
         return 0;
     }
-    const struct gpu_case *const lists[] = {gpu_cases, gpu_compact_cases, gpu_pair_cases, NULL};
+    const struct gpu_case *const lists[] = {gpu_cases, gpu_compact_cases, gpu_engine_cases,
+                                            gpu_pair_cases, NULL};
 
     for (size_t i = 0; lists[i]; i++) {
         for (const struct gpu_case *one = lists[i]; one->name; one++) {

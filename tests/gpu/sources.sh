@@ -16,7 +16,7 @@ sources_of() { # FOLDER: the sources that its targets compile, one a line
         awk -F'"' '/"file":/ { print $4 }' "$work/build/compile_commands.json" | sort -u
 }
 
-for folder in tests/gpu tests/gpu/torch_plug bench/torch_compare; do
+for folder in tests/gpu tests/gpu/torch_plug tests/gpu/run_program bench/torch_compare; do
     sources_of "$folder" >"$work/sources" && [ "$(grep -c /src/ "$work/sources")" -gt 50 ]
     count "$folder is configured" $?
     ! xargs grep -lE "$libraries" <"$work/sources"

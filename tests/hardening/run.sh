@@ -45,6 +45,7 @@ program=$(find "$work" -path '*/bin/tarn' -type f)
 library=$(find "$work" -name 'libtarn.so.*.*' -type f)
 tools=$(find "$work" -name 'libtarn-tools.so.*.*' -type f)
 plug=$(find "$work" -name 'libtarn_torch.so' -type f)
+preload=$(find "$work" -name 'libtarn_preload.so' -type f)
 
 # Which marks of jumps the compiler's own start files let a finished file keep.
 echo 'int main(void) { return 0; }' >"$work/probe.c"
@@ -56,7 +57,7 @@ for flag in -fcf-protection=full -mbranch-protection=standard; do
     fi
 done
 
-for file in "$program" "$library" "$tools" "$plug"; do
+for file in "$program" "$library" "$tools" "$plug" "$preload"; do
     name=$(basename "$file")
     expect "one of the program, the libraries and the plug is not installed" test -f "$file"
     [ -f "$file" ] || continue

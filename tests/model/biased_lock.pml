@@ -6,6 +6,7 @@
  * and becomes visible to others later, in order. An exchange does not empty the buffer; only the
  * barrier does, for one thread after the other, in any order.
  *
+ * With -DVISIT: a thread that only visits (tn_biased_lock_visit) takes the place of the last one.
  * With -DLIVE: who has the word enters, however often others come and go.
  */
 #define THREADS 3
@@ -68,8 +69,10 @@ end:
     od
 }
 
-/* A thread sees its own stores at once; its last to `leans` can only be its seat. */
-#define LEANS_SEEN (buffer[me] ?? [LEANS, eval(mine)] -> mine : leans)
+/* A thread sees its own stores at once. Of those to `leans` at most one waits: the word, whose store
+ * follows it, must have become free before the next. */
+#define LEANS_SEEN                                                                                 \
+    (buffer[me] ?? [LEANS, 0] -> 0 : (buffer[me] ?? [LEANS, 1] -> 1 : leans))
 
 /* tn_os_barrier: every thread passes a barrier, at a time of its own. */
 inline barrier()
@@ -170,6 +173,40 @@ inline try()
     fi
 }
 
+/* tn_biased_lock_visit: gives up at any look, and then all is as before. */
+inline visit()
+{
+    got = false;
+    atomic { taken == 0 -> taken = 1 }
+    host = leans; /* nobody else stores to it now */
+    end_bias();
+    if
+    :: OWNER_IS_INSIDE ->
+        buffer[me] ! LEANS, host;
+        buffer[me] ! TAKEN, 0
+    :: !OWNER_IS_INSIDE -> atomic { unbiased = true; got = true }
+    fi
+}
+
+/* visit_end */
+inline visit_end()
+{
+#ifdef BIAS_FIRST
+    if
+    :: host != NONE -> buffer[me] ! LEANS, host; unbiased = false /* wrong */
+    :: host == NONE -> unbiased = false
+    fi;
+#else
+    unbiased = false;
+    if
+    :: host != NONE -> buffer[me] ! LEANS, host
+    :: true -> skip /* somebody waits */
+    fi;
+#endif
+    buffer[me] ! TAKEN, 0;
+    host = NONE
+}
+
 /* lock_seat_of */
 inline take_seat()
 {
@@ -242,6 +279,37 @@ proctype Thread(byte me)
     od
 }
 
+#ifdef VISIT
+proctype Visitor(byte me)
+{
+    byte location;
+    byte value;
+    byte left;
+    byte host = NONE;
+    bool got;
+    bool ended;
+
+    do
+    :: true ->
+        visit();
+        if
+        :: got ->
+            holders++;
+            assert(holders == 1);
+            holders--;
+            visit_end()
+        :: !got -> host = NONE
+        fi;
+        got = false;
+        ended = false
+    :: true -> break
+    od
+}
+#define LAST Visitor
+#else
+#define LAST Thread
+#endif
+
 init
 {
     atomic {
@@ -250,7 +318,7 @@ init
         run Memory(2);
         run Thread(0);
         run Thread(1);
-        run Thread(2)
+        run LAST(2)
     }
 }
 

@@ -4,10 +4,12 @@
  * work ends in any order. After every call: all invariants hold, and no page is used by work that
  * may run at the same time (support/page_watch.h). A request fails only if the pages that live
  * blocks do not touch are not enough; in other programs device calls fail, and requests are routed
- * to private pools, whose pages stay.
+ * to private pools, whose pages stay if that is a capture, unless the pool sleeps. Some limit what
+ * may stay cached.
  */
 #include "support/page_watch.h"
 #include "support/rig.h"
+#include "tarn/sleep.h"
 
 #include "support/draw.h"
 
@@ -28,6 +30,7 @@ struct slot {
     tarn_stream stream;
     unsigned streams;  /* used on */
     unsigned captured; /* of these, by captures */
+    uint64_t pool;     /* number + 1; 0: none */
 };
 
 struct run {
@@ -39,17 +42,36 @@ struct run {
     uint64_t pages; /* that may be reserved */
     bool has_faults;
     bool has_pools;
+    bool has_captures; /* uses of pools are captures */
     bool is_routed[POOLS];
     bool is_used[POOLS];
+    bool is_asleep[POOLS];
+    uint64_t latest; /* number + 1 of the pool that requests are routed to; 0: none */
     uint64_t seed;
     uint64_t call;
 };
 
-static uint64_t totals[4]; /* moves, waits, failed requests, calls */
+static uint64_t totals[5]; /* moves, waits, failed requests, calls, sleeps */
 
 static uint64_t below(struct run *run, uint64_t end)
 {
     return draw(&run->draws) % end;
+}
+
+/* Every page of the device is counted, and no other. */
+static void check_reserved(struct run *run)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_stats(run->allocator, &stats);
+    const int64_t reserved = stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current;
+    const uint64_t used = sim_counters(run->sim).used_bytes;
+
+    if ((uint64_t)reserved != used) {
+        fail_msg("seed %llu, call %llu: %lld bytes are counted, %llu used",
+                 (unsigned long long)run->seed, (unsigned long long)run->call, (long long)reserved,
+                 (unsigned long long)used);
+    }
 }
 
 static void check(struct run *run)
@@ -60,6 +82,7 @@ static void check(struct run *run)
         fail_msg("seed %llu, call %llu: %s", (unsigned long long)run->seed,
                  (unsigned long long)run->call, findings.text[0]);
     }
+    check_reserved(run);
     if (page_watch_error(run->watch)) {
         fail_msg("seed %llu, call %llu: %s", (unsigned long long)run->seed,
                  (unsigned long long)run->call, page_watch_error(run->watch));
@@ -101,7 +124,7 @@ static bool arm_fault(struct run *run)
     static const enum tarn_sim_call calls[] = {
         TARN_SIM_MAP,          TARN_SIM_UNMAP,       TARN_SIM_PAGE_CREATE, TARN_SIM_EVENT_CREATE,
         TARN_SIM_EVENT_RECORD, TARN_SIM_EVENT_QUERY, TARN_SIM_EVENT_WAIT,  TARN_SIM_VA_RESERVE,
-        TARN_SIM_STREAM_WAIT,  TARN_SIM_VA_RELEASE};
+        TARN_SIM_STREAM_WAIT,  TARN_SIM_VA_RELEASE,  TARN_SIM_DEVICE_WAIT};
     const bool armed = run->has_faults && below(run, 4) == 0;
 
     if (armed) {
@@ -120,10 +143,23 @@ static void disarm_faults(struct run *run)
     }
 }
 
+static bool is_even(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream % 2 == 0;
+}
+
+/* The pool that serves the stream. */
+static uint64_t routed_pool(const struct run *run, tarn_stream stream)
+{
+    return is_even(NULL, stream) ? run->latest : 0;
+}
+
 static void run_alloc(struct run *run, struct slot *slot)
 {
     const uint64_t size = draw_size(run);
     const tarn_stream stream = below(run, WATCH_STREAMS);
+    const uint64_t pool = routed_pool(run, stream);
     const bool armed = arm_fault(run);
     const enum tarn_status st =
         tarn_allocator_alloc(run->allocator, size, stream, &slot->ptr, NULL);
@@ -132,8 +168,9 @@ static void run_alloc(struct run *run, struct slot *slot)
     if (st != TARN_OK) {
         slot->ptr = 0;
         totals[2]++;
-        assert_true(st == TARN_ERR_OUT_OF_MEMORY || armed);
-        if (!armed && !run->has_pools) {
+        assert_true(st == TARN_ERR_OUT_OF_MEMORY || armed ||
+                    (st == TARN_ERR_STATE && pool > 0 && run->is_asleep[pool - 1]));
+        if (!armed && !run->has_captures && !run->is_asleep[0] && !run->is_asleep[1]) {
             check_promise(run, size);
         }
         return;
@@ -142,14 +179,22 @@ static void run_alloc(struct run *run, struct slot *slot)
     slot->stream = stream;
     slot->streams = 0;
     slot->captured = 0;
+    slot->pool = pool;
     page_watch_alloc(run->watch, slot->ptr, size, stream);
 }
 
-static void run_free(struct run *run, struct slot *slot)
+static void slot_leave(struct run *run, const struct slot *slot)
 {
     const unsigned uses = (slot->streams & ~slot->captured) | 1u << slot->stream;
 
     page_watch_free(run->watch, slot->ptr, slot->size, uses);
+}
+
+static void run_free(struct run *run, struct slot *slot)
+{
+    if (slot->pool == 0 || !run->is_asleep[slot->pool - 1]) {
+        slot_leave(run, slot);
+    }
     assert_int_equal(tarn_allocator_free(run->allocator, slot->ptr, NULL), TARN_OK);
     slot->ptr = 0;
 }
@@ -162,7 +207,8 @@ static void run_record(struct run *run, struct slot *slot)
                      TARN_OK);
     /* A use while requests are routed is that of a capture, which did not run. Like PyTorch the
      * allocator forgets the stream's other uses of the block with it. */
-    slot->captured |= run->is_routed[0] || run->is_routed[1] ? 1u << stream : 0;
+    slot->captured |=
+        run->has_captures && (run->is_routed[0] || run->is_routed[1]) ? 1u << stream : 0;
     slot->streams |= 1u << stream;
 }
 
@@ -186,10 +232,52 @@ static void run_work(struct run *run)
     }
 }
 
-static bool is_even(void *context, tarn_stream stream)
+/* Its blocks leave their pages, or get new ones. */
+static void pool_visit(struct run *run, uint64_t pool, bool leave)
 {
-    (void)context;
-    return stream % 2 == 0;
+    for (unsigned i = 0; i < SLOTS; i++) {
+        const struct slot *slot = &run->slots[i];
+
+        if (slot->ptr && slot->pool == pool + 1 && leave) {
+            slot_leave(run, slot);
+        } else if (slot->ptr && slot->pool == pool + 1) {
+            page_watch_alloc(run->watch, slot->ptr, slot->size, slot->stream);
+        }
+    }
+}
+
+static void pool_sleep(struct run *run, uint64_t pool)
+{
+    const struct tarn_sleep_options discard = {.struct_size = sizeof discard, .discard = true};
+    const struct tarn_pool_id id = {1, pool + 1};
+
+    pool_visit(run, pool, true);
+    const bool armed = arm_fault(run);
+    const enum tarn_status st = tarn_allocator_sleep(run->allocator, id, &discard, NULL);
+
+    disarm_faults(run);
+    run->is_asleep[pool] = tarn_allocator_is_asleep(run->allocator, id);
+    assert_true(st == TARN_OK || armed || st == TARN_ERR_STATE || st == TARN_ERR_NOT_FOUND);
+    assert_true(st == TARN_OK ? run->is_asleep[pool] : !run->is_asleep[pool] || armed);
+    if (!run->is_asleep[pool]) {
+        pool_visit(run, pool, false);
+    }
+    totals[4] += st == TARN_OK;
+}
+
+static void pool_wake(struct run *run, uint64_t pool)
+{
+    const struct tarn_pool_id id = {1, pool + 1};
+    const bool armed = arm_fault(run);
+    const enum tarn_status st = tarn_allocator_wake(run->allocator, id, NULL);
+
+    disarm_faults(run);
+    assert_true(st == TARN_OK || armed || st == TARN_ERR_OUT_OF_MEMORY || st == TARN_ERR_STATE ||
+                st == TARN_ERR_NOT_FOUND);
+    if (st == TARN_OK || st == TARN_ERR_NOT_FOUND) { /* released, and nothing was left in it */
+        run->is_asleep[pool] = false;
+        pool_visit(run, pool, false);
+    }
 }
 
 static void run_pool(struct run *run)
@@ -200,12 +288,18 @@ static void run_pool(struct run *run)
     if (run->is_routed[pool]) {
         assert_int_equal(tarn_allocator_end_pool(run->allocator, id, NULL), TARN_OK);
         run->is_routed[pool] = false;
+        run->latest = run->is_routed[1 - pool] ? 2 - pool : 0;
+    } else if (run->is_asleep[pool] && below(run, 2) == 0) {
+        pool_wake(run, pool);
+    } else if (!run->is_asleep[pool] && below(run, 2) == 0) {
+        pool_sleep(run, pool);
     } else if (run->is_used[pool]) {
         assert_int_equal(tarn_allocator_release_pool(run->allocator, id, NULL), TARN_OK);
         run->is_used[pool] = false;
     } else if (tarn_allocator_begin_pool(run->allocator, id, is_even, NULL, NULL) == TARN_OK) {
         run->is_routed[pool] = true; /* else the released pool still has segments */
         run->is_used[pool] = true;
+        run->latest = pool + 1;
     }
 }
 
@@ -249,6 +343,11 @@ static void run_call(struct run *run)
     } else {
         run_free(run, slot);
     }
+    for (uint64_t pool = 0; pool < POOLS; pool++) { /* a released one goes with its last block */
+        const struct tarn_pool_id id = {1, pool + 1};
+
+        run->is_asleep[pool] = run->is_asleep[pool] && tarn_allocator_is_asleep(run->allocator, id);
+    }
     check(run);
 }
 
@@ -260,12 +359,18 @@ static void run_open(struct run *run, uint64_t seed)
     run->pages = 16 + below(run, 100);
     run->has_pools = seed % 3 == 1;
     run->has_faults = seed % 3 == 2;
+    run->has_pools = run->has_pools || seed % 12 == 2;
     const bool is_limited = below(run, 2) == 0;
 
     run->sim = sim_open((is_limited ? 2 : 1) * run->pages * PAGE);
     run->watch = page_watch_open(run->sim);
     assert_non_null(run->watch);
-    assert_int_equal(tarn_config_parse("policy:compact", &config, NULL), TARN_OK);
+    run->has_captures = run->has_pools && below(run, 2) == 0;
+    assert_int_equal(
+        tarn_config_parse(seed % 4 < 3 ? "policy:compact" : "policy:compact,max_cached_mb:12",
+                          &config, NULL),
+        TARN_OK);
+    config.rules = run->has_captures ? TARN_RULES_2_11 : TARN_RULES_2_14;
     assert_int_equal(
         tarn_allocator_create(page_watch_device(run->watch), &config, &run->allocator, NULL),
         TARN_OK);
@@ -306,10 +411,14 @@ static void pages_move_in_order(void **state)
         }
         run_close(&run);
     }
-    print_message("%llu calls, %llu pages moved, %llu waits of streams, %llu requests failed\n",
+    print_message("%llu calls, %llu pages moved, %llu waits of streams, %llu requests failed, %llu "
+                  "sleeps\n",
                   (unsigned long long)totals[3], (unsigned long long)totals[0],
-                  (unsigned long long)totals[1], (unsigned long long)totals[2]);
-    assert_true(totals[0] > 0 && totals[1] > 0 && totals[2] > 0); /* all of it was tried */
+                  (unsigned long long)totals[1], (unsigned long long)totals[2],
+                  (unsigned long long)totals[4]);
+    if (programs >= PROGRAMS) { /* all of it was tried */
+        assert_true(totals[0] > 0 && totals[1] > 0 && totals[2] > 0 && totals[4] > 0);
+    }
 }
 
 int main(int count, char **argument)

@@ -53,6 +53,87 @@ class Allocators(unittest.TestCase):
         self.allocator.close()
         self.device.close()
 
+    def test_tagged_memory_sleeps(self):
+        with tarn.Allocator(self.device, "policy:compact") as allocator:
+            with allocator.tag("cache"):
+                ptr = allocator.alloc(30 * MIB)
+            allocator.alloc(10 * MIB)
+            with allocator.tag("cache"), self.assertRaises(tarn.Error):
+                allocator.sleep("cache", discard=True)  # requests are routed to it
+            allocator.sleep("cache", discard=True)
+            self.assertTrue(allocator.is_asleep("cache"))
+            self.assertEqual(allocator.memory_reserved(), 10 * MIB)
+            self.assertEqual(self.device.memory_info()[0], 1014 * MIB)
+            self.assertEqual(allocator.sleep_stats()["bytes"], 30 * MIB)
+            with allocator.tag("cache"), self.assertRaises(tarn.Error) as raised:
+                allocator.alloc(512)
+            self.assertEqual(raised.exception.status, "TARN_ERR_STATE")
+            allocator.wake("cache")
+            self.assertFalse(allocator.is_asleep("cache"))
+            self.assertEqual(allocator.memory_reserved(), 40 * MIB)
+            allocator.free(ptr)
+            with self.assertRaises(tarn.Error) as raised:
+                allocator.sleep("weights")
+            self.assertEqual(raised.exception.status, "TARN_ERR_NOT_FOUND")
+
+    def test_a_try_fails_quietly(self):
+        self.allocator.set_soft_limit(100 * MIB)
+        ptr = self.allocator.try_alloc(100 * MIB, within_budget=True)
+        self.assertIsNotNone(ptr)
+        self.assertIsNone(self.allocator.try_alloc(100 * MIB, within_budget=True))
+        self.assertIsNone(self.allocator.try_alloc(100 * MIB, never_grow=True))
+        self.assertIsNone(self.allocator.try_alloc(2048 * MIB))
+        self.assertEqual(self.allocator.stats()["num_ooms"], 0)
+        self.assertIn("Tried to allocate 2.00 GiB", self.allocator.explain(2048 * MIB))
+
+    def test_pressure_makes_room(self):
+        blocks = [self.allocator.alloc(100 * MIB) for _ in range(10)]
+        asked = []
+
+        def evict(size):
+            asked.append(size)
+            self.allocator.free(blocks.pop())
+            return 100 * MIB
+
+        self.allocator.on_pressure(evict)
+        self.allocator.alloc(90 * MIB)
+        self.assertEqual(asked, [90 * MIB])
+        self.allocator.remove_pressure(evict)
+        with self.assertRaises(tarn.OutOfMemoryError):
+            self.allocator.alloc(90 * MIB)
+        self.assertEqual(len(asked), 1)
+        with self.assertRaises(KeyError):
+            self.allocator.remove_pressure(evict)
+
+    def test_a_pool_has_a_limit_and_counters(self):
+        with tarn.Pool(self.allocator, "tenant", limit=100 * MIB, priority=2) as pool:
+            ptr = pool.alloc(80 * MIB, stream=3)
+            self.assertIsNone(pool.try_alloc(40 * MIB))
+            with self.assertRaises(tarn.OutOfMemoryError):
+                pool.alloc(40 * MIB)
+            stats = pool.stats()
+            self.assertEqual((stats["allocated"], stats["limit"]), (80 * MIB, 100 * MIB))
+            block = self.allocator.find_block(ptr)
+            self.assertEqual((block["size"], block["stream"]), (80 * MIB, 3))
+            self.assertNotEqual(block["pool"], (0, 0))
+            self.allocator.free(ptr)
+            self.assertEqual(pool.trim(0), 0)
+            pool.set_limit(None)
+            self.assertIsNone(pool.stats()["limit"])
+        with self.assertRaises(tarn.Error):
+            tarn.Pool(self.allocator, "x" * 100)
+
+    def test_a_stream_is_released(self):
+        for stream in (1, 2):
+            self.allocator.free(self.allocator.alloc(30 * MIB, stream))
+        self.allocator.release_stream(1)
+        self.assertEqual(self.allocator.memory_reserved(), 30 * MIB)
+        self.assertEqual(self.allocator.good_size(1000), 1024)
+        self.allocator.set_limit(50 * MIB)
+        self.assertEqual(self.allocator.limit, 50 * MIB)
+        self.allocator.set_limit(None)
+        self.assertIsNone(self.allocator.limit)
+
     def test_the_cache_is_trimmed(self):
         for ptr in [self.allocator.alloc(size * MIB) for size in (30, 100, 50)]:
             self.allocator.free(ptr)

@@ -39,11 +39,15 @@ SCALARS = {
     "enum tarn_track_format": ctypes.c_int,
     "enum tarn_track_point": ctypes.c_int,
     "enum tarn_track_names": ctypes.c_int,
+    "unsigned": ctypes.c_uint,
+    "tarn_pressure_callback": _ffi.PRESSURE,
     "uint32_t": ctypes.c_uint32,
     "uint32_t*": POINTER(ctypes.c_uint32),
+    "tarn_pool_filter": _ffi.POOL_FILTER,
 }
 OPAQUE = (
-    "tarn_device", "tarn_allocator", "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
+    "tarn_device", "tarn_allocator", "tarn_pool",
+    "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
     "tarn_file",
 )  # fmt: skip
 
@@ -141,6 +145,13 @@ class Prototypes(unittest.TestCase):
             found = re.search(rf"TARN_TRACK_{name} = (\w+)", text).group(1)
             self.assertEqual(int(found, 0), value, name)
 
+    def test_flags_are_the_headers(self):
+        with open(os.path.join(INCLUDE, "request.h"), encoding="utf-8") as file:
+            flags = dict(re.findall(r"TARN_ALLOC_(\w+) = (\d+)", file.read()))
+        for name, number in flags.items():
+            self.assertEqual(getattr(_ffi, f"ALLOC_{name}"), int(number))
+        self.assertEqual(len(flags), 3)
+
     def test_names_of_counters_are_the_headers(self):
         with open(os.path.join(INCLUDE, "stats.h"), encoding="utf-8") as file:
             keys = re.findall(r'X\(\w+, "(\w+)"', file.read())
@@ -161,7 +172,11 @@ class Layouts(unittest.TestCase):
             '#include "plug/pytorch/plug.h"',
             '#include "tarn/pages.h"',
             '#include "tarn/pinned.h"',
+            '#include "tarn/block.h"',
+            '#include "tarn/pool.h"',
+            '#include "tarn/pressure.h"',
             '#include "tarn/report.h"',
+            '#include "tarn/sleep.h"',
             '#include "tarn/tracker.h"',
             "int main(void) {",
         ]

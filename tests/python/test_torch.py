@@ -281,6 +281,36 @@ class MemPool(Case):
         )
 
 
+class Sleep(Case):
+    def test_tagged_memory_sleeps(self):
+        self.passes(
+            """
+            tarn.torch.install("expandable_segments:True")
+            with tarn.torch.tag("weights"):
+                a = torch.Memory(50 * MIB)
+            with tarn.torch.tag("weights"):
+                b = torch.Memory(3 * MIB)
+            c = torch.Memory(70 * MIB)
+            def reserved():
+                return torch._C._cuda_memoryStats(0)["reserved_bytes"]["all"]["current"]
+            before = reserved()
+            assert not tarn.torch.is_asleep("weights")
+            tarn.torch.sleep("weights", discard=True)
+            assert tarn.torch.is_asleep("weights")
+            assert reserved() == before - 60 * MIB
+            assert torch.cuda.memory_allocated() == 123 * MIB
+            assert tarn.torch.sleep_stats()[0]["bytes"] == 60 * MIB
+            with tarn.torch.tag("weights"):
+                assert "asleep" in fails(RuntimeError, torch.Memory, MIB)
+            del b
+            tarn.torch.wake("weights")
+            assert reserved() == before
+            assert "cache" in fails(tarn.Error, tarn.torch.sleep, "cache")
+            """,
+            TARN_TORCH_FALLBACK="1",
+        )
+
+
 class Refusals(Case):
     """Why there is no class, where there is none: in the warning with which the fallback comes."""
 

@@ -549,7 +549,9 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 
     if (result == TN_CU_SUCCESS) {
         *context = &contexts[device];
+        (void)pthread_mutex_lock(&lock);
         fake.retained[device]++;
+        (void)pthread_mutex_unlock(&lock);
     }
     return result;
 }
@@ -558,10 +560,11 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 {
     const int result = enter(CALL_cuDevicePrimaryCtxRelease_v2);
 
-    if (result == TN_CU_SUCCESS && fake.retained[device]-- == 0) {
-        return TN_CU_INVALID_CONTEXT;
-    }
-    return result;
+    (void)pthread_mutex_lock(&lock);
+    const bool was_retained = result != TN_CU_SUCCESS || fake.retained[device]-- > 0;
+    (void)pthread_mutex_unlock(&lock);
+
+    return was_retained ? result : TN_CU_INVALID_CONTEXT;
 }
 
 int cuCtxGetCurrent(void **context)
@@ -1498,7 +1501,14 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, u
 
 int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *found)
 {
-    const int result = flags ? TN_CU_INVALID_VALUE : address_of(name, function, version);
+    void *more = fake_cuda_more_find(name, version, flags);
+
+    if (more) {
+        *function = more;
+        *found = 0;
+        return TN_CU_SUCCESS;
+    }
+    const int result = flags & 2 ? TN_CU_INVALID_VALUE : address_of(name, function, version);
 
     *found = result;
     return result;

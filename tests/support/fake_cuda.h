@@ -62,4 +62,7 @@ struct fake_cuda {
 
 typedef const struct fake_cuda *fake_cuda_function(void);
 
+/* The function that cuGetProcAddress gives of those in fake_cuda_more.c; NULL: none. */
+void *fake_cuda_more_find(const char *name, int version, uint64_t flags);
+
 #endif

@@ -167,6 +167,17 @@ static enum tarn_status watch_stream_wait(struct tarn_device *device, tarn_strea
     return st;
 }
 
+static enum tarn_status watch_device_wait(struct tarn_device *device)
+{
+    struct page_watch *watch = watch_of(device);
+    const enum tarn_status st = forward_device_wait(device);
+
+    for (unsigned i = 0; st == TARN_OK && i < WATCH_STREAMS; i++) {
+        watch->done.of[i] = ++watch->now.of[i];
+    }
+    return st;
+}
+
 static enum tarn_status watch_stream_wait_event(struct tarn_device *device, tarn_stream stream,
                                                 tn_event_handle event)
 {
@@ -298,6 +309,7 @@ struct page_watch *page_watch_open(struct tarn_device *inner)
         watch_ops.event_wait = watch_event_wait;
         watch_ops.stream_wait = watch_stream_wait;
         watch_ops.stream_wait_event = watch_stream_wait_event;
+        watch_ops.device_wait = watch_device_wait;
         watch_ops.map = watch_map;
         watch_ops.unmap = watch_unmap;
         watch_ops.page_create = watch_page_create;

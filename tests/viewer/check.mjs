@@ -9,7 +9,7 @@ import { join } from 'node:path';
 export const [, , tarn, data, axePath, pictures] = process.argv;
 export const work = mkdtempSync(join(tmpdir(), 'tarn-viewer-'));
 export const counts = { passed: 0, failed: 0, skipped: 0 };
-export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info'];
+export const VIEWS = ['timeline', 'blocks', 'map', 'flame', 'table', 'oom', 'info', 'answers'];
 
 export function expect(what, value, wanted) {
   const good = JSON.stringify(value) === JSON.stringify(wanted);

@@ -39,14 +39,20 @@ __all__ = [
     "last_error",
     "mempool",
     "oom_dump_path",
+    "is_asleep",
     "page_stats",
+    "sleep",
+    "sleep_stats",
+    "tag",
     "trim",
     "uninstall",
+    "wake",
 ]
 
 _lock = threading.Lock()
 _kept = []  # objects that torch knows only by address
 _kind = None  # "class" or "fallback" once installed
+_tags = {}  # torch.cuda.MemPool by tag: as long as the process
 _dump = {"path": None, "attached": False}
 
 
@@ -237,6 +243,62 @@ def trim(target, device=0):
         return 0
     call(lib.tarn_allocator_trim, handle, target, ctypes.byref(reserved))
     return reserved.value
+
+
+def tag(name, device=None):
+    """A context in which this thread's tensors get memory under that tag, apart from all others:
+    a torch.cuda.MemPool of its own, which can sleep. `device`: the current one by default.
+
+        with tarn.torch.tag("weights"):
+            model = build().cuda()
+        tarn.torch.sleep("weights")  # gives its memory back
+        tarn.torch.wake("weights")   # the same contents at the same addresses
+    """
+    with _lock:
+        if name not in _tags:
+            _tags[name] = torch.cuda.MemPool()
+    return torch.cuda.use_mem_pool(_tags[name], device)
+
+
+def _tagged(name, device):
+    """The device's allocator, and the id of the tag's pool."""
+    handle = _allocator_of(device)
+    if name not in _tags or not handle:
+        raise Error("TARN_ERR_NOT_FOUND", f"nothing was allocated under the tag {name!r}")
+    return handle, _tags[name].id
+
+
+def sleep(name, discard=False, keep_host=False, device=0):
+    """Gives the memory under the tag back to the GPU; its addresses stay. Tensors keep their
+    contents, in pinned memory of the host meanwhile, unless they are discarded. Waits for all work
+    on the GPU. No work may use the tensors until wake(). With keep_host the host's memory stays for
+    the next time: pinning it takes longer than copying.
+
+    Needs policy:compact or expandable_segments:True. Also works for memory that captured graphs
+    use. Raises tarn.Error with the reason, changing nothing.
+    """
+    handle, pool = _tagged(name, device)
+    allocators.sleep(handle, pool, discard, keep_host)
+
+
+def wake(name, device=0):
+    """Brings the memory under the tag back at the same addresses, with its contents unless they
+    were discarded. Raises tarn.OutOfMemoryError if there is no room: it is still asleep then."""
+    handle, pool = _tagged(name, device)
+    call(lib.tarn_allocator_wake, handle, _ffi.PoolId(*pool))
+
+
+def is_asleep(name, device=0):
+    """Whether memory under the tag is asleep."""
+    handle, pool = _tagged(name, device)
+    return lib.tarn_allocator_is_asleep(handle, _ffi.PoolId(*pool))
+
+
+def sleep_stats():
+    """What sleeps, and how long sleeping and waking took, one dictionary per device: the fields of
+    struct tarn_sleep_stats (tarn/sleep.h)."""
+    found = ((i, _allocator_of(i)) for i in range(_routes.device_count()))
+    return {device: allocators.sleep_stats(handle) for device, handle in found if handle}
 
 
 def mempool(**options):

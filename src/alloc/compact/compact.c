@@ -4,6 +4,7 @@
 #include "alloc/compact/harvest.h"
 #include "alloc/compact/placement.h"
 #include "alloc/pool/segment.h"
+#include "base/probe.h"
 
 /* Moving may take half as long as creating the pages has, and a share of the time: */
 enum {
@@ -13,6 +14,11 @@ enum {
 
 enum {
     WORTH_MOVING = 8 /* pages, to keep what lives together */
+};
+
+enum {
+    SHED_PAGES = 32,  /* at a time: 21 us each to unmap and release */
+    SHED_PAUSES = 255 /* calls at most, while nothing can go */
 };
 
 void tn_compact_init(struct tn_compact *compact, struct tn_heap *heap)
@@ -105,6 +111,7 @@ static void count_pages(struct tn_compact *compact, enum tn_compact_effort effor
     compact->pages_moved += moved;
     compact->pages_created += created;
     compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
+    TN_PROBE4(move, moved, compact->heap->device->ordinal, created, ns);
 }
 
 /* The number left is that of the pages not created. */
@@ -164,10 +171,12 @@ static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn
     };
 }
 
-/* Takes the pages that the place lacks in hand. */
+/* Takes the pages that the place lacks in hand. *moved_out is how many come from free blocks, which
+ * changes these. */
 static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
                                       const struct tn_placement *place,
-                                      enum tn_compact_effort effort, struct tarn_error *error)
+                                      enum tn_compact_effort effort, uint64_t *moved_out,
+                                      struct tarn_error *error)
 {
     struct tn_harvest harvest = harvest_for(compact, request, place);
 
@@ -189,6 +198,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
         st = take_rest(compact, &harvest, effort, error);
     }
     count_pages(compact, effort, harvest.taken, created);
+    *moved_out = harvest.taken;
     return st;
 }
 
@@ -307,6 +317,7 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
         effort == TN_COMPACT_FREE && may_look_at_events(compact) && has_time(compact, TIDY_SHARE);
     const bool anywhere = !tidy;
     struct tn_placement place;
+    uint64_t moved = 0;
     enum tarn_status st = TARN_OK;
 
     if (take_mapped(compact, request, tidy)) {
@@ -320,10 +331,10 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
         st = find_place(compact, request->set, request->size, anywhere, &place, error);
     }
     if (st == TARN_OK) {
-        st = collect_pages(compact, request, &place, effort, error);
+        st = collect_pages(compact, request, &place, effort, &moved, error);
     }
     /* Once more: what was taken changed the holes around it, not the place. */
-    if (st == TARN_OK) {
+    if (st == TARN_OK && moved > 0) {
         st = find_place(compact, request->set, request->size, anywhere, &place, error);
     }
     if (st == TARN_OK) {
@@ -345,6 +356,62 @@ void tn_compact_measured(struct tn_compact *compact, uint64_t ns)
     stats->requests++;
     stats->request_ns += ns;
     stats->longest_ns = ns > stats->longest_ns ? ns : stats->longest_ns;
+}
+
+/* Pages that are cached beyond the limit. */
+static uint64_t pages_to_shed(const struct tn_heap *heap)
+{
+    const uint64_t cached =
+        heap->reserved - (uint64_t)tn_counters_active_bytes(&heap->shard.counters);
+
+    return cached > heap->config.max_cached ? (cached - heap->config.max_cached) / TN_SMALL_BUFFER
+                                            : 0;
+}
+
+/* Takes pages that no work uses in hand, and unmaps them. True if there are any, and they are
+ * mapped nowhere. */
+static bool take_to_shed(struct tn_compact *compact, uint64_t wanted, uint64_t stack)
+{
+    struct tn_harvest harvest = {.heap = compact->heap,
+                                 .order = &compact->order,
+                                 .retired = &compact->retired,
+                                 .store = &compact->store,
+                                 .wanted = wanted < SHED_PAGES ? wanted : SHED_PAGES,
+                                 .stack = stack};
+
+    tn_harvest_prepare(compact->heap, &compact->order);
+    enum tarn_status st = tn_retired_unmap(&compact->retired, false, NULL);
+
+    if (st || compact->retired.runs.count > 0) { /* some may be mapped at an old address */
+        return false;
+    }
+    harvest.wanted -= tn_page_store_take_any(&compact->store, harvest.wanted);
+    st = tn_harvest_take(&harvest, TN_HARVEST_ALL_DONE, NULL);
+    st = st ? st : tn_retired_unmap(&compact->retired, false, NULL);
+    return st == TARN_OK && compact->store.hand.count > 0;
+}
+
+void tn_compact_shed(struct tn_compact *compact, uint64_t stack)
+{
+    const uint64_t wanted = pages_to_shed(compact->heap);
+
+    if (wanted == 0 || !may_look_at_events(compact)) {
+        return;
+    }
+    if (compact->shed_pause > 0) {
+        compact->shed_pause--;
+        return;
+    }
+    if (take_to_shed(compact, wanted, stack)) {
+        tn_page_store_release_hand(&compact->store);
+        compact->shed_pauses = 0;
+    } else {
+        tn_page_store_keep(&compact->store, &compact->order, 0);
+        compact->shed_pauses = compact->shed_pauses * 2 + 1;
+        compact->shed_pauses =
+            compact->shed_pauses < SHED_PAUSES ? compact->shed_pauses : SHED_PAUSES;
+        compact->shed_pause = compact->shed_pauses;
+    }
 }
 
 void tn_compact_read(const struct tn_compact *compact, struct tarn_page_stats *stats_out)

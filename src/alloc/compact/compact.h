@@ -24,6 +24,8 @@ struct tn_compact {
     uint64_t pages_created; /* likewise */
     uint64_t request_ns;    /* what the latest request has cost so far, by the times below */
     uint64_t longest_ns;    /* what the most expensive request cost */
+    uint64_t shed_pause;    /* calls of tn_compact_shed that do nothing, because nothing could go */
+    uint64_t shed_pauses;   /* how many there are the next time */
     struct tarn_page_stats measured; /* only what tn_compact_measured notes */
 };
 
@@ -65,6 +67,17 @@ static inline uint64_t tn_compact_pages(const struct tn_compact *compact)
 
 /* Notes how long a request took for which pages were needed. */
 void tn_compact_measured(struct tn_compact *compact, uint64_t ns);
+
+/* Whether max_cached_mb limits what is free. */
+static inline bool tn_compact_limits_cache(const struct tn_heap *heap)
+{
+    return heap->config.max_cached != TARN_SIZE_UNLIMITED && tn_compact_is_on(heap);
+}
+
+/* Gives free pages back to the device as far as more is cached than max_cached_mb allows: those
+ * that no work uses any more, and no more than a millisecond's worth. After a call that may have
+ * freed something. Counters must be up to date. */
+void tn_compact_shed(struct tn_compact *compact, uint64_t stack);
 
 /* Fills in all but struct_size. */
 void tn_compact_read(const struct tn_compact *compact, struct tarn_page_stats *stats_out);

@@ -101,16 +101,23 @@ bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_
     return pages >= harvest->wanted;
 }
 
-/* The epoch of the newest block that may have whole pages; -1 if there is none. */
-static int64_t set_newest(const struct tn_free_set *set)
+/* Whether a block may have whole pages. */
+static bool set_has_pages(const struct tn_free_set *set)
 {
-    int64_t newest = -1;
+    const struct tn_block *last = tn_free_set_last(set);
 
-    for (const struct tn_block *b = tn_free_set_last(set); b && b->size >= TN_SMALL_BUFFER;
-         b = tn_free_set_prev(set, b)) {
-        newest = b->u.gc_base > newest ? b->u.gc_base : newest;
+    return last && last->size >= TN_SMALL_BUFFER;
+}
+
+/* Whether one of these became free after the epoch. */
+static bool set_has_newer(const struct tn_free_set *set, int64_t epoch)
+{
+    const struct tn_block *block = tn_free_set_last(set);
+
+    while (block && block->size >= TN_SMALL_BUFFER && block->u.gc_base <= epoch) {
+        block = tn_free_set_prev(set, block);
     }
-    return newest;
+    return block && block->size >= TN_SMALL_BUFFER;
 }
 
 /* Takes from a set whose work an event follows, which is recorded now. */
@@ -144,13 +151,12 @@ static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_fr
 static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free_set *set,
                                       bool may_look, struct tarn_error *error)
 {
-    const int64_t newest = set_newest(set);
     int64_t done = tn_order_done(harvest->order, set->stream);
 
-    if (may_look && newest > done) {
+    if (may_look && set_has_newer(set, done)) {
         done = tn_order_poll(harvest->order, set->stream);
     }
-    return newest >= 0 ? set_take(harvest, set, done, 0, error) : TARN_OK;
+    return set_take(harvest, set, done, 0, error);
 }
 
 static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *pool)
@@ -159,7 +165,7 @@ static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *po
         const tarn_stream stream = pool->sets[i]->stream;
 
         (void)tn_order_poll(order, stream);
-        if (set_newest(pool->sets[i]) > tn_order_marked(order, stream)) {
+        if (set_has_newer(pool->sets[i], tn_order_marked(order, stream))) {
             tn_order_mark(order, stream);
         }
     }
@@ -169,6 +175,12 @@ void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *orde
 {
     pool_prepare(order, &heap->large);
     pool_prepare(order, &heap->small);
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        if (tn_private_pool_may_move(p)) {
+            pool_prepare(order, &p->large);
+            pool_prepare(order, &p->small);
+        }
+    }
 }
 
 static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_pool *pool,
@@ -181,12 +193,12 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
         struct tn_free_set *set = pool->sets[i];
         const bool is_same = set->stream == harvest->stream;
 
-        if (is_same != (from == TN_HARVEST_SAME_STREAM)) {
+        if (from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) {
             continue;
         }
-        if (from == TN_HARVEST_DONE) {
+        if (from == TN_HARVEST_DONE || from == TN_HARVEST_ALL_DONE) {
             st = set_take_done(harvest, set, may_look, error);
-        } else if (may_look && set_newest(set) >= 0) {
+        } else if (may_look && set_has_pages(set)) {
             st = set_take_behind(harvest, set, from == TN_HARVEST_ORDERED, error);
         }
     }
@@ -196,7 +208,16 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
 enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,
                                  struct tarn_error *error)
 {
-    const enum tarn_status st = pool_take(harvest, &harvest->heap->large, from, error);
+    const struct tn_heap *heap = harvest->heap;
+    enum tarn_status st = pool_take(harvest, &heap->large, from, error);
 
-    return st ? st : pool_take(harvest, &harvest->heap->small, from, error);
+    st = st ? st : pool_take(harvest, &heap->small, from, error);
+    for (const struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK;
+         p = p->next) {
+        if (tn_private_pool_may_move(p)) {
+            st = pool_take(harvest, &p->large, from, error);
+            st = st ? st : pool_take(harvest, &p->small, from, error);
+        }
+    }
+    return st;
 }

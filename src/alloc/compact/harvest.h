@@ -4,8 +4,9 @@
  * stream that needs them, whose own work is in order; other streams whose work on the page is done;
  * and, when told so, other streams that the stream then waits for on the device.
  *
- * Never taken: pages of private pools, which captured graphs may use, and pages that were shared
- * with other processes. Guarded by the heap's lock.
+ * Never taken: pages of private pools that captured graphs may use, that have a checkpoint or
+ * sleep, or whose blocks are not split; and pages that were shared with other processes. Guarded by
+ * the heap's lock.
  */
 #ifndef TN_ALLOC_COMPACT_HARVEST_H
 #define TN_ALLOC_COMPACT_HARVEST_H
@@ -15,8 +16,9 @@
 
 enum tn_harvest_from {
     TN_HARVEST_SAME_STREAM,
-    TN_HARVEST_DONE,   /* other streams: what their work is done with */
-    TN_HARVEST_ORDERED /* other streams: the stream waits for them */
+    TN_HARVEST_DONE,     /* other streams: what their work is done with */
+    TN_HARVEST_ALL_DONE, /* all streams: likewise; for nobody */
+    TN_HARVEST_ORDERED   /* other streams: the stream waits for them */
 };
 
 /* What is needed, and for whom. */

@@ -106,6 +106,17 @@ uint64_t tn_page_store_take(struct tn_page_store *store, const struct tn_stream_
     return taken;
 }
 
+uint64_t tn_page_store_take_any(struct tn_page_store *store, uint64_t wanted)
+{
+    uint64_t taken = 0;
+
+    while (store->kept.count > 0 && taken < wanted) {
+        take_kept(store, store->kept.count - 1);
+        taken++;
+    }
+    return taken;
+}
+
 enum tarn_status tn_page_store_take_ordered(struct tn_page_store *store,
                                             struct tn_stream_order *order, tarn_stream stream,
                                             uint64_t *wanted, struct tarn_error *error)
@@ -142,16 +153,27 @@ void tn_page_store_keep(struct tn_page_store *store, const struct tn_stream_orde
     }
 }
 
+void tn_page_store_release_hand(struct tn_page_store *store)
+{
+    struct tn_heap *heap = store->heap;
+
+    tn_page_store_lend(store, store->hand.count);
+    while (store->hand.count > 0) { /* its room is also for those that are kept */
+        (void)heap->device->ops->page_release(heap->device, store->hand.pages[--store->hand.count]);
+    }
+}
+
 void tn_page_store_release(struct tn_page_store *store)
 {
     struct tn_heap *heap = store->heap;
     const struct tn_kept_page *kept = store->kept.items;
 
-    tn_page_store_lend(store, store->hand.count + store->kept.count);
+    tn_page_store_lend(store, store->kept.count);
     for (size_t i = 0; i < store->kept.count; i++) {
         (void)heap->device->ops->page_release(heap->device, kept[i].page);
     }
     tn_vec_fini(&store->kept);
     tn_vec_init(&store->kept, sizeof(struct tn_kept_page));
+    tn_page_store_release_hand(store);
     tn_new_pages_release(heap, &store->hand);
 }

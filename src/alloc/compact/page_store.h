@@ -47,6 +47,9 @@ enum tarn_status tn_page_store_create(struct tn_page_store *store,
 uint64_t tn_page_store_take(struct tn_page_store *store, const struct tn_stream_order *order,
                             tarn_stream stream, uint64_t wanted);
 
+/* The same with any, while none of them is mapped at an old address. */
+uint64_t tn_page_store_take_any(struct tn_page_store *store, uint64_t wanted);
+
 /* The same with pages for which the stream waits. Not while requests are routed to private
  * pools. */
 enum tarn_status tn_page_store_take_ordered(struct tn_page_store *store,
@@ -62,6 +65,9 @@ void tn_page_store_keep(struct tn_page_store *store, const struct tn_stream_orde
  * takes from `hand` and counts what it maps. */
 void tn_page_store_lend(struct tn_page_store *store, uint64_t count);
 void tn_page_store_return(struct tn_page_store *store, uint64_t count);
+
+/* Gives those in hand back to the device. They are mapped nowhere. */
+void tn_page_store_release_hand(struct tn_page_store *store);
 
 /* Gives all pages back to the device. */
 void tn_page_store_release(struct tn_page_store *store);

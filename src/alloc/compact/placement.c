@@ -153,9 +153,9 @@ bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *reti
 
         if (!search.first || block->address >= search.end ||
             block->address < search.first->address) {
-            search.segment = tn_segment_find(heap, block->address);
             hole_around(&search, block);
             if (search.end - search.first->address >= size) {
+                search.segment = tn_segment_find(heap, block->address);
                 try_hole(&search);
             }
         }

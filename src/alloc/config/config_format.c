@@ -200,12 +200,18 @@ enum tarn_status tarn_config_option_value(const struct tarn_config *config, size
 {
     const struct tn_config_row *row = tn_config_row_get(index);
     struct tarn_config defaults;
+    struct tarn_config known;
 
     if (!row) {
         return TARN_ERR_NOT_FOUND;
     }
-    defaults_of(config, &defaults);
-    value_describe(config, &defaults, row, value_out);
+    const enum tarn_status st = tn_config_read(config, &known, NULL);
+
+    if (st) {
+        return st;
+    }
+    defaults_of(&known, &defaults);
+    value_describe(&known, &defaults, row, value_out);
     return TARN_OK;
 }
 
@@ -255,8 +261,10 @@ enum tarn_status tarn_config_format(const struct tarn_config *config, char *buff
 {
     char storage[TARN_CONFIG_TEXT_MAX] = "";
     struct text text = {storage, sizeof storage, 0};
-    enum tarn_status st = options_add(&text, config, error);
+    struct tarn_config known;
+    enum tarn_status st = tn_config_read(config, &known, error);
 
+    st = st ? st : options_add(&text, &known, error);
     if (st == TARN_OK && text.used < sizeof storage) {
         st = text_prove(storage, error);
     }

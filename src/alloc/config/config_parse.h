@@ -37,4 +37,13 @@ void tn_config_apply_early(const char *text, struct tarn_config *config_in_out);
 enum tarn_status tn_config_apply(const char *text, struct tarn_config *config_in_out,
                                  struct tarn_error *error) TARN_MUST_CHECK;
 
+/* Complete settings from those of a caller, who may know fewer fields or more; NULL: the defaults.
+ * TARN_ERR_INVALID_ARGUMENT for a size that was never set. */
+enum tarn_status tn_config_read(const struct tarn_config *given, struct tarn_config *config_out,
+                                struct tarn_error *error) TARN_MUST_CHECK;
+
+/* The way back, to a caller's struct of `size` bytes. */
+enum tarn_status tn_config_write(const struct tarn_config *config, struct tarn_config *config_out,
+                                 size_t size, struct tarn_error *error);
+
 #endif

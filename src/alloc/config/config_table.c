@@ -111,6 +111,16 @@ static const struct tn_config_row rows[] = {
                 .help = "PyTorch's decisions, or free pages that move to where they are needed",
                 .since = "tarn"},
      .at = FIELD(policy)},
+    {.option = {.name = "max_cached_mb",
+                .kind = TARN_CONFIG_MIB,
+                .default_text = "unlimited",
+                .range = "from 0",
+                .help =
+                    "policy:compact: MiB of free memory that stay reserved; more than that goes "
+                    "back to the device",
+                .since = "tarn"},
+     .at = FIELD(max_cached),
+     .max = MIB_MAX},
     {.option = {.name = "rules",
                 .kind = TARN_CONFIG_RULES,
                 .default_text = "2.11",

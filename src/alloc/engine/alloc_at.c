@@ -51,20 +51,31 @@ static struct tn_block *take_front(struct tn_heap *heap, struct tn_block *front,
     return front->next;
 }
 
+void tn_native_take_at(struct tn_engine *engine, struct tn_request *request, uint64_t address)
+{
+    struct tn_heap *heap = &engine->heap;
+    struct tn_block *front = NULL;
+
+    if (request->block->address < address) {
+        front = request->block;
+        request->block = take_front(heap, front, address - front->address);
+    }
+    (void)tn_heap_mark_allocated(heap, &heap->shard, request->block, request->size,
+                                 request->requested, tn_request_splits(heap, request),
+                                 request->stack);
+    if (front) {
+        tn_native_free_surely(engine, front, 0); /* nothing else used it */
+    }
+}
+
 /* PyTorch's mallocWithAddress (pytorch #178215): allocates what is in front of the address, then at
  * the address, and frees the former. Everything that can fail comes first. */
 static enum tarn_status alloc_at_locked(struct tn_engine *engine, struct tn_request *request,
                                         uint64_t address, struct tarn_error *error)
 {
     struct tn_heap *heap = &engine->heap;
-    struct tn_block *front = NULL;
-    enum tarn_status st = tn_native_complete_frees(engine, request, error);
+    const enum tarn_status st = tn_native_begin(engine, request, NULL, error);
 
-    if (st) {
-        return st;
-    }
-    tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
-    st = tn_request_prepare(heap, &heap->shard, request, error);
     if (st) {
         return st;
     }
@@ -80,16 +91,7 @@ static enum tarn_status alloc_at_locked(struct tn_engine *engine, struct tn_requ
                        request->size, address);
     }
     tn_pool_remove(request->block);
-    if (request->block->address < address) {
-        front = request->block;
-        request->block = take_front(heap, front, address - front->address);
-    }
-    (void)tn_heap_mark_allocated(heap, &heap->shard, request->block, request->size,
-                                 request->requested, tn_request_splits(heap, request),
-                                 request->stack);
-    if (front) {
-        tn_native_free_surely(engine, front, 0); /* nothing else used it */
-    }
+    tn_native_take_at(engine, request, address);
     return TARN_OK;
 }
 

@@ -3,9 +3,11 @@
  * engine. */
 #include "alloc/engine/allocator.h"
 
+#include "alloc/config/config_parse.h"
 #include "alloc/config/size_class.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/pool/failure.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +15,21 @@
 struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
 {
     return allocator->device;
+}
+
+enum tarn_status tn_allocator_need_engine(struct tarn_allocator *allocator, const char *what,
+                                          struct tn_engine **engine_out, struct tarn_error *error)
+{
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
+    if (!tn_allocator_is_native(allocator)) {
+        return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                       "%s needs the caching allocator, not the engine %s", what,
+                       allocator->methods->name);
+    }
+    *engine_out = tn_allocator_engine(allocator);
+    return TARN_OK;
 }
 
 enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t size,
@@ -158,9 +175,13 @@ double tarn_allocator_get_memory_fraction(struct tarn_allocator *allocator)
                                         : (double)limit / (double)allocator->device->total_memory;
 }
 
-void tarn_allocator_get_config(struct tarn_allocator *allocator, struct tarn_config *config_out)
+enum tarn_status tarn_allocator_get_config_sized(struct tarn_allocator *allocator,
+                                                 struct tarn_config *config_out, size_t size)
 {
-    allocator->methods->get_config(allocator, config_out);
+    struct tarn_config config;
+
+    allocator->methods->get_config(allocator, &config);
+    return tn_config_write(&config, config_out, size, NULL);
 }
 
 /* Pages of expandable segments in the large pool are of large_segment_size. PyTorch only finds out
@@ -194,15 +215,22 @@ const char *tarn_allocator_get_backend(struct tarn_allocator *allocator)
 }
 
 enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
-                                           const struct tarn_config *config,
+                                           const struct tarn_config *given,
                                            struct tarn_error *error)
 {
+    struct tarn_config settings;
     struct tarn_config present;
 
-    if (!config || config->struct_size != sizeof *config) {
-        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                       "the settings do not come from tarn_config_init or tarn_config_parse");
+    if (!given) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "no settings to change to");
     }
+    enum tarn_status st = tn_config_read(given, &settings, error);
+
+    if (st) {
+        return st;
+    }
+    const struct tarn_config *config = &settings;
+
     if (tn_fork_passed(&allocator->fork)) {
         return tn_forked_refuse(error);
     }
@@ -222,8 +250,7 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
         return tn_fail(error, TARN_ERR_CONFIG,
                        "whether memory is cached is decided when the allocator is made");
     }
-    const enum tarn_status st = tn_config_check(config, allocator->device, error);
-
+    st = tn_config_check(config, allocator->device, error);
     if (st == TARN_OK) {
         allocator->methods->set_config(allocator, config);
     }
@@ -232,25 +259,21 @@ enum tarn_status tarn_allocator_set_config(struct tarn_allocator *allocator,
 
 void tarn_allocator_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
 {
-    const uint32_t asked = stats_out->struct_size;
     struct tarn_stats stats = {0};
 
     allocator->methods->get_stats(allocator, &stats);
-    memcpy(stats_out, &stats, asked < sizeof stats ? asked : sizeof stats);
-    stats_out->struct_size = asked;
+    tn_sized_write(stats_out, stats_out->struct_size, &stats, sizeof stats);
 }
 
 void tarn_allocator_get_page_stats(struct tarn_allocator *allocator,
                                    struct tarn_page_stats *stats_out)
 {
-    const uint32_t asked = stats_out->struct_size;
     struct tarn_page_stats stats = {0};
 
     if (allocator->methods->get_page_stats) {
         allocator->methods->get_page_stats(allocator, &stats);
     }
-    memcpy(stats_out, &stats, asked < sizeof stats ? asked : sizeof stats);
-    stats_out->struct_size = asked;
+    tn_sized_write(stats_out, stats_out->struct_size, &stats, sizeof stats);
 }
 
 void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator)

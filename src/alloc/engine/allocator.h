@@ -6,6 +6,7 @@
 #include "alloc/engine/direct_memory.h"
 #include "alloc/engine/engine.h"
 #include "alloc/engine/ipc_cache.h"
+#include "alloc/watch/publisher.h"
 #include "base/os_fork.h"
 #include "tarn/allocator.h"
 
@@ -26,9 +27,10 @@ struct tarn_allocator {
     _Atomic uint64_t peers_let_in;  /* it may access the expandable segments */
     _Atomic tarn_stream known_streams[TN_KNOWN_STREAMS]; /* of this device; 0 = none */
     struct tn_fork_watch fork;
-    const char *backend; /* constant, from the table */
-    bool owns_device;    /* constant once it is allocated */
-    bool is_current;     /* likewise: counted by tn_current_acquire */
+    struct tn_publisher_source watched; /* look: NULL = it is not */
+    const char *backend;                /* constant, from the table */
+    bool owns_device;                   /* constant once it is allocated */
+    bool is_current;                    /* likewise: counted by tn_current_acquire */
 };
 
 /* The caching engine, and what it allocates while it is switched off. */
@@ -52,6 +54,11 @@ static inline struct tn_engine *tn_allocator_engine(struct tarn_allocator *alloc
     tn_assert(tn_allocator_is_native(allocator));
     return &((struct tn_native_allocator *)allocator)->engine;
 }
+
+/* The caching engine's state, or a refusal: what the other engines do not have. */
+enum tarn_status tn_allocator_need_engine(struct tarn_allocator *allocator, const char *what,
+                                          struct tn_engine **engine_out,
+                                          struct tarn_error *error) TN_MUST_CHECK;
 
 /* Number of its device. */
 static inline int tn_allocator_ordinal(const struct tarn_allocator *allocator)

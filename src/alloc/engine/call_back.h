@@ -14,6 +14,7 @@ struct tn_engine;
 
 enum tn_call_back_kind {
     TN_CALL_MEMORY_CALLBACK,
+    TN_CALL_PRESSURE,
     TN_CALL_OOM_OBSERVER
 };
 

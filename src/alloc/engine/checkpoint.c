@@ -134,7 +134,7 @@ static enum tarn_status get_locked(struct tn_engine *engine, struct tarn_pool_id
     if (st) {
         return st;
     }
-    const struct tn_private_pool *pool = pool_find(engine, id, error);
+    struct tn_private_pool *pool = pool_find(engine, id, error);
 
     if (!pool) {
         return TARN_ERR_NOT_FOUND;
@@ -153,6 +153,7 @@ static enum tarn_status get_locked(struct tn_engine *engine, struct tarn_pool_id
         return tn_fail_memory(error);
     }
     pool_each_range(engine, pool, census_range, &fill);
+    pool->pages_stay = true;
     *checkpoint_out = fill.checkpoint;
     return TARN_OK;
 }
@@ -456,6 +457,11 @@ static enum tarn_status set_locked(struct tn_engine *engine,
 
     if (!pool) {
         return TARN_ERR_NOT_FOUND;
+    }
+    const enum tarn_status awake = tn_private_pool_check_awake(pool, error);
+
+    if (awake) {
+        return awake;
     }
     const enum tarn_status st =
         restore_prepare(engine, pool, checkpoint, &list, &list_size, delta, error);

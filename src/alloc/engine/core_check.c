@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/core_check.h"
 
+#include "alloc/pool/asleep.h"
 #include "alloc/pool/segment.h"
 #include "base/finding.h"
 
@@ -233,11 +234,44 @@ struct set_sizes {
 static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        sizes->in_sets += pool->sets[i]->count;
+        sizes->in_sets += tn_free_set_count(pool->sets[i]);
         sizes->unmapped += pool->sets[i]->unmapped.count;
         for (const struct tn_block *b = pool->sets[i]->pending; b; b = b->u.next_pending) {
             sizes->pending++;
         }
+    }
+}
+
+/* Bytes of mapped blocks in pools that sleep. */
+static uint64_t bytes_away(const struct tn_engine *engine, unsigned pool)
+{
+    uint64_t bytes = 0;
+
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        bytes += p->asleep ? p->asleep->away[pool] : 0;
+    }
+    return bytes;
+}
+
+static uint64_t pool_mapped(const struct tn_engine *engine, const struct tn_private_pool *pool)
+{
+    uint64_t bytes = 0;
+
+    for (const struct tn_segment *s = tn_segment_first(&engine->heap); s; s = tn_segment_next(s)) {
+        for (const struct tn_block *b = s->first; b && b->set->pool->owner == pool; b = b->next) {
+            bytes += b->mapped ? b->size : 0;
+        }
+    }
+    return bytes;
+}
+
+static void check_private_pools(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        const uint64_t away = p->asleep ? tn_asleep_bytes(p->asleep) : 0;
+
+        check_number("reserved bytes of a private pool", p->reserved + away, pool_mapped(engine, p),
+                     findings);
     }
 }
 
@@ -261,13 +295,16 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
     check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
     check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
     check_number("pending blocks", sizes.pending, tally->pending, findings);
+    check_private_pools(engine, findings);
     check_number("pointers in the map", pointers, tally->allocated, findings);
     check_number("block nodes",
                  engine->heap.slab.live + engine->heap.heads.live - spares -
                      engine->heap.nodes_in_flight,
                  tally->nodes, findings);
     check_number("segments", engine->heap.segments.count, tally->segments, findings);
-    check_number("reserved bytes", engine->heap.reserved,
+    check_number("reserved bytes",
+                 engine->heap.reserved + bytes_away(engine, TN_SMALL) +
+                     bytes_away(engine, TN_LARGE),
                  tally->mapped + tn_page_store_bytes(&engine->compact.store), findings);
 }
 
@@ -331,6 +368,8 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     }
     tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.large,
               tn_page_store_bytes(&engine->compact.store));
+    tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.small, -bytes_away(engine, TN_SMALL));
+    tally_add(&tally, TARN_STAT_RESERVED_BYTES, &engine->heap.large, -bytes_away(engine, TN_LARGE));
     check_sizes(engine, &tally, findings);
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);

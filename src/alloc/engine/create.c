@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates and destroys allocators; chooses the engine. */
+#include "alloc/config/config_parse.h"
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine_async.h"
 #include "alloc/engine/engine_forked.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/engine/engine_uncached.h"
 #include "alloc/engine/pluggable.h"
+#include "alloc/engine/watch_source.h"
 
 /* Which engine those settings ask for. PyTorch looks at PYTORCH_NO_CUDA_MEMORY_CACHING in the
  * caching allocator only. */
@@ -31,24 +33,26 @@ static enum tarn_status any_create(const struct tarn_pluggable *plugged, struct 
                                    const struct tarn_config *config,
                                    struct tarn_allocator **allocator_out, struct tarn_error *error)
 {
-    struct tarn_config defaults;
+    struct tarn_config known;
 
     if (!device || !allocator_out) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "an allocator needs a device");
     }
-    tarn_config_init(&defaults);
-    config = config ? config : &defaults;
-    enum tarn_status st = plugged ? TARN_OK : tn_config_check(config, device, error);
+    enum tarn_status st = tn_config_read(config, &known, error);
 
+    if (st == TARN_OK && !plugged) {
+        st = tn_config_check(&known, device, error);
+    }
     if (st) {
         return st;
     }
     st = plugged ? tn_pluggable_create(plugged, device, allocator_out)
-                 : engine_create(device, config, allocator_out);
+                 : engine_create(device, &known, allocator_out);
     if (st) {
         return tn_fail_memory(error);
     }
     tn_allocator_begin(*allocator_out);
+    tn_watch_source_begin(*allocator_out, &known);
     return TARN_OK;
 }
 
@@ -109,6 +113,7 @@ void tarn_allocator_destroy(struct tarn_allocator *allocator)
         struct tarn_device *const owned = allocator->owns_device ? allocator->device : NULL;
         const bool was_current = allocator->is_current;
 
+        tn_watch_source_end(allocator);
         if (!tn_fork_passed(&allocator->fork)) {
             tn_fork_watch_fini(&allocator->fork);
             tn_ipc_cache_fini(&allocator->opened);

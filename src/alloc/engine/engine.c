@@ -44,6 +44,7 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
     tn_heap_init(&engine->heap, device, config);
     tn_segments_init(&engine->heap.segments);
     engine->waits.heap = &engine->heap;
+    engine->soft_limit = TARN_SIZE_UNLIMITED;
     tn_engine_apply_config(engine, config);
     tn_compact_init(&engine->compact, &engine->heap);
     tn_fast_init(&engine->fast, &engine->heap, engine_concerns);

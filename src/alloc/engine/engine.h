@@ -11,32 +11,35 @@
 #define TN_ALLOC_ENGINE_ENGINE_H
 
 #include "alloc/compact/compact.h"
+#include "alloc/engine/callback_list.h"
 #include "alloc/engine/stream_use.h"
 #include "alloc/fast/fast.h"
 #include "alloc/pool/heap.h"
 #include "tarn/allocator.h"
+#include "tarn/sleep.h"
 
-struct tn_oom_observer {
-    tarn_oom_observer call;
-    void *context;
-};
-
-struct tn_memory_callback {
-    tarn_memory_callback call;
-    void *context;
+/* The last time the device had no memory: nothing of that size is asked for again for a moment. */
+struct tn_refusal {
+    uint64_t size; /* bytes; 0 = none */
+    uint64_t at_ns;
+    int64_t given_back; /* num_device_free at that time */
 };
 
 struct tn_engine {
     struct tn_heap heap;
     struct tn_fast fast;
     struct tn_stream_waits waits;
-    struct tn_compact compact;    /* under that policy */
-    struct tarn_allocator *owner; /* constant: what callbacks are given */
+    struct tn_compact compact;        /* under that policy */
+    struct tarn_sleep_stats sleeping; /* only what is counted since the creation (sleep.h) */
+    struct tarn_allocator *owner;     /* constant: what callbacks are given */
 
-    struct tn_oom_observer observers[TARN_OBSERVERS_MAX];
-    unsigned observer_count;
-    struct tn_memory_callback callbacks[TARN_OBSERVERS_MAX];
-    unsigned callback_count;
+    struct tn_callback_list observers; /* tarn_oom_observer */
+    struct tn_callback_list callbacks; /* tarn_memory_callback */
+    struct tn_callback_list pressures; /* tarn_pressure_callback */
+    struct tn_callback writer;         /* tarn_oom_writer; its `call` is NULL for PyTorch's text */
+    uint64_t soft_limit;               /* bytes; TARN_SIZE_UNLIMITED = none */
+    struct tn_refusal refusal;
+    uint64_t pools_made; /* as handles: the next one's id */
 };
 
 /* `engine->owner` must be set. */
@@ -46,14 +49,16 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
 /* Gives everything back to the device. */
 void tn_engine_fini(struct tn_engine *engine);
 
-/* Whether an allocation on any stream may change free blocks before it takes one: there are
- * deferred blocks and no capture, or a capture that may prove some of them reusable. */
+/* Whether a call on any stream may change free blocks besides those it is for: there are deferred
+ * blocks and no capture, or a capture that may prove some of them reusable; or what is cached is
+ * limited. */
 static inline bool tn_engine_changes_blocks(const struct tn_engine *engine)
 {
     const bool looks_at_deferred = !tn_heap_is_capturing(&engine->heap) ||
                                    engine->heap.config.graph_capture_record_stream_reuse;
 
-    return engine->waits.deferred_count > 0 && looks_at_deferred;
+    return (engine->waits.deferred_count > 0 && looks_at_deferred) ||
+           tn_compact_limits_cache(&engine->heap);
 }
 
 /* The bits of tn_heap.busy, except TN_BUSY_CACHES. */

@@ -22,9 +22,11 @@
 #include "tarn/allocator.h"
 #include "tarn/graph_pool.h"
 #include "tarn/pages.h"
+#include "tarn/sleep.h"
 
 struct tn_ipc_buffer;
 struct tn_look;
+struct tn_observation;
 
 struct tn_engine_methods {
     const char *name;
@@ -81,6 +83,9 @@ struct tn_engine_methods {
     void (*get_stats)(struct tarn_allocator *allocator, struct tarn_stats *stats_out);
     /* The same. NULL: the engine has no pages of its own. */
     void (*get_page_stats)(struct tarn_allocator *allocator, struct tarn_page_stats *stats_out);
+    /* For a reader outside of the process: what there is to see now, without a wait that others
+     * could notice. False when the lock is held for longer. NULL: get_stats has to do. */
+    bool (*observe)(struct tarn_allocator *allocator, struct tn_observation *observation);
     void (*reset_peak_stats)(struct tarn_allocator *allocator);
     void (*reset_accumulated_stats)(struct tarn_allocator *allocator);
 
@@ -126,6 +131,14 @@ struct tn_engine_methods {
                                             struct tarn_pool_id id, bool use_on_oom);
     enum tarn_status (*set_pool_no_split)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                           bool no_split);
+
+    /* *stats_out has its full size and is all zero before. */
+    enum tarn_status (*sleep)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                              const struct tarn_sleep_options *options, struct tarn_error *error);
+    enum tarn_status (*wake)(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                             struct tarn_error *error);
+    bool (*is_asleep)(struct tarn_allocator *allocator, struct tarn_pool_id id);
+    void (*get_sleep_stats)(struct tarn_allocator *allocator, struct tarn_sleep_stats *stats_out);
 
     enum tarn_status (*get_checkpoint)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                        struct tarn_checkpoint **checkpoint_out,

@@ -2,6 +2,7 @@
 #include "alloc/engine/gc.h"
 
 #include "alloc/engine/engine.h"
+#include "alloc/pool/asleep.h"
 #include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 
@@ -199,22 +200,35 @@ static enum tarn_status release_default_pools(struct tn_engine *engine, uint64_t
 static enum tarn_status release_private_pool(struct tn_engine *engine, struct tn_private_pool *pool,
                                              uint64_t stack, struct tarn_error *error)
 {
-    enum tarn_status st = pool_release_all(engine, &pool->small, stack, error);
+    enum tarn_status st;
 
-    if (st == TARN_OK) {
-        st = pool_release_all(engine, &pool->large, stack, error);
+    if (pool->sleeps) {
+        st = tn_asleep_forget(pool, &engine->heap, error);
+    } else {
+        st = pool_release_all(engine, &pool->small, stack, error);
+        st = st ? st : pool_release_all(engine, &pool->large, stack, error);
     }
-    if (st == TARN_OK) {
-        st = tn_expandable_drop_empty(&engine->heap, pool, error);
+    if (st || !pool->freeable) {
+        return st;
     }
+    st = tn_expandable_drop_empty(&engine->heap, pool, error);
     if (st == TARN_OK) {
         (void)tn_private_pool_drop(&engine->heap.private_pools, pool);
     }
     return st;
 }
 
-enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool_id id,
-                                      uint64_t stack, struct tarn_error *error)
+/* Under the compact policy pages that moved may still be mapped at an old address as well: then
+ * giving them back would not free them. No graph is captured. */
+static enum tarn_status settle(struct tn_engine *engine, struct tarn_error *error)
+{
+    return tn_compact_is_on(&engine->heap) ? tn_compact_settle(&engine->compact, error) : TARN_OK;
+}
+
+/* Of the pool with that id; {0, 0}: of the default pools and all others, unless an open pool has a
+ * higher priority. */
+static enum tarn_status release_cached(struct tn_engine *engine, struct tarn_pool_id id,
+                                       int64_t priority, uint64_t stack, struct tarn_error *error)
 {
     const bool everything = id.first == 0 && id.second == 0;
     enum tarn_status st = TARN_OK;
@@ -226,13 +240,14 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
         }
         st = tn_compact_settle(&engine->compact, error);
     }
-    if (st == TARN_OK && everything && !tn_heap_is_capturing(&engine->heap)) {
+    if (st == TARN_OK && everything && priority >= 0 && !tn_heap_is_capturing(&engine->heap)) {
         st = release_default_pools(engine, stack, error);
     }
     for (struct tn_private_pool *p = engine->heap.private_pools.first; p && st == TARN_OK;
          p = next) {
         next = p->next;
-        if (!p->freeable) {
+        if (!tn_private_pool_may_shrink(p) ||
+            (p->open && (p->priority > priority || tn_heap_is_capturing(&engine->heap)))) {
             continue;
         }
         if (!everything) {
@@ -250,37 +265,84 @@ enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool
     return st;
 }
 
+enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool_id id,
+                                      uint64_t stack, struct tarn_error *error)
+{
+    return release_cached(engine, id, INT64_MAX, stack, error);
+}
+
+enum tarn_status tn_gc_release_cached_for(struct tn_engine *engine, int64_t priority,
+                                          uint64_t stack, struct tarn_error *error)
+{
+    return release_cached(engine, (struct tarn_pool_id){0, 0}, priority < 0 ? priority : 0, stack,
+                          error);
+}
+
+/* ---- open pools, by priority ---- */
+
+bool tn_gc_next_priority(const struct tn_engine *engine, int64_t *priority_in_out)
+{
+    int64_t next = INT64_MAX;
+
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        if (p->open && p->priority > *priority_in_out && p->priority < next) {
+            next = p->priority;
+        }
+    }
+    *priority_in_out = next;
+    return next < INT64_MAX;
+}
+
+enum tarn_status tn_gc_release_priority(struct tn_engine *engine, int64_t priority, uint64_t stack,
+                                        bool *released_out, struct tarn_error *error)
+{
+    const uint64_t before = engine->heap.reserved;
+    enum tarn_status st = settle(engine, error);
+
+    for (struct tn_private_pool *p = engine->heap.private_pools.first; p && st == TARN_OK;
+         p = p->next) {
+        if (p->open && p->priority == priority) {
+            st = release_private_pool(engine, p, stack, error);
+        }
+    }
+    *released_out = engine->heap.reserved < before;
+    return st;
+}
+
 /* ---- to a target ---- */
 
-/* Gives free blocks of the set back, the largest first, until the target is reached. Unmapping only
- * turns a block into smaller ones without whole pages, so the walk need not meet them. */
-static enum tarn_status set_trim(struct tn_engine *engine, struct tn_free_set *set, uint64_t target,
-                                 uint64_t stack, struct tarn_error *error)
+/* Gives free blocks of the set back, the largest first, until what is reserved reaches the target.
+ * Unmapping only turns a block into smaller ones without whole pages, so the walk need not meet
+ * them. */
+static enum tarn_status set_trim(struct tn_engine *engine, struct tn_free_set *set,
+                                 const uint64_t *reserved, uint64_t target, uint64_t stack,
+                                 struct tarn_error *error)
 {
     struct tn_heap *heap = &engine->heap;
     enum tarn_status st = TARN_OK;
     struct tn_block *before;
 
     tn_pool_insert_pending(set);
-    for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && heap->reserved > target;
+    for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && *reserved > target;
          b = before) {
         before = tn_free_set_prev(set, b);
         if (block_is_collectable(b)) {
             st = tn_segment_release(heap, b, stack, error);
         } else if (b->expandable) {
-            st = tn_expandable_unmap(heap, b, heap->reserved - target, stack, error);
+            st = tn_expandable_unmap(heap, b, *reserved - target, stack, error);
         }
     }
     return st;
 }
 
-static enum tarn_status pool_trim(struct tn_engine *engine, struct tn_pool *pool, uint64_t target,
-                                  uint64_t stack, struct tarn_error *error)
+static enum tarn_status pool_trim(struct tn_engine *engine, struct tn_pool *pool,
+                                  const uint64_t *reserved, uint64_t target, uint64_t stack,
+                                  struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
     for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
-        st = set_trim(engine, pool->sets[i], target, stack, error);
+        st = set_trim(engine, pool->sets[i], reserved, target, stack, error);
     }
     return st;
 }
@@ -288,23 +350,86 @@ static enum tarn_status pool_trim(struct tn_engine *engine, struct tn_pool *pool
 static enum tarn_status default_pools_trim(struct tn_engine *engine, uint64_t target,
                                            uint64_t stack, struct tarn_error *error)
 {
-    const enum tarn_status st = pool_trim(engine, &engine->heap.large, target, stack, error);
+    const uint64_t *reserved = &engine->heap.reserved;
+    const enum tarn_status st =
+        pool_trim(engine, &engine->heap.large, reserved, target, stack, error);
 
-    return st ? st : pool_trim(engine, &engine->heap.small, target, stack, error);
+    return st ? st : pool_trim(engine, &engine->heap.small, reserved, target, stack, error);
+}
+
+static enum tarn_status private_pool_trim(struct tn_engine *engine, struct tn_private_pool *pool,
+                                          const uint64_t *reserved, uint64_t target, uint64_t stack,
+                                          struct tarn_error *error)
+{
+    const enum tarn_status st = pool_trim(engine, &pool->large, reserved, target, stack, error);
+
+    return st ? st : pool_trim(engine, &pool->small, reserved, target, stack, error);
+}
+
+enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_pool *pool,
+                                 uint64_t target, uint64_t stack, struct tarn_error *error)
+{
+    enum tarn_status st;
+
+    if (pool->reserved <= target || !tn_private_pool_may_shrink(pool) ||
+        tn_heap_is_capturing(&engine->heap)) {
+        return TARN_OK;
+    }
+    st = settle(engine, error);
+    st = st ? st : private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
+    if (st == TARN_OK && pool->reserved > target) {
+        st = wait_for_frees(engine, pool, stack, error);
+        st = st ? st : private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
+    }
+    return st;
+}
+
+static enum tarn_status pool_release_stream(struct tn_engine *engine, struct tn_pool *pool,
+                                            tarn_stream stream, uint64_t stack,
+                                            struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
+        if (pool->sets[i]->stream == stream) {
+            st = set_trim(engine, pool->sets[i], &engine->heap.reserved, 0, stack, error);
+        }
+    }
+    return st;
+}
+
+enum tarn_status tn_gc_release_stream(struct tn_engine *engine, tarn_stream stream, uint64_t stack,
+                                      struct tarn_error *error)
+{
+    struct tn_heap *heap = &engine->heap;
+    enum tarn_status st;
+
+    if (tn_heap_is_capturing(heap)) {
+        return TARN_OK;
+    }
+    st = settle(engine, error);
+    st = st ? st : wait_for_frees(engine, NULL, stack, error);
+    st = st ? st : pool_release_stream(engine, &heap->large, stream, stack, error);
+    st = st ? st : pool_release_stream(engine, &heap->small, stream, stack, error);
+    for (struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK; p = p->next) {
+        if (tn_private_pool_may_shrink(p)) {
+            st = pool_release_stream(engine, &p->large, stream, stack, error);
+            st = st ? st : pool_release_stream(engine, &p->small, stream, stack, error);
+        }
+    }
+    return st;
 }
 
 enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t stack,
                             struct tarn_error *error)
 {
     const struct tn_heap *heap = &engine->heap;
-    enum tarn_status st = TARN_OK;
+    enum tarn_status st;
 
     if (heap->reserved <= target || tn_heap_is_capturing(heap)) {
         return TARN_OK;
     }
-    if (tn_compact_is_on(heap)) {
-        st = tn_compact_settle(&engine->compact, error);
-    }
+    st = settle(engine, error);
     st = st ? st : default_pools_trim(engine, target, stack, error);
     if (st == TARN_OK && heap->reserved > target) {
         st = wait_for_frees(engine, NULL, stack, error);
@@ -317,6 +442,8 @@ enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t 
         next = p->next;
         if (p->freeable) {
             st = release_private_pool(engine, p, stack, error);
+        } else if (p->open) {
+            st = private_pool_trim(engine, p, &heap->reserved, target, stack, error);
         }
     }
     return st;

@@ -8,6 +8,7 @@
 #define TN_ALLOC_ENGINE_GC_H
 
 #include "alloc/pool/core.h"
+#include "alloc/pool/private_pool.h"
 #include "base/attr.h"
 #include "tarn/graph_pool.h"
 #include "tarn/status.h"
@@ -33,9 +34,32 @@ enum tarn_status tn_gc_release_oversize(struct tn_engine *engine, struct tn_free
 enum tarn_status tn_gc_release_cached(struct tn_engine *engine, struct tarn_pool_id id,
                                       uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
 
+/* The same of all, for a request of that priority: of the default pools, whose priority is 0, and
+ * of open pools that come before them. */
+enum tarn_status tn_gc_release_cached_for(struct tn_engine *engine, int64_t priority,
+                                          uint64_t stack, struct tarn_error *error) TN_MUST_CHECK;
+
+/* The lowest priority of an open pool above that; false when there is none. */
+bool tn_gc_next_priority(const struct tn_engine *engine, int64_t *priority_in_out);
+
+/* Releases what the open pools of that priority have cached. No graph is captured. */
+enum tarn_status tn_gc_release_priority(struct tn_engine *engine, int64_t priority, uint64_t stack,
+                                        bool *released_out, struct tarn_error *error) TN_MUST_CHECK;
+
+/* As tn_gc_trim, one pool's memory to a target of its own. */
+enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_pool *pool,
+                                 uint64_t target, uint64_t stack,
+                                 struct tarn_error *error) TN_MUST_CHECK;
+
+/* Waits for pending frees and releases what is free on one stream, of all pools but graphs'.
+ * Nothing while a graph may be captured. */
+enum tarn_status tn_gc_release_stream(struct tn_engine *engine, tarn_stream stream, uint64_t stack,
+                                      struct tarn_error *error) TN_MUST_CHECK;
+
 /* Releases free blocks of the default pools, the largest first, and pages of expandable segments as
  * needed, until no more than `target` bytes are reserved; then waits for pending frees; then
- * releases private pools that nobody uses. Nothing while a graph may be captured. */
+ * releases private pools that nobody uses and free blocks of open ones. Nothing while a graph may
+ * be captured. */
 enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t stack,
                             struct tarn_error *error) TN_MUST_CHECK;
 

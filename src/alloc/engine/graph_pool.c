@@ -4,6 +4,7 @@
 
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine_methods.h"
+#include "base/sized.h"
 
 enum tarn_status tarn_allocator_begin_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                            tarn_pool_filter filter, void *context,
@@ -61,12 +62,14 @@ enum tarn_status tarn_allocator_create_pool_from(struct tarn_allocator *allocato
 {
     const struct tn_engine_methods *methods = allocator->methods;
 
-    if (source->struct_size != sizeof *source || !source->alloc || !source->free) {
+    struct tarn_pool_source known = {0};
+
+    if (!tn_sized_read(&known, sizeof known, source) || !known.alloc || !known.free) {
         return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
                        "the source of a pool needs functions to allocate and to free, and the "
                        "right size");
     }
-    return methods->create_pool_from ? methods->create_pool_from(allocator, id, source, error)
+    return methods->create_pool_from ? methods->create_pool_from(allocator, id, &known, error)
                                      : methods->refuse("createOrIncrefPool", error);
 }
 

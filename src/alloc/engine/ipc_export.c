@@ -63,8 +63,10 @@ enum tarn_status tn_native_ipc_export(struct tn_engine *engine, tarn_ptr ptr,
     } else {
         const struct tn_segment *segment = tn_segment_find(&engine->heap, ptr);
 
-        st = segment->expandable ? export_pages(engine, segment, block, buffer, error)
-                                 : export_plain(engine, segment, block, buffer, error);
+        st = tn_private_pool_check_awake(block->set->pool->owner, error);
+        st = st                    ? st
+             : segment->expandable ? export_pages(engine, segment, block, buffer, error)
+                                   : export_plain(engine, segment, block, buffer, error);
     }
     tn_engine_unlock(engine);
     return st;

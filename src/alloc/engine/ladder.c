@@ -6,6 +6,7 @@
 #include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
 #include "base/clock.h"
+#include "tarn/pressure.h"
 
 #include <inttypes.h>
 
@@ -67,11 +68,50 @@ enum tarn_status tn_ladder_take_segment(struct tn_engine *engine, struct tn_free
     return TARN_OK;
 }
 
+enum tarn_status tn_ladder_prepare(struct tn_engine *engine, struct tn_request *request,
+                                   struct tarn_error *error)
+{
+    const enum tarn_status st =
+        tn_request_prepare(&engine->heap, &engine->heap.shard, request, error);
+
+    if (st && request->block) {
+        tn_pool_insert(request->block);
+    }
+    return st;
+}
+
 /* ---- the steps, in order ---- */
 
-static bool limit_forbids(const struct tn_heap *heap, const struct tn_request *request)
+static bool request_is_compact(const struct tn_engine *engine, const struct tn_request *request)
 {
-    return tn_heap_limit_is_set(heap) && heap->reserved + request->segment_size > heap->limit;
+    return request->expandable && tn_compact_is_on(&engine->heap);
+}
+
+/* Bytes that serving the request may take from the device, at most. */
+static uint64_t request_growth(const struct tn_engine *engine, const struct tn_request *request)
+{
+    const uint64_t page = request->pool->is_small || tn_compact_is_on(&engine->heap)
+                              ? TN_SMALL_BUFFER
+                              : engine->heap.config.large_segment_size;
+
+    return request->expandable ? tn_pages_up(request->size, page) * page : request->segment_size;
+}
+
+/* Beyond the limit of the request's own pool. */
+static bool pool_forbids(const struct tn_engine *engine, const struct tn_request *request)
+{
+    const struct tn_private_pool *owner = request->pool->owner;
+
+    return owner && owner->limit != TARN_SIZE_UNLIMITED &&
+           owner->reserved + request_growth(engine, request) > owner->limit;
+}
+
+static bool limit_forbids(const struct tn_engine *engine, const struct tn_request *request)
+{
+    const struct tn_heap *heap = &engine->heap;
+
+    return (tn_heap_limit_is_set(heap) && heap->reserved + request->segment_size > heap->limit) ||
+           pool_forbids(engine, request);
 }
 
 /* With throw_on_cudamalloc_oom, a request beyond the limit is refused before anything is given back
@@ -80,44 +120,109 @@ static enum tarn_status step_refuse(struct tn_engine *engine, struct tn_request 
                                     struct tarn_error *error)
 {
     (void)error;
-    request->rejected =
-        engine->heap.config.throw_on_device_oom && limit_forbids(&engine->heap, request);
+    request->rejected = engine->heap.config.throw_on_device_oom && limit_forbids(engine, request);
     return request->rejected ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_NOT_FOUND;
 }
 
-/* Runs the callbacks without the lock, so that they may free blocks. The pool is pinned
- * meanwhile. */
+/* Around calls without the lock, which may free blocks. The pool is pinned meanwhile. */
+static void calls_begin(struct tn_engine *engine, const struct tn_request *request,
+                        struct tn_call_back *call, enum tn_call_back_kind kind)
+{
+    if (request->pool->owner) {
+        request->pool->owner->pins++;
+    }
+    tn_engine_unlock(engine);
+    tn_call_back_begin(call, engine, kind);
+}
+
+static void calls_end(struct tn_engine *engine, const struct tn_request *request,
+                      const struct tn_call_back *call)
+{
+    tn_call_back_end(call);
+    tn_engine_lock(engine);
+    if (request->pool->owner) {
+        request->pool->owner->pins--;
+    }
+}
+
 static bool run_callbacks(struct tn_engine *engine, const struct tn_request *request)
 {
-    struct tn_private_pool *owner = request->pool->owner;
-    const unsigned count = engine->callback_count;
+    const struct tn_callback_list list = engine->callbacks;
     struct tn_call_back call;
     bool helped = false;
 
-    if (owner) {
-        owner->pins++;
-    }
-    tn_engine_unlock(engine);
-    tn_call_back_begin(&call, engine, TN_CALL_MEMORY_CALLBACK);
-    for (unsigned i = 0; i < count; i++) {
-        const struct tn_memory_callback *callback = &engine->callbacks[i];
+    calls_begin(engine, request, &call, TN_CALL_MEMORY_CALLBACK);
+    for (unsigned i = 0; i < list.count; i++) {
+        const tarn_memory_callback callback = (tarn_memory_callback)list.items[i].call;
 
         helped =
-            callback->call(callback->context, engine->owner, request->requested, request->stream) ||
+            callback(list.items[i].context, engine->owner, request->requested, request->stream) ||
             helped;
     }
-    tn_call_back_end(&call);
-    tn_engine_lock(engine);
-    if (owner) {
-        owner->pins--;
-    }
+    calls_end(engine, request, &call);
     return helped;
+}
+
+/* Asks for room until `bytes` have been freed; returns how many. */
+static uint64_t run_pressure(struct tn_engine *engine, const struct tn_request *request,
+                             uint64_t bytes, bool is_soft)
+{
+    const struct tn_callback_list list = engine->pressures;
+    const struct tn_private_pool *owner = request->pool->owner;
+    struct tarn_pressure pressure = {
+        .struct_size = sizeof pressure,
+        .is_soft = is_soft,
+        .allocator = engine->owner,
+        .stream = request->stream,
+        .pool = owner ? owner->id : (struct tarn_pool_id){0, 0},
+    };
+    struct tn_call_back call;
+    uint64_t freed = 0;
+
+    calls_begin(engine, request, &call, TN_CALL_PRESSURE);
+    for (unsigned i = 0; i < list.count && freed < bytes; i++) {
+        const tarn_pressure_callback callback = (tarn_pressure_callback)list.items[i].call;
+
+        pressure.bytes = bytes - freed;
+        const uint64_t more = callback(list.items[i].context, &pressure);
+
+        freed += more < UINT64_MAX - freed ? more : UINT64_MAX - freed;
+    }
+    calls_end(engine, request, &call);
+    return freed;
+}
+
+/* How often blocks have been freed so far. */
+static int64_t frees_of(const struct tn_engine *engine)
+{
+    const struct tn_counter *out = &engine->heap.shard.counters.blocks.out;
+
+    return out->allocated[TN_SMALL] + out->allocated[TN_LARGE] + out->origin[TN_SMALL] +
+           out->origin[TN_LARGE] - tn_counter_all(out);
+}
+
+/* Asks for room once more and returns how much was made, 0 = there is no point in going on: nobody
+ * frees anything, or somebody only says so. */
+static uint64_t pressure_round(struct tn_engine *engine, const struct tn_request *request,
+                               uint64_t bytes, bool is_soft, unsigned *fruitless)
+{
+    const int64_t before = frees_of(engine);
+    const uint64_t freed = run_pressure(engine, request, bytes, is_soft);
+
+    *fruitless = frees_of(engine) != before ? 0 : *fruitless + 1;
+    return *fruitless < TARN_PRESSURE_ROUNDS ? freed : 0;
+}
+
+/* Nobody is asked for a request that a callback makes itself. */
+static bool may_ask_for_room(const struct tn_engine *engine)
+{
+    return engine->pressures.count > 0 && !tn_call_back_is_inside(engine, TN_CALL_PRESSURE);
 }
 
 static enum tarn_status step_callbacks(struct tn_engine *engine, struct tn_request *request,
                                        struct tarn_error *error)
 {
-    if (engine->callback_count == 0) {
+    if (engine->callbacks.count == 0) {
         return TARN_ERR_NOT_FOUND;
     }
     if (tn_call_back_is_inside(engine, TN_CALL_MEMORY_CALLBACK)) {
@@ -149,7 +254,7 @@ static enum tarn_status step_ask_device(struct tn_engine *engine, struct tn_requ
 {
     enum tarn_status st;
 
-    if (limit_forbids(&engine->heap, request)) {
+    if (limit_forbids(engine, request)) {
         return TARN_ERR_NOT_FOUND;
     }
     if (request->expandable) {
@@ -172,7 +277,7 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
     for (; !request->pool->owner && p && st == TARN_ERR_NOT_FOUND; p = p->next) {
-        if (!p->use_on_oom || p->use_count == 0) {
+        if (!p->use_on_oom || p->use_count == 0 || p->sleeps) {
             continue;
         }
         struct tn_request borrowed = *request;
@@ -204,7 +309,12 @@ static enum tarn_status step_release_oversize(struct tn_engine *engine, struct t
     return step_ask_device(engine, request, error);
 }
 
-/* Releases the whole cache. */
+static int64_t request_priority(const struct tn_request *request)
+{
+    return request->pool->owner ? request->pool->owner->priority : 0;
+}
+
+/* Releases the cache, as far as it may be taken for this request. */
 static enum tarn_status release_cached(struct tn_engine *engine, const struct tn_request *request,
                                        struct tarn_error *error)
 {
@@ -219,7 +329,7 @@ static enum tarn_status release_cached(struct tn_engine *engine, const struct tn
         owner->pins++;
     }
     const enum tarn_status st =
-        tn_gc_release_cached(engine, (struct tarn_pool_id){0, 0}, request->stack, error);
+        tn_gc_release_cached_for(engine, request_priority(request), request->stack, error);
 
     if (owner) {
         owner->pins--;
@@ -241,12 +351,18 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
 static enum tarn_status step_compact(struct tn_engine *engine, struct tn_request *request,
                                      struct tarn_error *error)
 {
+    if (pool_forbids(engine, request)) {
+        return TARN_ERR_NOT_FOUND;
+    }
     return tn_compact_alloc(&engine->compact, request, TN_COMPACT_FREE, error);
 }
 
 static enum tarn_status step_compact_ordered(struct tn_engine *engine, struct tn_request *request,
                                              struct tarn_error *error)
 {
+    if (pool_forbids(engine, request)) {
+        return TARN_ERR_NOT_FOUND;
+    }
     return tn_compact_alloc(&engine->compact, request, TN_COMPACT_ORDERED, error);
 }
 
@@ -282,6 +398,145 @@ static enum tarn_status step_wait(struct tn_engine *engine, struct tn_request *r
     return st;
 }
 
+/* ---- pools and pressure, which PyTorch does not have ---- */
+
+/* For a segment, or for pages from wherever they can be had. */
+static enum tarn_status ask_again(struct tn_engine *engine, struct tn_request *request,
+                                  struct tarn_error *error)
+{
+    if (!request_is_compact(engine, request)) {
+        return step_ask_device(engine, request, error);
+    }
+    return step_compact_ordered(engine, request, error);
+}
+
+/* A pool at its limit gives its own free memory back. */
+static enum tarn_status step_trim_pool(struct tn_engine *engine, struct tn_request *request,
+                                       struct tarn_error *error)
+{
+    struct tn_private_pool *owner = request->pool->owner;
+    const uint64_t growth = request_growth(engine, request);
+
+    if (!pool_forbids(engine, request) || !owner->open || growth > owner->limit) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    const enum tarn_status st =
+        tn_gc_trim_pool(engine, owner, owner->limit - growth, request->stack, error);
+
+    return st ? st : ask_again(engine, request, error);
+}
+
+/* Releases what open pools with priorities above `from` and up to `to` have cached, one priority
+ * after the other. */
+static enum tarn_status release_pools(struct tn_engine *engine, struct tn_request *request,
+                                      int64_t from, int64_t to, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+
+    if (tn_heap_is_capturing(&engine->heap)) {
+        return st;
+    }
+    while (st == TARN_ERR_NOT_FOUND && tn_gc_next_priority(engine, &from) && from <= to) {
+        bool released = false;
+
+        st = tn_gc_release_priority(engine, from, request->stack, &released, error);
+        if (st == TARN_OK) {
+            st = released ? ask_again(engine, request, error) : TARN_ERR_NOT_FOUND;
+        }
+    }
+    return st;
+}
+
+/* Pools that come before the default ones. */
+static enum tarn_status step_release_lower(struct tn_engine *engine, struct tn_request *request,
+                                           struct tarn_error *error)
+{
+    const int64_t priority = request_priority(request);
+
+    return release_pools(engine, request, INT64_MIN, priority < 0 ? priority : 0, error);
+}
+
+/* And those that come after them. */
+static enum tarn_status step_release_higher(struct tn_engine *engine, struct tn_request *request,
+                                            struct tarn_error *error)
+{
+    return release_pools(engine, request, 0, request_priority(request), error);
+}
+
+/* Within the soft limit: pages that only move do not count. */
+static enum tarn_status compact_softly(struct tn_engine *engine, struct tn_request *request,
+                                       struct tarn_error *error)
+{
+    const uint64_t limit = engine->heap.limit;
+
+    engine->heap.limit = engine->soft_limit < limit ? engine->soft_limit : limit;
+    const enum tarn_status st = step_compact(engine, request, error);
+
+    engine->heap.limit = limit;
+    return st;
+}
+
+/* Above the soft limit, unless the limit stops the request anyway. */
+static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_request *request,
+                                        struct tarn_error *error)
+{
+    const bool compact = request_is_compact(engine, request);
+    const uint64_t after = engine->heap.reserved + request_growth(engine, request);
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+    unsigned fruitless = 0;
+    uint64_t missing;
+    uint64_t freed;
+
+    if (after <= engine->soft_limit || !may_ask_for_room(engine) ||
+        (!compact && limit_forbids(engine, request))) {
+        return st;
+    }
+    if (compact) {
+        st = compact_softly(engine, request, error);
+    }
+    missing = after - engine->soft_limit;
+    while (st == TARN_ERR_NOT_FOUND && missing > 0 &&
+           (freed = pressure_round(engine, request, missing, true, &fruitless)) > 0) {
+        missing -= freed < missing ? freed : missing;
+        st = tn_ladder_prepare(engine, request, error);
+        if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
+            st = TARN_ERR_NOT_FOUND;
+        }
+    }
+    return st;
+}
+
+/* With what has just been freed. */
+static enum tarn_status try_again(struct tn_engine *engine, struct tn_request *request,
+                                  struct tarn_error *error)
+{
+    enum tarn_status st = tn_ladder_prepare(engine, request, error);
+
+    if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
+        st = ask_again(engine, request, error);
+        st = st == TARN_ERR_NOT_FOUND ? step_trim_pool(engine, request, error) : st;
+        st = st == TARN_ERR_NOT_FOUND ? release_cached(engine, request, error) : st;
+        st = st == TARN_OK && !request->block ? ask_again(engine, request, error) : st;
+    }
+    return st;
+}
+
+/* Nothing that is cached helps: others have to free something. */
+static enum tarn_status step_pressure(struct tn_engine *engine, struct tn_request *request,
+                                      struct tarn_error *error)
+{
+    const uint64_t bytes = request_growth(engine, request);
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+    unsigned fruitless = 0;
+
+    while (st == TARN_ERR_NOT_FOUND && may_ask_for_room(engine) &&
+           pressure_round(engine, request, bytes, false, &fruitless) > 0) {
+        request->block = NULL;
+        st = try_again(engine, request, error);
+    }
+    return st;
+}
+
 /* What is tried for a request that no free block fits, in order, until a step gives a block.
  * TARN_ERR_NOT_FOUND means to go on, any other failure ends the request. */
 typedef enum tarn_status (*ladder_step)(struct tn_engine *engine, struct tn_request *request,
@@ -291,29 +546,39 @@ static const ladder_step ladder[] = {
     step_refuse,           /* what the limit forbids, if asked to */
     step_callbacks,        /* that may free something */
     step_collect_garbage,  /* above the threshold */
+    step_soft_limit,       /* ask for room */
     step_ask_device,       /* for a segment, or for pages */
+    step_trim_pool,        /* at its own limit, and ask the device again */
     step_borrow,           /* from pools that allow it */
+    step_release_lower,    /* what pools cache, and ask the device again */
     step_release_oversize, /* and ask the device again */
     step_release_cached,   /* and ask the device again */
+    step_release_higher,   /* what pools cache, and ask the device again */
+    step_pressure,         /* ask for room, and for a segment again */
     NULL,
 };
 
 /* Under the compact policy, for requests that expandable segments may serve. */
 static const ladder_step compact_ladder[] = {
+    step_soft_limit,      /* ask for room */
     step_compact,         /* free pages, or new ones */
+    step_trim_pool,       /* at its own limit */
     step_compact_ordered, /* pages of other streams, which the stream waits for */
     step_wait,            /* for blocks in use on other streams */
     step_callbacks,       /* that may free something */
     step_compact_ordered, /* with that */
     step_borrow,          /* from pools that allow it */
+    step_release_lower,   /* what pools cache, and once more */
     step_release_pools,   /* that nobody uses any more, and once more */
+    step_release_higher,  /* what pools cache, and once more */
+    step_pressure,        /* ask for room, and once more */
     NULL,
 };
 
 enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
                                  struct tarn_error *error)
 {
-    const bool compact = tn_compact_is_on(&engine->heap) && request->expandable;
+    const bool compact = request_is_compact(engine, request);
     const ladder_step *step = compact ? compact_ladder : ladder;
     const uint64_t begin_ns = compact ? tn_clock_now_ns() : 0;
     const uint64_t pages_before = tn_compact_pages(&engine->compact);
@@ -327,4 +592,40 @@ enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *re
         tn_compact_measured(&engine->compact, tn_clock_now_ns() - begin_ns);
     }
     return st;
+}
+
+bool tn_ladder_is_limited(const struct tn_engine *engine, const struct tn_request *request,
+                          bool soft)
+{
+    const uint64_t after = engine->heap.reserved + request_growth(engine, request);
+
+    return after > engine->heap.limit || (soft && after > engine->soft_limit) ||
+           pool_forbids(engine, request);
+}
+
+/* Even if every free page moved to where it is wanted. */
+static bool pages_cannot_suffice(const struct tn_engine *engine, const struct tn_request *request,
+                                 bool soft)
+{
+    const uint64_t active = (uint64_t)tn_counters_active_bytes(&engine->heap.shard.counters);
+    const uint64_t limit = engine->heap.limit;
+
+    return active + request->size >
+           (soft && engine->soft_limit < limit ? engine->soft_limit : limit);
+}
+
+enum tarn_status tn_ladder_grow(struct tn_engine *engine, struct tn_request *request, bool soft,
+                                struct tarn_error *error)
+{
+    request->segment_size = tn_segment_size(request->size, &engine->heap.config);
+    if (request_is_compact(engine, request)) {
+        if (pages_cannot_suffice(engine, request, soft)) {
+            return TARN_ERR_NOT_FOUND;
+        }
+        return soft ? compact_softly(engine, request, error) : step_compact(engine, request, error);
+    }
+    if (soft && engine->heap.reserved + request->segment_size > engine->soft_limit) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    return step_ask_device(engine, request, error);
 }

@@ -18,6 +18,7 @@
 #include "alloc/engine/core_check.h"
 #include "alloc/engine/ladder.h"
 #include "alloc/engine/oom.h"
+#include "alloc/engine/watch_source.h"
 #include "alloc/pool/best_fit.h"
 #include "base/probe.h"
 
@@ -44,55 +45,82 @@ complete_frees(struct tn_engine *engine, const struct tn_request *request, struc
     return st;
 }
 
-enum tarn_status tn_native_complete_frees(struct tn_engine *engine,
-                                          const struct tn_request *request,
+enum tarn_status tn_native_find_by_ladder(struct tn_engine *engine, struct tn_request *request,
                                           struct tarn_error *error)
-{
-    return complete_frees(engine, request, error);
-}
-
-/* No free block fits. Prepares the request again, because the ladder may have used up what was
- * reserved, or dropped the lock. */
-static enum tarn_status find_by_ladder(struct tn_engine *engine, struct tn_request *request,
-                                       struct tarn_error *error)
 {
     enum tarn_status st = tn_ladder_climb(engine, request, error);
 
-    if (st == TARN_OK) {
-        st = tn_request_prepare(&engine->heap, &engine->heap.shard, request, error);
-        if (st) {
-            tn_pool_insert(request->block);
-        }
-    }
-    return st;
+    return st ? st : tn_ladder_prepare(engine, request, error);
 }
 
-/* TARN_ERR_NOT_FOUND or TARN_ERR_OUT_OF_MEMORY: memory has run out. */
-static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
-                                     tarn_ptr *ptr_out, struct tarn_error *error)
+/* Whether a captured graph will use what the request gets. Under rules:2.11 any use of a private
+ * pool by routing may be a capture; else they are announced, and the device knows as well. */
+static bool is_captured(const struct tn_heap *heap, tarn_stream stream, bool is_routed)
 {
-    struct tn_heap *heap = &engine->heap;
-    enum tarn_status st = complete_frees(engine, request, error);
+    struct tarn_device *device = heap->device;
+    uint64_t capture = 0;
+    uint32_t count = 0;
+
+    return (is_routed && tn_heap_is_capturing(heap)) ||
+           device->ops->capture_info(device, stream, &capture, NULL, 0, &count) != TARN_OK ||
+           capture != 0;
+}
+
+/* Sends the request to the pool, or where its stream is routed to (`owner` NULL), and prepares it.
+ * That pool must be awake. */
+static enum tarn_status route(struct tn_heap *heap, struct tn_request *request,
+                              struct tn_private_pool *owner, struct tarn_error *error)
+{
+    const bool is_routed = owner == NULL;
+
+    if (is_routed) {
+        owner = tn_private_pool_route(&heap->private_pools, request->stream);
+    }
+    const enum tarn_status st = tn_private_pool_check_awake(owner, error);
 
     if (st) {
         return st;
     }
-    tn_request_route(heap, request, tn_private_pool_route(&heap->private_pools, request->stream));
-    st = tn_request_prepare(heap, &heap->shard, request, error);
+    if (owner && !owner->pages_stay && tn_compact_is_on(heap)) {
+        owner->pages_stay = is_captured(heap, request->stream, is_routed);
+    }
+    tn_request_route(heap, request, owner);
+    return tn_request_prepare(heap, &heap->shard, request, error);
+}
+
+enum tarn_status tn_native_begin(struct tn_engine *engine, struct tn_request *request,
+                                 struct tn_private_pool *owner, struct tarn_error *error)
+{
+    const enum tarn_status st = complete_frees(engine, request, error);
+
+    return st ? st : route(&engine->heap, request, owner, error);
+}
+
+/* TARN_ERR_NOT_FOUND or TARN_ERR_OUT_OF_MEMORY: memory has run out. */
+static enum tarn_status alloc_locked(struct tn_engine *engine, struct tn_request *request,
+                                     struct tn_private_pool *owner, tarn_ptr *ptr_out,
+                                     struct tarn_error *error)
+{
+    struct tn_heap *heap = &engine->heap;
+    enum tarn_status st = tn_native_begin(engine, request, owner, error);
+
     if (st == TARN_OK && !tn_best_fit(heap, request)) {
-        st = find_by_ladder(engine, request, error);
+        st = tn_native_find_by_ladder(engine, request, error);
     }
     if (st == TARN_OK) {
         (void)tn_heap_mark_allocated(heap, &heap->shard, request->block, request->size,
                                      request->requested, tn_request_splits(heap, request),
                                      request->stack);
         *ptr_out = request->block->address;
+        if (tn_compact_limits_cache(heap)) {
+            tn_compact_shed(&engine->compact, request->stack);
+        }
     }
     return st;
 }
 
 /* Without the lock, and not for a request that an observer makes. */
-static void call_observers(const struct tn_engine *engine, unsigned count,
+static void call_observers(const struct tn_engine *engine, const struct tn_callback_list *observers,
                            const struct tarn_oom *oom)
 {
     struct tn_call_back call;
@@ -101,30 +129,41 @@ static void call_observers(const struct tn_engine *engine, unsigned count,
         return;
     }
     tn_call_back_begin(&call, engine, TN_CALL_OOM_OBSERVER);
-    for (unsigned i = 0; i < count; i++) {
-        engine->observers[i].call(engine->observers[i].context, oom);
+    for (unsigned i = 0; i < observers->count; i++) {
+        ((tarn_oom_observer)observers->items[i].call)(observers->items[i].context, oom);
     }
     tn_call_back_end(&call);
 }
 
-/* Memory has run out: sends the event under the lock, releases it, then calls the observers. */
-static TN_COLD enum tarn_status
-alloc_run_out(struct tn_engine *engine, const struct tn_request *request, struct tarn_error *error)
+/* Counters and the event are of the moment; what other processes use is asked for without the lock,
+ * and only if somebody wants the report. */
+TN_COLD enum tarn_status tn_native_run_out(struct tn_engine *engine,
+                                           const struct tn_request *request,
+                                           struct tarn_error *error)
 {
+    const struct tn_callback_list observers = engine->observers;
+    const struct tn_callback writer = engine->writer;
     char processes[TN_OOM_PROCESSES_MAX];
-    struct tarn_oom oom = {0};
-    const enum tarn_status st = tn_oom_report(&engine->heap, request, processes, &oom, error);
-    const unsigned observers = engine->observer_count;
+
+    tn_oom_count(&engine->heap, request);
+    struct tarn_oom oom = tn_oom_describe(&engine->heap, request);
 
     tn_heap_drop_stack(&engine->heap, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
-    call_observers(engine, observers, &oom);
-    return st;
+    if (error || observers.count > 0 || tn_watch_source_is_on(engine->owner)) {
+        tn_oom_complete(engine->heap.device, &oom, processes);
+        (void)tn_oom_write(&oom, &writer, error);
+        call_observers(engine, &observers, &oom);
+    }
+    TN_PROBE4(oom, oom.requested, oom.device, oom.device_free, oom.reserved);
+    tn_watch_source_note_oom(engine->owner, &oom);
+    return TARN_ERR_OUT_OF_MEMORY;
 }
 
 /* Takes ownership of `stack`; 0: none was captured. */
-static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_t size,
+static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine,
+                                               struct tn_private_pool *owner, uint64_t size,
                                                tarn_stream stream, uint64_t stack,
                                                tarn_ptr *ptr_out, struct tarn_error *error)
 {
@@ -138,10 +177,10 @@ static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine, uint64_
         st = tn_oom_absurd(error);
         goto out;
     }
-    st = alloc_locked(engine, &request, ptr_out, error);
+    st = alloc_locked(engine, &request, owner, ptr_out, error);
 
     if (st == TARN_ERR_NOT_FOUND || st == TARN_ERR_OUT_OF_MEMORY) {
-        return alloc_run_out(engine, &request, error);
+        return tn_native_run_out(engine, &request, error);
     }
 out:
     if (st) {
@@ -156,13 +195,24 @@ enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_s
                                  tarn_ptr *ptr_out, struct tarn_error *error)
 {
     uint64_t stack = 0;
-    enum tarn_status st = TARN_OK;
 
     if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &stack, ptr_out))) {
         tn_core_assert_fast(engine);
-    } else {
-        st = alloc_slow(engine, size, stream, stack, ptr_out, error);
+        TN_PROBE4(malloc, *ptr_out, engine->heap.device->ordinal, size, stream);
+        return TARN_OK;
     }
+    const enum tarn_status st = alloc_slow(engine, NULL, size, stream, stack, ptr_out, error);
+
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
+    return st;
+}
+
+enum tarn_status tn_native_alloc_in(struct tn_engine *engine, struct tn_private_pool *owner,
+                                    uint64_t size, tarn_stream stream, tarn_ptr *ptr_out,
+                                    struct tarn_error *error)
+{
+    const enum tarn_status st = alloc_slow(engine, owner, size, stream, 0, ptr_out, error);
+
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
     return st;
 }
@@ -224,6 +274,9 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr
 
     if (st == TARN_OK) {
         tn_heap_remove_entry(&entry);
+    }
+    if (tn_compact_limits_cache(&engine->heap)) {
+        tn_compact_shed(&engine->compact, stack);
     }
     tn_heap_drop_stack(&engine->heap, stack);
     tn_core_assert(engine);

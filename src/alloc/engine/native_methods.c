@@ -13,7 +13,9 @@
 #include "alloc/engine/ipc_export.h"
 #include "alloc/engine/native.h"
 #include "alloc/engine/oom.h"
+#include "alloc/engine/sleep.h"
 #include "alloc/engine/visit.h"
+#include "alloc/engine/watch_source.h"
 #include "alloc/pool/segment.h"
 #include "alloc/pool/sinks.h"
 #include "base/host_mem.h"
@@ -176,9 +178,9 @@ static enum tarn_status engine_cache_info(struct tn_engine *engine, uint64_t *la
         for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
             const uint64_t small = pool_largest(&p->small);
             const uint64_t large = pool_largest(&p->large);
+            const uint64_t largest_there = p->sleeps ? 0 : small > large ? small : large;
 
-            found = small > found ? small : found;
-            found = large > found ? large : found;
+            found = largest_there > found ? largest_there : found;
         }
         *largest = found;
     }
@@ -230,8 +232,8 @@ static enum tarn_status native_alloc_at(struct tarn_allocator *allocator, uint64
     return tn_native_alloc_at(tn_allocator_engine(allocator), size, stream, address, error);
 }
 
-static enum tarn_status native_free(struct tarn_allocator *allocator, tarn_ptr ptr,
-                                    struct tarn_error *error)
+static TN_NO_STACK_GUARD enum tarn_status native_free(struct tarn_allocator *allocator,
+                                                      tarn_ptr ptr, struct tarn_error *error)
 {
     struct tn_native_allocator *native = native_of(allocator);
 
@@ -365,6 +367,41 @@ static void native_get_page_stats(struct tarn_allocator *allocator,
         tn_compact_read(&engine->compact, stats_out);
     }
     tn_engine_unlock(engine);
+}
+
+/* A walk takes 10 ns or so per block, and the lock is held meanwhile. */
+static bool engine_is_walked(const struct tarn_stats *stats)
+{
+    enum {
+        BLOCKS_MAX = 1 << 16
+    };
+    const struct tarn_stat(*by_pool)[TARN_STAT_POOLS] = stats->by_pool;
+
+    return by_pool[TARN_STAT_ACTIVE][TARN_STAT_ALL].current +
+               by_pool[TARN_STAT_INACTIVE_SPLIT][TARN_STAT_ALL].current <=
+           BLOCKS_MAX;
+}
+
+static bool native_observe(struct tarn_allocator *allocator, struct tn_observation *observation)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    if (!tn_biased_lock_visit(&engine->heap.lock)) {
+        return false;
+    }
+    tn_fast_flush(&engine->fast, &engine->heap,
+                  observation->walker ? TN_FLUSH_BLOCKS : TN_FLUSH_COUNTERS);
+    tn_counters_read(&engine->heap.shard.counters, &observation->stats);
+    observation->limit = engine->heap.limit;
+    if (tn_compact_is_on(&engine->heap)) {
+        tn_compact_read(&engine->compact, &observation->pages);
+    }
+    if (observation->walker && engine_is_walked(&observation->stats)) {
+        tn_visit(engine, observation->walker);
+        observation->walked = true;
+    }
+    tn_engine_unlock(engine);
+    return true;
 }
 
 static void native_reset_peak_stats(struct tarn_allocator *allocator)
@@ -513,14 +550,11 @@ static enum tarn_status native_add_oom_observer(struct tarn_allocator *allocator
                                                 tarn_oom_observer observer, void *context)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
-    enum tarn_status st = TARN_ERR_LIMIT;
 
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
-    if (engine->observer_count < TARN_OBSERVERS_MAX) {
-        engine->observers[engine->observer_count++] =
-            (struct tn_oom_observer){.call = observer, .context = context};
-        st = TARN_OK;
-    }
+    const enum tarn_status st =
+        tn_callback_add(&engine->observers, (tn_any_function)observer, context);
+
     tn_engine_unlock(engine);
     return st;
 }
@@ -529,14 +563,11 @@ static enum tarn_status native_add_memory_callback(struct tarn_allocator *alloca
                                                    tarn_memory_callback callback, void *context)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
-    enum tarn_status st = TARN_ERR_LIMIT;
 
     tn_engine_lock(engine);
-    if (engine->callback_count < TARN_OBSERVERS_MAX) {
-        engine->callbacks[engine->callback_count++] =
-            (struct tn_memory_callback){.call = callback, .context = context};
-        st = TARN_OK;
-    }
+    const enum tarn_status st =
+        tn_callback_add(&engine->callbacks, (tn_any_function)callback, context);
+
     tn_engine_unlock(engine);
     return st;
 }
@@ -669,6 +700,41 @@ static enum tarn_status native_set_pool_no_split(struct tarn_allocator *allocato
     return pool ? TARN_OK : TARN_ERR_NOT_FOUND;
 }
 
+static enum tarn_status native_sleep(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                     const struct tarn_sleep_options *options,
+                                     struct tarn_error *error)
+{
+    return tn_sleep_begin(tn_allocator_engine(allocator), id, options, error);
+}
+
+static enum tarn_status native_wake(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                    struct tarn_error *error)
+{
+    return tn_sleep_end(tn_allocator_engine(allocator), id, error);
+}
+
+static bool native_is_asleep(struct tarn_allocator *allocator, struct tarn_pool_id id)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    const struct tn_private_pool *pool = tn_private_pool_find(&engine->heap.private_pools, id);
+    const bool sleeps = pool && pool->sleeps;
+
+    tn_engine_unlock(engine);
+    return sleeps;
+}
+
+static void native_get_sleep_stats(struct tarn_allocator *allocator,
+                                   struct tarn_sleep_stats *stats_out)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+    tn_sleep_read(engine, stats_out);
+    tn_engine_unlock(engine);
+}
+
 static enum tarn_status native_get_checkpoint(struct tarn_allocator *allocator,
                                               struct tarn_pool_id id,
                                               struct tarn_checkpoint **checkpoint_out,
@@ -719,6 +785,7 @@ const struct tn_engine_methods tn_native_methods = {
     .set_config = native_set_config,
     .get_stats = native_get_stats,
     .get_page_stats = native_get_page_stats,
+    .observe = native_observe,
     .reset_peak_stats = native_reset_peak_stats,
     .reset_accumulated_stats = native_reset_accumulated_stats,
     .check = native_check,
@@ -740,6 +807,10 @@ const struct tn_engine_methods tn_native_methods = {
     .pool_use_count = native_pool_use_count,
     .set_pool_use_on_oom = native_set_pool_use_on_oom,
     .set_pool_no_split = native_set_pool_no_split,
+    .sleep = native_sleep,
+    .wake = native_wake,
+    .is_asleep = native_is_asleep,
+    .get_sleep_stats = native_get_sleep_stats,
     .get_checkpoint = native_get_checkpoint,
     .set_checkpoint = native_set_checkpoint,
     .check_pool_live = native_check_pool_live,

@@ -4,6 +4,7 @@
 #include "alloc/pool/best_fit.h"
 #include "base/size_text.h"
 #include "device/process.h"
+#include "tarn/request.h"
 
 #include <stdio.h>
 
@@ -52,38 +53,62 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
                   tn_size_text_message(oom->reserved - oom->allocated - oom->private_free).text);
 }
 
-enum tarn_status tn_oom_report(struct tn_heap *heap, const struct tn_request *request,
-                               char *processes, struct tarn_oom *oom_out, struct tarn_error *error)
+struct tarn_oom tn_oom_describe(struct tn_heap *heap, const struct tn_request *request)
 {
-    struct tarn_oom oom = {
-        .struct_size = sizeof oom,
+    const struct tn_private_pool *owner = request->pool->owner;
+
+    return (struct tarn_oom){
+        .struct_size = sizeof(struct tarn_oom),
         .device = heap->device->ordinal,
         .requested = request->requested,
         .rounded = request->size,
         .segment_size = request->segment_size,
         .stream = request->stream,
-        .limit = heap->limit,
+        .limit = owner && owner->limit < heap->limit ? owner->limit : heap->limit,
         .device_total = heap->device->total_memory,
-        .processes = processes,
+        .allocated = (uint64_t)tn_counter_all(&heap->shard.counters.bytes.out),
+        .reserved = (uint64_t)tn_counter_all(&heap->shard.counters.reserved),
+        .private_free = private_free_bytes(heap),
+        .processes = "",
         .rejected = request->rejected,
     };
+}
 
-    /* Slow, and under the lock, so that the message describes one moment; everything else has
-     * failed anyway. */
-    tn_processes_describe(heap->device, processes, TN_OOM_PROCESSES_MAX);
-    (void)heap->device->ops->memory_info(heap->device, &oom.device_free, &oom.device_total);
-    tn_heap_emit(heap, TARN_ACTION_OOM, oom.device_free, request->size, request->stream,
-                 request->pool, request->stack);
+void tn_oom_count(struct tn_heap *heap, const struct tn_request *request)
+{
+    uint64_t free_bytes = 0;
+    uint64_t total;
+
+    if (tn_heap_has_sinks(heap)) { /* the event has it */
+        (void)heap->device->ops->memory_info(heap->device, &free_bytes, &total);
+    }
+    tn_heap_emit(heap, TARN_ACTION_OOM, free_bytes, request->size, request->stream, request->pool,
+                 request->stack);
     if (request->rejected) {
         heap->shard.counters.totals.num_oom_rejections++;
     } else {
         heap->shard.counters.totals.num_ooms++;
     }
-    oom.allocated = (uint64_t)tn_counter_all(&heap->shard.counters.bytes.out);
-    oom.reserved = (uint64_t)tn_counter_all(&heap->shard.counters.reserved);
-    oom.private_free = private_free_bytes(heap);
-    oom_write_message(&oom, error);
-    *oom_out = oom;
+}
+
+void tn_oom_complete(struct tarn_device *device, struct tarn_oom *oom, char *processes)
+{
+    tn_processes_describe(device, processes, TN_OOM_PROCESSES_MAX);
+    oom->processes = processes;
+    (void)device->ops->memory_info(device, &oom->device_free, &oom->device_total);
+}
+
+enum tarn_status tn_oom_write(const struct tarn_oom *oom, const struct tn_callback *writer,
+                              struct tarn_error *error)
+{
+    if (error && writer->call) {
+        (void)tn_fail(error, TARN_ERR_OUT_OF_MEMORY, "%s",
+                      tarn_status_text(TARN_ERR_OUT_OF_MEMORY));
+        ((tarn_oom_writer)writer->call)(writer->context, oom, error->text, sizeof error->text);
+        error->text[sizeof error->text - 1] = '\0';
+    } else {
+        oom_write_message(oom, error);
+    }
     return TARN_ERR_OUT_OF_MEMORY;
 }
 

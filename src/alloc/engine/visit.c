@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/visit.h"
 
+#include "alloc/pool/asleep.h"
 #include "alloc/pool/segment.h"
 
 /* Sums up the mapped range that begins at `head`. */
@@ -68,11 +69,15 @@ static bool show_range(const struct tn_segment *segment, const struct tn_block *
     return true;
 }
 
-/* Shows the mapped ranges of a segment; false when the walker stopped. */
+/* Shows the mapped ranges of a segment, unless they are away; false when the walker stopped. */
 static bool show_segment(const struct tn_segment *segment, const struct tarn_walker *walker)
 {
+    const struct tn_private_pool *owner = segment->first->set->pool->owner;
     const struct tn_block *block = segment->first;
 
+    if (owner && owner->sleeps && !owner->asleep->is_moving) {
+        return true;
+    }
     while (block) {
         if (!block->mapped) {
             block = block->next;

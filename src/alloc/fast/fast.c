@@ -104,7 +104,8 @@ void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_fl
 
 /* Captures the stack that an event of this `level` may want, then takes the lock. False, without
  * the lock, if every allocation changes free blocks before it takes one. */
-static bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level, uint64_t *stack)
+static inline bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level level,
+                                   uint64_t *stack)
 {
     if (heap_busy(heap) & TN_BUSY_BLOCKS) {
         return false;
@@ -178,24 +179,25 @@ static const struct tn_undo_entry *fast_redo_in_cache(struct tn_fast *fast, stru
 
 /* Releases the lock, which is held. The log of the streams without a cache does not serve the
  * request. */
-static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *heap,
-                                          struct tn_request *request, tarn_ptr *ptr_out)
+static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
+                                          tarn_stream stream, uint64_t stack, tarn_ptr *ptr_out)
 {
+    struct tn_request request = {.requested = size, .stream = stream, .stack = stack};
     const struct tn_undo_entry *entry = NULL;
     bool served = false;
 
     fast_collect(fast, heap);
     if (tn_fast_has_caches(fast)) {
-        entry = fast_redo_in_cache(fast, heap, request);
+        entry = fast_redo_in_cache(fast, heap, &request);
     }
     if (entry) {
-        tn_assert(request->stack == 0); /* caches are open only while nobody receives events */
+        tn_assert(stack == 0); /* caches are open only while nobody receives events */
         *ptr_out = entry->address;
         served = true;
-    } else if (request->requested < TN_MAX_REQUEST) {
-        const struct fast_side side = fast_prepare_side(fast, heap, request->stream);
+    } else if (size < TN_MAX_REQUEST) {
+        const struct fast_side side = fast_prepare_side(fast, heap, stream);
 
-        served = side_serve(heap, side.shard, side.log, request, ptr_out);
+        served = side_serve(heap, side.shard, side.log, &request, ptr_out);
         if (side.cache) {
             tn_quota_fold(&heap->shard.counters, &side.shard->counters);
         }
@@ -207,14 +209,16 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
 TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
                                     tarn_stream stream, tarn_ptr *ptr_out)
 {
-    struct tn_request request = {.requested = size, .stream = stream};
-
     if (tn_unlikely(size >= TN_MAX_REQUEST ||
                     tn_stream_caches_may_open(&fast->caches, &heap->lock))) {
-        return fast_alloc_locked(fast, heap, &request, ptr_out);
+        return fast_alloc_locked(fast, heap, size, stream, 0, ptr_out);
     }
-    (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
-    tn_undo_log_flush(heap, &heap->shard, &fast->log);
+    struct tn_request request = {.requested = size, .stream = stream};
+
+    if (!tn_undo_log_is_empty(&fast->log)) {
+        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_flush(heap, &heap->shard, &fast->log);
+    }
     const bool served = side_serve(heap, &heap->shard, &fast->log, &request, ptr_out);
 
     tn_biased_lock_release(&heap->lock);
@@ -267,9 +271,7 @@ TN_NOINLINE bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, 
         tn_fast_has_caches(fast) ? NULL : tn_undo_log_redo(&fast->log, size, stream);
 
     if (!entry) {
-        struct tn_request request = {.requested = size, .stream = stream, .stack = *stack};
-
-        return fast_alloc_locked(fast, heap, &request, ptr_out);
+        return fast_alloc_locked(fast, heap, size, stream, *stack, ptr_out);
     }
     *ptr_out = entry->address;
     if (tn_heap_has_sinks(heap)) {
@@ -308,15 +310,19 @@ static TN_INLINE bool entry_free(struct tn_heap *heap, const struct tn_map_entry
     if (tn_unlikely(!entry->slot || tn_ptr_entry_block(*entry->slot)->uses != 0)) {
         return false;
     }
-    tn_heap_mark_free(heap, &heap->shard, tn_ptr_entry_block(*entry->slot), false, stack);
+    struct tn_block *block = tn_ptr_entry_block(*entry->slot);
+
     tn_heap_remove_entry(entry);
+    tn_heap_mark_free(heap, &heap->shard, block, false, stack);
     return true;
 }
 
 TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
 {
-    (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
-    tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
+    if (!tn_undo_log_is_empty(&fast->log)) {
+        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
+    }
     const struct tn_map_entry entry = tn_heap_look_up(heap, ptr);
     const bool served = entry_free(heap, &entry, 0);
 

@@ -64,15 +64,20 @@ bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr,
 bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr);
 void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
 
-/* Takes the lock if nothing is unusual. False, and the lock is not held, if something is. */
-static inline bool tn_fast_enter(struct tn_heap *heap)
+static inline bool tn_fast_is_busy(const struct tn_heap *heap, unsigned ignored)
 {
-    if (!TN_FAST_HAS(TN_PART_SHORT_WAY) ||
-        tn_unlikely(atomic_load_explicit(&heap->busy, memory_order_relaxed))) {
+    return tn_unlikely((atomic_load_explicit(&heap->busy, memory_order_relaxed) & ~ignored) != 0);
+}
+
+/* Takes the lock if nothing but bits of `ignored` is unusual. False, and the lock is not held, if
+ * something is. */
+static inline bool tn_fast_enter(struct tn_heap *heap, unsigned ignored)
+{
+    if (!TN_FAST_HAS(TN_PART_SHORT_WAY) || tn_fast_is_busy(heap, ignored)) {
         return false;
     }
     tn_biased_lock_acquire(&heap->lock);
-    if (tn_likely(!atomic_load_explicit(&heap->busy, memory_order_relaxed))) {
+    if (!tn_fast_is_busy(heap, ignored)) {
         return true;
     }
     tn_biased_lock_release(&heap->lock);
@@ -86,7 +91,7 @@ TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_h
                                                uint64_t size, tarn_stream stream, uint64_t *stack,
                                                tarn_ptr *ptr_out)
 {
-    if (tn_unlikely(!tn_fast_enter(heap))) {
+    if (tn_unlikely(!tn_fast_enter(heap, 0))) {
         return tn_fast_alloc_slow(fast, heap, size, stream, stack, ptr_out);
     }
     const struct tn_undo_entry *entry = tn_undo_log_redo(&fast->log, size, stream);
@@ -99,11 +104,11 @@ TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_h
     return true;
 }
 
-/* The same. */
+/* The same. What other blocks wait for, and where requests go, does not concern a free. */
 TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
                                               tarn_ptr ptr, uint64_t *stack)
 {
-    if (tn_unlikely(!tn_fast_enter(heap))) {
+    if (tn_unlikely(!tn_fast_enter(heap, TN_BUSY_SOME))) {
         return tn_fast_free_slow(fast, heap, ptr, stack);
     }
     if (tn_unlikely(!tn_undo_log_undo(&fast->log, ptr))) {

@@ -430,13 +430,17 @@ void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_heap *h
         struct tn_stream_cache *cache = caches->list[i];
 
         if (cache->open) { /* changes under the heap's lock only */
-            tn_biased_lock_acquire_another(&cache->lock);
+            if (tn_unlikely(heap->lock.visited)) {
+                tn_biased_lock_visit_another(&cache->lock);
+            } else {
+                tn_biased_lock_acquire_another(&cache->lock);
+            }
             cache_return_quota(cache, &heap->shard.counters);
             caches->hits += cache->hits;
             cache->hits = 0;
         }
     }
-    caches->slow_calls++;
+    caches->slow_calls += !heap->lock.visited;
 }
 
 /* Nodes that it can work with. A cache without any goes to the heap for each split, so it does not

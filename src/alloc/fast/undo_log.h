@@ -98,6 +98,12 @@ void tn_undo_log_judge(struct tn_undo_log *log);
 uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters);
 uint64_t tn_undo_log_count_below_peaks(struct tn_undo_log *log, struct tn_counters *counters);
 
+/* Then it is flushed and counted as well. */
+static inline bool tn_undo_log_is_empty(const struct tn_undo_log *log)
+{
+    return log->end == 0;
+}
+
 static inline bool tn_undo_log_is_flushed(const struct tn_undo_log *log)
 {
     return log->cursor == log->end;
@@ -115,8 +121,8 @@ static inline void tn_undo_log_flush(struct tn_heap *heap, struct tn_shard *shar
 static inline void tn_undo_log_invalidate(struct tn_heap *heap, struct tn_shard *shard,
                                           struct tn_undo_log *log)
 {
-    tn_undo_log_flush(heap, shard, log);
-    if (log->end > 0) {
+    if (!tn_undo_log_is_empty(log)) {
+        tn_undo_log_flush(heap, shard, log);
         tn_undo_log_clear(log);
     }
 }

@@ -10,7 +10,8 @@ enum {
     DIRECTORY_FIRST_CAPACITY = 8
 };
 
-/* Leaf i has the keys from bounds[i] on, below bounds[i + 1]. bounds[0] is 0. None is empty. */
+/* Leaf i has the keys from bounds[i] on, below bounds[i + 1]. bounds[0] is 0. None is empty, and
+ * all have TN_LEAF_SLOTS slots: no memory of theirs is from a store. */
 struct tn_directory {
     uint64_t count;
     uint64_t capacity;
@@ -27,22 +28,31 @@ static size_t leaf_bytes(uint64_t capacity)
 
 static uint64_t slots_below(uint64_t capacity)
 {
+    tn_assert(capacity > 0 && capacity <= TN_LEAF_SLOTS);
     return ~(uint64_t)0 >> (TN_LEAF_SLOTS - capacity);
 }
 
-/* A leaf of holes; `keys` NULL when host memory is missing. */
-static struct tn_leaf leaf_create(uint64_t capacity)
+static_assert(TN_LEAF_STORE_PIECE == TN_LEAF_FEW * (sizeof(uint64_t) + sizeof(struct tn_block *)),
+              "a piece of the store is a bin's first leaf");
+
+/* A leaf of holes with that memory. */
+static struct tn_leaf leaf_of(uint64_t *keys, uint64_t capacity)
 {
-    struct tn_leaf leaf = {
+    for (uint64_t i = 0; keys && i < capacity; i++) {
+        keys[i] = TN_BIN_KEY_NONE;
+    }
+    return (struct tn_leaf){
         .holes = slots_below(capacity),
-        .keys = tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE),
+        .slots = slots_below(capacity),
+        .keys = keys,
         .capacity = capacity,
     };
+}
 
-    for (uint64_t i = 0; leaf.keys && i < capacity; i++) {
-        leaf.keys[i] = TN_BIN_KEY_NONE;
-    }
-    return leaf;
+/* A leaf that is not a bin's first; `keys` NULL when host memory is missing. */
+static struct tn_leaf leaf_create(uint64_t capacity)
+{
+    return leaf_of(tn_host_alloc_aligned(leaf_bytes(capacity), TN_CACHE_LINE), capacity);
 }
 
 static void leaf_destroy(struct tn_leaf *leaf)
@@ -50,15 +60,26 @@ static void leaf_destroy(struct tn_leaf *leaf)
     tn_host_free(leaf->keys, leaf_bytes(leaf->capacity));
 }
 
-static bool leaf_is_empty(const struct tn_leaf *leaf)
+/* The same of any leaf that a bin has alone. */
+static void leaf_give_back(struct tn_leaf *leaf, struct tn_leaf_store *store)
 {
-    return leaf->capacity == 0 || leaf->holes == slots_below(leaf->capacity);
+    if (leaf->capacity == TN_LEAF_FEW) {
+        tn_leaf_store_give(store, leaf->keys);
+    } else {
+        leaf_destroy(leaf);
+    }
+}
+
+static uint64_t leaf_count(const struct tn_leaf *leaf)
+{
+    return (uint64_t)__builtin_popcountll(leaf->slots & ~leaf->holes);
 }
 
 /* Doubles the slots; false when host memory is missing. */
-static bool leaf_grow(struct tn_leaf *leaf)
+static bool leaf_grow(struct tn_leaf *leaf, struct tn_leaf_store *store)
 {
-    struct tn_leaf grown = leaf_create(leaf->capacity > 0 ? 2 * leaf->capacity : TN_LEAF_FEW);
+    struct tn_leaf grown = leaf->capacity > 0 ? leaf_create(2 * leaf->capacity)
+                                              : leaf_of(tn_leaf_store_take(store), TN_LEAF_FEW);
 
     if (!grown.keys) {
         return false;
@@ -68,7 +89,7 @@ static bool leaf_grow(struct tn_leaf *leaf)
         memcpy(tn_leaf_blocks(&grown), tn_leaf_blocks(leaf),
                leaf->capacity * sizeof(struct tn_block *));
         grown.holes &= ~slots_below(leaf->capacity);
-        leaf_destroy(leaf);
+        leaf_give_back(leaf, store);
     }
     *leaf = grown;
     return true;
@@ -292,23 +313,18 @@ static bool bin_split_leaf(struct tn_bin *bin, uint64_t key)
     return false;
 }
 
-void tn_bin_init(struct tn_bin *bin)
-{
-    *bin = (struct tn_bin){.least = TN_BIN_KEY_NONE};
-}
-
-void tn_bin_fini(struct tn_bin *bin)
+void tn_bin_fini(struct tn_bin *bin, struct tn_leaf_store *store)
 {
     for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
         leaf_destroy(&bin->directory->leaves[i]);
     }
     directory_destroy(bin->directory);
-    leaf_destroy(&bin->leaf);
-    tn_bin_init(bin);
+    leaf_give_back(&bin->leaf, store);
+    *bin = (struct tn_bin){0};
 }
 
 /* A leaf with a hole for this key; NULL when host memory is missing. */
-static struct tn_leaf *bin_reserve(struct tn_bin *bin, uint64_t key)
+static struct tn_leaf *bin_reserve(struct tn_bin *bin, struct tn_leaf_store *store, uint64_t key)
 {
     struct tn_leaf *leaf = bin_leaf_to_change(bin, key);
 
@@ -316,20 +332,21 @@ static struct tn_leaf *bin_reserve(struct tn_bin *bin, uint64_t key)
         return leaf;
     }
     const bool has_grown =
-        leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf) : bin_split_leaf(bin, key);
+        leaf->capacity < TN_LEAF_SLOTS ? leaf_grow(leaf, store) : bin_split_leaf(bin, key);
 
     return has_grown ? bin_leaf_to_change(bin, key) : NULL;
 }
 
-TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
+TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store,
+                                    struct tn_block *block)
 {
     uint64_t key = tn_bin_key(block->size, block->address);
 
-    if (tn_bin_is_empty(bin)) {
+    if (!bin->first) {
         tn_bin_insert_only(bin, block);
         return true;
     }
-    struct tn_leaf *leaf = bin_reserve(bin, key > bin->least ? key : bin->least);
+    struct tn_leaf *leaf = bin_reserve(bin, store, key > bin->least ? key : bin->least);
 
     if (!leaf) {
         return false;
@@ -337,7 +354,6 @@ TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block)
     struct tn_block *other = tn_bin_exchange(bin, block, &key);
 
     tn_leaf_insert(leaf, key, other);
-    bin->count++;
     return true;
 }
 
@@ -367,8 +383,7 @@ TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *b
         tn_assert(slot < leaf->capacity && tn_leaf_blocks(leaf)[slot] == block);
     }
     tn_leaf_remove(leaf, slot);
-    bin->count--;
-    if (leaf_is_empty(leaf)) {
+    if (tn_leaf_is_empty(leaf)) {
         bin_drop_leaf(bin, leaf);
     }
 }
@@ -380,10 +395,11 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
     if (bin->least >= from) {
         return bin->first;
     }
-    if (bin->count == 1) {
+    const struct tn_leaf *leaf = bin_leaf(bin, from);
+
+    if (tn_leaf_is_empty(leaf)) {
         return NULL;
     }
-    const struct tn_leaf *leaf = bin_leaf(bin, from);
     uint64_t key = leaf_least_from(leaf, from);
 
     if (key == TN_BIN_KEY_NONE && bin->directory &&
@@ -429,10 +445,21 @@ bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block)
            tn_leaf_blocks(leaf)[block->slot] == block;
 }
 
+uint64_t tn_bin_count(const struct tn_bin *bin)
+{
+    uint64_t count = (bin->first ? 1 : 0) + leaf_count(&bin->leaf);
+
+    for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
+        count += leaf_count(&bin->directory->leaves[i]);
+    }
+    return count;
+}
+
 size_t tn_bin_memory(const struct tn_bin *bin)
 {
-    size_t bytes =
-        bin->directory ? directory_bytes(bin->directory->capacity) : leaf_bytes(bin->leaf.capacity);
+    size_t bytes = bin->leaf.capacity > TN_LEAF_FEW ? leaf_bytes(bin->leaf.capacity) : 0;
+
+    bytes += bin->directory ? directory_bytes(bin->directory->capacity) : 0;
 
     for (uint64_t i = 0; bin->directory && i < bin->directory->count; i++) {
         bytes += leaf_bytes(bin->directory->leaves[i].capacity);

@@ -25,6 +25,7 @@
 
 #include "alloc/config/size_class.h"
 #include "alloc/pool/core.h"
+#include "alloc/pool/leaf_store.h"
 #include "base/assertion.h"
 #include "base/attr.h"
 #include "base/bits.h"
@@ -52,31 +53,31 @@ enum {
 
 /* All zero: no slots. */
 struct tn_leaf {
-    uint64_t holes;    /* bit i: slot i, below `capacity`, is a hole */
+    uint64_t holes;    /* bit i: slot i is a hole */
+    uint64_t slots;    /* bit i: slot i exists */
     uint64_t *keys;    /* `capacity` keys, then as many blocks */
     uint64_t capacity; /* 0, or a power of two from TN_LEAF_FEW to TN_LEAF_SLOTS */
 };
 
 struct tn_directory;
 
-/* One cache line. All zero but `least` is an empty bin. */
+/* One cache line. All zero is an empty bin. */
 struct tn_bin {
-    _Alignas(TN_CACHE_LINE) uint64_t least; /* key of `first`; TN_BIN_KEY_NONE in an empty bin */
-    struct tn_block *first;                 /* the least block, in no leaf */
-    uint64_t count;                         /* blocks, the first included */
-    struct tn_leaf leaf;                    /* the only leaf, */
-    struct tn_directory *directory;         /* or else all leaves, at least two */
+    _Alignas(TN_CACHE_LINE) uint64_t least; /* key of `first`, if there is one */
+    struct tn_block *first;         /* the least block, in no leaf; NULL: the bin is empty */
+    struct tn_leaf leaf;            /* the only leaf, */
+    struct tn_directory *directory; /* or else all leaves, at least two */
 };
 
 static_assert(sizeof(struct tn_bin) == TN_CACHE_LINE, "a bin is one cache line");
 
-void tn_bin_init(struct tn_bin *bin);
-
-/* Frees the leaves; the bin is empty afterwards. */
-void tn_bin_fini(struct tn_bin *bin);
+/* Frees the leaves; the bin is empty afterwards. A bin's first leaf comes from `store`, always the
+ * same one. */
+void tn_bin_fini(struct tn_bin *bin, struct tn_leaf_store *store);
 
 /* Makes room if there is no hole; false when host memory is missing, and the bin is unchanged. */
-bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_block *block) TN_MUST_CHECK;
+bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store,
+                        struct tn_block *block) TN_MUST_CHECK;
 
 /* From a bin with a directory, which does not become empty. */
 void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block);
@@ -93,12 +94,15 @@ struct tn_block *tn_bin_max(const struct tn_bin *bin);
 /* Whether the block is in the slot it names: for checkers. */
 bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block);
 
-/* Host bytes held. */
+/* Number of blocks: for checkers. */
+uint64_t tn_bin_count(const struct tn_bin *bin);
+
+/* Host bytes held, those in the store excepted. */
 size_t tn_bin_memory(const struct tn_bin *bin);
 
 static inline bool tn_bin_can_hold(uint64_t size, uint64_t address)
 {
-    return size < TN_BIN_SIZE_END && address < TN_BIN_ADDRESS_END;
+    return (size / TN_BIN_SIZE_END | address / TN_BIN_ADDRESS_END) == 0; /* one branch, not two */
 }
 
 /* The low bits of a size in which the sizes of its class differ. */
@@ -181,10 +185,9 @@ static inline void tn_leaf_remove(struct tn_leaf *leaf, unsigned slot)
     leaf->holes |= (uint64_t)1 << slot;
 }
 
-/* Whether it exists and has no block: a chunk that is not created yet has bins of zeros. */
-static inline bool tn_bin_is_empty(const struct tn_bin *bin)
+static inline bool tn_leaf_is_empty(const struct tn_leaf *leaf)
 {
-    return bin->least == TN_BIN_KEY_NONE;
+    return leaf->holes == leaf->slots;
 }
 
 /* Whether tn_bin_fini has something to free. */
@@ -198,7 +201,6 @@ static inline void tn_bin_insert_only(struct tn_bin *bin, struct tn_block *block
 {
     bin->least = tn_bin_key(block->size, block->address);
     bin->first = block;
-    bin->count = 1;
 }
 
 /* Makes the block the first if it is less; what then is not the first is returned with its key.
@@ -223,7 +225,6 @@ static inline void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
     struct tn_block *other = tn_bin_exchange(bin, block, &key);
 
     tn_leaf_insert(&bin->leaf, key, other);
-    bin->count++;
 }
 
 /* The least block of the bin's only leaf becomes the first. */
@@ -245,18 +246,16 @@ static inline bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *bloc
         tn_bin_remove_slow(bin, block);
         return false;
     }
-    bin->count--;
     if (block != bin->first) {
         tn_assert(block->slot < bin->leaf.capacity);
         tn_assert(tn_leaf_blocks(&bin->leaf)[block->slot] == block);
         tn_leaf_remove(&bin->leaf, block->slot);
         return false;
     }
-    if (bin->count > 0) {
+    if (!tn_leaf_is_empty(&bin->leaf)) {
         tn_bin_refill(bin);
         return false;
     }
-    bin->least = TN_BIN_KEY_NONE;
     bin->first = NULL;
     return true;
 }

@@ -52,14 +52,15 @@ struct tn_block {
     bool allocated;  /* allocated */
     bool mapped;     /* backed by memory; false only in expandable segments */
     bool expandable; /* part of an expandable segment */
-    uint8_t slot;    /* in a bin: its slot there; TN_SLOT_NONE: pending */
+    uint8_t slot;    /* free: its slot in a bin, or one of the following */
 };
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 
-/* Of a free block that is in no set, for lack of host memory. */
+/* Of free blocks that are in no bin. */
 enum {
-    TN_SLOT_NONE = UINT8_MAX
+    TN_SLOT_FAR = UINT8_MAX - 1, /* bins cannot hold it (free_set.h) */
+    TN_SLOT_NONE = UINT8_MAX     /* pending: in no set, for lack of host memory */
 };
 
 /* Whether the block comes before (size, address) in the order of free sets. Without branches, which

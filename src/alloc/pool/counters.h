@@ -84,7 +84,7 @@ static inline unsigned tn_counter_pool(bool small)
 }
 
 /* Changes the current value, up or down, and the peaks, but does not count the increase. */
-static inline void tn_counter_move(struct tn_counter *counter, unsigned pool, int64_t amount)
+static TN_INLINE void tn_counter_move(struct tn_counter *counter, unsigned pool, int64_t amount)
 {
     const int64_t now = counter->current[pool] + amount;
     const int64_t all = now + counter->current[pool ^ 1U];
@@ -111,7 +111,7 @@ static inline void tn_counter_decrease(struct tn_counter *counter, unsigned pool
 
 /* Increases or decreases, by the sign of `change`. Without a branch, which could not be predicted:
  * a decrease stays below all peaks. */
-static inline void tn_counter_change(struct tn_counter *counter, unsigned pool, int64_t change)
+static TN_INLINE void tn_counter_change(struct tn_counter *counter, unsigned pool, int64_t change)
 {
     counter->allocated[pool] += change > 0 ? change : 0;
     tn_counter_move(counter, pool, change);

@@ -33,26 +33,16 @@ static int set_prev_class(const struct tn_free_set *set, int class)
     return NO_CLASS;
 }
 
-struct tn_bin tn_no_chunk[TN_CHUNK_BINS];
-
 static struct tn_bin *chunk_create(void)
 {
-    struct tn_bin *chunk = tn_host_alloc_aligned(chunk_bytes, TN_CACHE_LINE);
-
-    for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
-        tn_bin_init(&chunk[i]);
-    }
-    return chunk;
+    return tn_host_alloc_zero(chunk_bytes); /* aligned to cache lines, as bins are */
 }
 
-static void chunk_destroy(struct tn_bin *chunk)
+static void chunk_destroy(struct tn_bin *chunk, struct tn_leaf_store *leaves)
 {
-    if (chunk == tn_no_chunk) {
-        return;
-    }
-    for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
+    for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
         if (tn_bin_has_leaves(&chunk[i])) {
-            tn_bin_fini(&chunk[i]);
+            tn_bin_fini(&chunk[i], leaves);
         }
     }
     tn_host_free(chunk, chunk_bytes);
@@ -146,9 +136,6 @@ struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream)
         set->pool = pool;
         set->stream = stream;
         set->far.is_by_size = true;
-        for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-            set->chunks[chunk] = tn_no_chunk;
-        }
     }
     return set;
 }
@@ -159,8 +146,9 @@ void tn_free_set_destroy(struct tn_free_set *set)
         return;
     }
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        chunk_destroy(set->chunks[chunk]);
+        chunk_destroy(set->chunks[chunk], &set->leaves);
     }
+    tn_leaf_store_trim(&set->leaves);
     list_fini(&set->unmapped);
     list_fini(&set->far);
     tn_host_free(set, sizeof *set);
@@ -174,13 +162,14 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
         return false;
     }
     list_insert(&set->far, block);
+    block->slot = TN_SLOT_FAR;
     return true;
 }
 
-void tn_free_set_remove_far(struct tn_free_set *set, const struct tn_block *block)
+void tn_free_set_remove_far(struct tn_free_set *set, struct tn_block *block)
 {
     list_remove(&set->far, block);
-    set->count--;
+    block->slot = 0;
 }
 
 /* First of them at or after (size, address). */
@@ -207,15 +196,11 @@ static bool bins_insert(struct tn_free_set *set, struct tn_block *block)
     const unsigned class = tn_free_set_class(block->size);
     const unsigned chunk = class / TN_CHUNK_BINS;
 
-    if (set->chunks[chunk] == tn_no_chunk) {
-        struct tn_bin *bins = chunk_create();
-
-        if (!bins) {
-            return false;
-        }
-        set->chunks[chunk] = bins;
+    if (!set->chunks[chunk]) {
+        set->chunks[chunk] = chunk_create();
     }
-    if (!tn_bin_insert_slow(tn_free_set_bin(set, class), block)) {
+    if (!set->chunks[chunk] ||
+        !tn_bin_insert_slow(tn_free_set_bin(set, class), &set->leaves, block)) {
         return false;
     }
     tn_free_set_mark(set, class);
@@ -240,14 +225,16 @@ static inline struct tn_block *bins_from(const struct tn_free_set *set, uint64_t
         return NULL;
     }
     const unsigned class = tn_free_set_class(size);
-    const struct tn_bin *bin = tn_free_set_next_bin(set, class);
-    struct tn_block *found = NULL;
+    struct tn_block *found = tn_free_set_has_class(set, class)
+                                 ? tn_bin_find_from(tn_free_set_bin(set, class), size, address)
+                                 : NULL;
 
-    if (bin == tn_free_set_bin(set, class)) {
-        found = tn_bin_find_from(bin, size, address);
-        bin = found || class + 1 == CLASSES ? NULL : tn_free_set_next_bin(set, class + 1);
+    if (found || class + 1 == CLASSES) {
+        return found;
     }
-    return bin ? bin->first : found;
+    const struct tn_bin *bin = tn_free_set_next_bin(set, class + 1);
+
+    return bin ? bin->first : NULL;
 }
 
 /* Last block of the classes up to `class`. Rare paths only. */
@@ -266,7 +253,9 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
         return bins_max_to(set, CLASSES - 1);
     }
     const unsigned own = tn_free_set_class(size);
-    struct tn_block *found = tn_bin_find_before(tn_free_set_bin(set, own), size, address);
+    struct tn_block *found = tn_free_set_has_class(set, own)
+                                 ? tn_bin_find_before(tn_free_set_bin(set, own), size, address)
+                                 : NULL;
 
     return found ? found : bins_max_to(set, (int)own - 1);
 }
@@ -296,11 +285,8 @@ static inline struct tn_block *set_from(const struct tn_free_set *set, uint64_t 
 
 TN_NOINLINE bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
 {
-    const bool inserted = tn_bin_can_hold(block->size, block->address) ? bins_insert(set, block)
-                                                                       : far_insert(set, block);
-
-    set->count += inserted;
-    return inserted;
+    return tn_bin_can_hold(block->size, block->address) ? bins_insert(set, block)
+                                                        : far_insert(set, block);
 }
 
 TN_NOINLINE struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size)
@@ -329,15 +315,26 @@ struct tn_block *tn_free_set_last(const struct tn_free_set *set)
     return higher(bins_before(set, UINT64_MAX, 0), far_before(set, UINT64_MAX, UINT64_MAX));
 }
 
+uint64_t tn_free_set_count(const struct tn_free_set *set)
+{
+    uint64_t count = set->far.count;
+
+    for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
+        for (uint64_t bits = set->bin_bits[chunk]; bits != 0; bits &= bits - 1) {
+            count += tn_bin_count(&set->chunks[chunk][tn_lowest_bit(bits)]);
+        }
+    }
+    return count;
+}
+
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block)
 {
     if (!tn_bin_can_hold(block->size, block->address)) {
-        return list_has(&set->far, block);
+        return block->slot == TN_SLOT_FAR && list_has(&set->far, block);
     }
     const unsigned class = tn_free_set_class(block->size);
-    const unsigned chunk = class / TN_CHUNK_BINS;
 
-    return set->chunk_bits >> chunk & 1 && set->bin_bits[chunk] >> class % TN_CHUNK_BINS & 1 &&
+    return set->chunk_bits >> class / TN_CHUNK_BINS & 1 && tn_free_set_has_class(set, class) &&
            tn_bin_has(tn_free_set_bin(set, class), block);
 }
 
@@ -365,11 +362,11 @@ bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_blo
 
 /* ---- host memory ---- */
 
-static void chunk_trim(struct tn_bin *chunk)
+static void chunk_trim(struct tn_bin *chunk, struct tn_leaf_store *leaves)
 {
     for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
-        if (tn_bin_is_empty(&chunk[i])) {
-            tn_bin_fini(&chunk[i]);
+        if (!chunk[i].first) {
+            tn_bin_fini(&chunk[i], leaves);
         }
     }
 }
@@ -378,22 +375,24 @@ void tn_free_set_trim(struct tn_free_set *set)
 {
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
         if (set->bin_bits[chunk] == 0) {
-            chunk_destroy(set->chunks[chunk]);
-            set->chunks[chunk] = tn_no_chunk;
+            chunk_destroy(set->chunks[chunk], &set->leaves);
+            set->chunks[chunk] = NULL;
         } else {
-            chunk_trim(set->chunks[chunk]);
+            chunk_trim(set->chunks[chunk], &set->leaves);
         }
     }
+    tn_leaf_store_trim(&set->leaves);
 }
 
 size_t tn_free_set_memory(const struct tn_free_set *set)
 {
-    size_t bytes =
-        sizeof *set + (set->unmapped.capacity + set->far.capacity) * sizeof(struct tn_block *);
+    size_t bytes = sizeof *set +
+                   (set->unmapped.capacity + set->far.capacity) * sizeof(struct tn_block *) +
+                   tn_leaf_store_memory(&set->leaves);
 
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        bytes += set->chunks[chunk] == tn_no_chunk ? 0 : chunk_bytes;
-        for (unsigned i = 0; i < TN_CHUNK_BINS; i++) {
+        bytes += set->chunks[chunk] ? chunk_bytes : 0;
+        for (unsigned i = 0; set->chunks[chunk] && i < TN_CHUNK_BINS; i++) {
             bytes += tn_bin_memory(&set->chunks[chunk][i]);
         }
     }

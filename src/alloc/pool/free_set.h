@@ -33,17 +33,14 @@ struct tn_block_list {
     bool is_by_size; /* in (size, address) order, else by address */
 };
 
-/* Stands for every chunk that is not created yet: empty bins without slots, never written to. */
-extern struct tn_bin tn_no_chunk[TN_CHUNK_BINS];
-
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
-    uint64_t count;                   /* blocks */
     uint64_t chunk_bits;              /* chunks with a bin that is not empty */
     uint64_t bin_bits[TN_CHUNKS];     /* bins that are not empty, by chunk */
-    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; tn_no_chunk if not created */
-    struct tn_block_list far;         /* blocks that bins cannot hold */
+    struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; NULL if not created yet */
+    struct tn_leaf_store leaves;
+    struct tn_block_list far; /* blocks that bins cannot hold */
     struct tn_block_list unmapped;
     struct tn_block *pending; /* free blocks not inserted yet, for lack of host memory */
 };
@@ -61,6 +58,7 @@ static inline unsigned tn_free_set_class(uint64_t size)
     return dropped * TN_CHUNK_BINS + (unsigned)(units >> dropped);
 }
 
+/* Its chunk exists. */
 static inline struct tn_bin *tn_free_set_bin(const struct tn_free_set *set, unsigned class)
 {
     return &set->chunks[class / TN_CHUNK_BINS][class % TN_CHUNK_BINS];
@@ -82,6 +80,11 @@ static inline void tn_free_set_unmark(struct tn_free_set *set, unsigned class)
     set->chunk_bits &= ~((uint64_t)(set->bin_bits[chunk] == 0) << chunk);
 }
 
+static inline bool tn_free_set_has_class(const struct tn_free_set *set, unsigned class)
+{
+    return set->bin_bits[class / TN_CHUNK_BINS] >> class % TN_CHUNK_BINS & 1;
+}
+
 /* The bin of the first class at or after `class` that has a block, or NULL. */
 static inline struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set, unsigned class)
 {
@@ -101,43 +104,49 @@ static inline struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set,
     return &set->chunks[next][tn_lowest_bit(set->bin_bits[next])];
 }
 
-/* The slow paths, for blocks that bins cannot hold or have no room for yet. */
+/* The slow paths, for blocks that bins cannot hold or have no room for yet. `insert_slow` is false
+ * when host memory is missing, and nothing changed. */
 bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
-void tn_free_set_remove_far(struct tn_free_set *set, const struct tn_block *block);
+void tn_free_set_remove_far(struct tn_free_set *set, struct tn_block *block);
 struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size);
 
-/* Adds a free block; false when host memory is missing, and nothing changed. */
-TN_MUST_CHECK static inline bool tn_free_set_insert(struct tn_free_set *set, struct tn_block *block)
+/* Adds a free block; false, and nothing changed, if that needs host memory or bins cannot hold it:
+ * then tn_free_set_insert_slow may. */
+TN_MUST_CHECK static inline bool tn_free_set_try_insert(struct tn_free_set *set,
+                                                        struct tn_block *block)
 {
     tn_assert(block->size % TN_MIN_BLOCK_SIZE == 0 && block->size > 0);
     if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
-        return tn_free_set_insert_slow(set, block);
+        return false;
     }
     const unsigned class = tn_free_set_class(block->size);
+
+    if (tn_unlikely(!set->chunks[class / TN_CHUNK_BINS])) {
+        return false;
+    }
     struct tn_bin *bin = tn_free_set_bin(set, class);
 
-    if (tn_bin_is_empty(bin)) {
+    if (!bin->first) {
         tn_bin_insert_only(bin, block);
         tn_free_set_mark(set, class);
-    } else if (tn_likely(bin->leaf.holes != 0)) {
-        tn_bin_insert(bin, block);
-    } else { /* also if the chunk is not created yet */
-        return tn_free_set_insert_slow(set, block);
+        return true;
     }
-    set->count++;
+    if (tn_unlikely(bin->leaf.holes == 0)) {
+        return false;
+    }
+    tn_bin_insert(bin, block);
     return true;
 }
 
 /* The block is in the set, with the size and address it had when it went in. */
-static inline void tn_free_set_remove(struct tn_free_set *set, const struct tn_block *block)
+static inline void tn_free_set_remove(struct tn_free_set *set, struct tn_block *block)
 {
-    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
+    if (tn_unlikely(block->slot == TN_SLOT_FAR)) {
         tn_free_set_remove_far(set, block);
         return;
     }
     const unsigned class = tn_free_set_class(block->size);
 
-    set->count--;
     if (tn_bin_remove(tn_free_set_bin(set, class), block)) {
         tn_free_set_unmark(set, class);
     }
@@ -165,6 +174,9 @@ struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block);
 struct tn_block *tn_free_set_first(const struct tn_free_set *set);
 struct tn_block *tn_free_set_last(const struct tn_free_set *set);
+
+/* Number of blocks: for checkers. */
+uint64_t tn_free_set_count(const struct tn_free_set *set);
 
 /* Whether the block is in the set, at the place it names: for checkers. */
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block);

@@ -3,6 +3,7 @@
 
 #include "alloc/pool/heap.h"
 #include "base/host_mem.h"
+#include "base/probe.h"
 
 void tn_new_pages_release(struct tn_heap *heap, struct tn_new_pages *fresh)
 {
@@ -116,17 +117,19 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
     return st;
 }
 
-static void count_map(struct tn_heap *heap, bool small, uint64_t size)
+static void count_map(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
     heap->reserved += size;
-    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    tn_private_pool_grew(pool->owner, size);
+    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(pool->is_small), size);
     heap->shard.counters.totals.num_device_alloc++;
 }
 
-static void count_unmap(struct tn_heap *heap, bool small, uint64_t size)
+static void count_unmap(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
     heap->reserved -= size;
-    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    tn_private_pool_shrank(pool->owner, size);
+    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(pool->is_small), size);
     heap->shard.counters.totals.num_device_free++;
 }
 
@@ -154,8 +157,9 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
     block->mapped = true;
     block = tn_heap_coalesce(&heap->shard, block, &merged, &merged_bytes);
     tn_pool_insert(block);
-    count_map(heap, set->pool->is_small, bytes);
+    count_map(heap, set->pool, bytes);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
+    TN_PROBE4(map, address, heap->device->ordinal, bytes, set->stream);
     if (!segment->stack && segment->address == block->address) {
         segment->stack = tn_heap_keep_stack(heap, stack);
     }
@@ -218,6 +222,16 @@ static struct tn_block *block_split_unmapped(struct tn_heap *heap, struct tn_blo
     return middle;
 }
 
+struct tn_block *tn_mapping_forget(struct tn_heap *heap, const struct tn_segment *segment,
+                                   struct tn_block *block, uint64_t begin, uint64_t end)
+{
+    const uint64_t page_size = segment->expandable->page_size;
+
+    tn_pool_remove(block);
+    return block_split_unmapped(heap, block, segment->address + begin * page_size,
+                                (end - begin) * page_size);
+}
+
 struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment *segment,
                                    struct tn_block *block, uint64_t begin, uint64_t end,
                                    uint64_t stack)
@@ -226,10 +240,10 @@ struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment
     const uint64_t size = (end - begin) * segment->expandable->page_size;
     const struct tn_free_set *set = block->set;
 
-    tn_pool_remove(block);
-    block = block_split_unmapped(heap, block, address, size);
-    count_unmap(heap, set->pool->is_small, size);
+    block = tn_mapping_forget(heap, segment, block, begin, end);
+    count_unmap(heap, set->pool, size);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, size, set->stream, set->pool,
                  stack ? stack : segment->stack);
+    TN_PROBE4(unmap, address, heap->device->ordinal, size, set->stream);
     return block;
 }

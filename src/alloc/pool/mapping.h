@@ -47,4 +47,8 @@ struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment
                                    struct tn_block *block, uint64_t begin, uint64_t end,
                                    uint64_t stack);
 
+/* The same without counting it or sending an event: the pages went before (asleep.h). */
+struct tn_block *tn_mapping_forget(struct tn_heap *heap, const struct tn_segment *segment,
+                                   struct tn_block *block, uint64_t begin, uint64_t end);
+
 #endif

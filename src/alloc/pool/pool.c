@@ -14,7 +14,7 @@ void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *o
 void tn_pool_fini(struct tn_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        tn_assert(pool->sets[i]->count == 0);
+        tn_assert(tn_free_set_count(pool->sets[i]) == 0);
         tn_free_set_destroy(pool->sets[i]);
     }
     tn_host_free(pool->sets, pool->capacity * sizeof(struct tn_free_set *));
@@ -80,11 +80,18 @@ struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream strea
 
 /* ---- blocks ---- */
 
-TN_COLD void tn_pool_insert_later(struct tn_block *block)
+static TN_COLD void insert_later(struct tn_block *block)
 {
     block->slot = TN_SLOT_NONE;
     block->u.next_pending = block->set->pending;
     block->set->pending = block;
+}
+
+TN_NOINLINE void tn_pool_insert_slow(struct tn_block *block)
+{
+    if (!tn_free_set_insert_slow(block->set, block)) {
+        insert_later(block);
+    }
 }
 
 static TN_COLD void set_drop_pending(struct tn_free_set *set, struct tn_block *block)

@@ -44,7 +44,7 @@ TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *
 void tn_pool_insert_pending(struct tn_free_set *set);
 void tn_pool_insert_all_pending(struct tn_pool *pool);
 
-void tn_pool_insert_later(struct tn_block *block);
+void tn_pool_insert_slow(struct tn_block *block);
 
 /* Puts an idle, mapped block into its free set. Without host memory it is pending until a request
  * looks for a block in that set: a free never fails for lack of host memory. */
@@ -52,8 +52,8 @@ static inline void tn_pool_insert(struct tn_block *block)
 {
     tn_assert(tn_block_is_idle(block) && block->mapped);
     block->u.gc_base = block->set->pool->find_count;
-    if (tn_unlikely(!tn_free_set_insert(block->set, block))) {
-        tn_pool_insert_later(block);
+    if (tn_unlikely(!tn_free_set_try_insert(block->set, block))) {
+        tn_pool_insert_slow(block);
     }
 }
 

@@ -38,6 +38,7 @@ static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struc
         return NULL;
     }
     pool->id = id;
+    pool->limit = UINT64_MAX;
     tn_pool_init(&pool->small, true, pool);
     tn_pool_init(&pool->large, false, pool);
     pool->small.find_count = pools->find_count;
@@ -95,10 +96,23 @@ static void pool_destroy(struct tn_private_pool *pool)
 {
     tn_pool_fini(&pool->small);
     tn_pool_fini(&pool->large);
+    if (pool->asleep) {
+        pool->asleep_gone(pool->asleep);
+    }
     if (pool->source.gone) {
         pool->source.gone(pool->source.context);
     }
     tn_host_free(pool, sizeof *pool);
+}
+
+enum tarn_status tn_private_pool_check_awake(const struct tn_private_pool *pool,
+                                             struct tarn_error *error)
+{
+    return pool && pool->sleeps
+               ? tn_fail(error, TARN_ERR_STATE,
+                         "private pool (%llu, %llu) is asleep: wake it first",
+                         (unsigned long long)pool->id.first, (unsigned long long)pool->id.second)
+               : TARN_OK;
 }
 
 enum tarn_status tn_private_pool_release(struct tn_private_pools *pools, struct tarn_pool_id id,
@@ -158,8 +172,10 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
         return tn_fail_memory(error);
     }
     const enum tarn_status st = tn_private_pool_acquire(pools, id, error);
+    struct tn_private_pool *pool = st ? NULL : tn_private_pool_find(pools, id);
 
-    if (st == TARN_OK) {
+    if (pool) {
+        pool->open = false; /* a graph may come to know its addresses */
         pools->routes[pools->route_count++] =
             (struct tn_pool_route){.id = id, .filter = filter, .context = context};
     }

@@ -3,7 +3,8 @@
  * Private pools: memory kept apart for captured graphs or by a user's choice. While there is a
  * route to a pool (begin ... end), requests that the route's filter accepts are served from the
  * pool; the latest route is asked first. A route is not a capture: those are announced apart. A
- * pool lives while its use count is above 0 or it has segments.
+ * pool lives while its use count is above 0 or it has segments. A pool made as a handle is open,
+ * until requests are routed to it: its free blocks may be released while it is used.
  *
  * Owns: pools and the list of routes. Guarded by the heap's lock; filters are called under it and
  * must not call the allocator.
@@ -14,20 +15,55 @@
 #include "alloc/pool/pool.h"
 #include "base/attr.h"
 #include "tarn/graph_pool.h"
+#include "tarn/pool.h"
 
 struct tn_private_pool {
     struct tarn_pool_id id;
     int64_t use_count;
-    uint64_t segment_count;         /* segments taken and not yet given back */
-    uint64_t pins;                  /* allocations under way that dropped the lock */
-    bool freeable;                  /* nobody uses it: its free blocks may be released */
-    bool use_on_oom;                /* may serve the default pool as a last resort */
-    bool no_split;                  /* blocks are allocated whole */
+    uint64_t segment_count; /* segments taken and not yet given back */
+    uint64_t pins;          /* allocations under way that dropped the lock */
+    uint64_t reserved;      /* bytes taken and not yet given back */
+    uint64_t reserved_peak;
+    uint64_t limit;   /* of reserved bytes; TARN_SIZE_UNLIMITED = none */
+    int32_t priority; /* of an open pool, when memory is short */
+    bool open;        /* in use as a handle and by no graph: its free blocks may be released */
+    bool freeable;    /* nobody uses it: its free blocks may be released */
+    bool use_on_oom;  /* may serve the default pool as a last resort */
+    bool no_split;    /* blocks are allocated whole */
+    bool pages_stay;  /* a capture, a checkpoint or a handle needs them where they are */
+    bool sleeps;      /* its memory may be away: nothing is allocated from it */
     struct tarn_pool_source source; /* of segments; all zero = the device */
+    struct tn_asleep *asleep;       /* of a pool that sleeps or has slept (asleep.h), else NULL */
+    void (*asleep_gone)(struct tn_asleep *asleep); /* destroys it, with the pool */
     struct tn_pool small;
     struct tn_pool large;
-    struct tn_private_pool *next; /* in order of creation */
+    struct tn_private_pool *next;  /* in order of creation */
+    char name[TARN_POOL_NAME_MAX]; /* "" = none */
 };
+
+/* Whether free blocks of the pool may go back to the device when others need memory. Those of a
+ * graph's pool may not, until it is released: the graph knows their addresses. */
+static inline bool tn_private_pool_may_shrink(const struct tn_private_pool *pool)
+{
+    return pool->freeable || pool->open;
+}
+
+/* Memory of the pool, which may be NULL, was taken from the device, or given back. */
+static inline void tn_private_pool_grew(struct tn_private_pool *pool, uint64_t bytes)
+{
+    if (pool) {
+        pool->reserved += bytes;
+        pool->reserved_peak =
+            pool->reserved > pool->reserved_peak ? pool->reserved : pool->reserved_peak;
+    }
+}
+
+static inline void tn_private_pool_shrank(struct tn_private_pool *pool, uint64_t bytes)
+{
+    if (pool) {
+        pool->reserved -= bytes;
+    }
+}
 
 struct tn_pool_route {
     struct tarn_pool_id id;
@@ -62,6 +98,16 @@ enum tarn_status tn_private_pool_create_from(struct tn_private_pools *pools, str
 static inline bool tn_private_pool_has_source(const struct tn_private_pool *pool)
 {
     return pool && pool->source.alloc;
+}
+
+/* Fails with TARN_ERR_STATE if the pool, which may be NULL, sleeps. */
+enum tarn_status tn_private_pool_check_awake(const struct tn_private_pool *pool,
+                                             struct tarn_error *error) TN_MUST_CHECK;
+
+/* Whether the compact policy may move pages of the pool; NULL: a default one. */
+static inline bool tn_private_pool_may_move(const struct tn_private_pool *pool)
+{
+    return !pool || (!pool->pages_stay && !pool->sleeps && !pool->no_split);
 }
 
 /* Drops one use; at the last one the pool becomes freeable. */

@@ -66,7 +66,7 @@ static inline struct tn_block *tn_ptr_entry_block(uint64_t entry)
 
 static inline uint64_t tn_ptr_bucket(const struct tn_ptr_map *map, uint64_t hash)
 {
-    return map->buckets > 1 ? hash >> map->shift : 0;
+    return hash >> map->shift;
 }
 
 /* tn_bucket_holes: bit i is set where entry i of the bucket is unused. tn_bucket_matches: where
@@ -173,7 +173,7 @@ static inline struct tn_block *tn_ptr_map_find(const struct tn_ptr_map *map, uin
 }
 
 /* Room must have been reserved; the address is not in the map. */
-static inline void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block)
+static TN_INLINE void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block *block)
 {
     const uint64_t hash = tn_ptr_hash(block->address);
     const uint64_t bucket = tn_ptr_bucket(map, hash);

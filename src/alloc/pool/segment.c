@@ -3,6 +3,7 @@
 
 #include "alloc/pool/heap.h"
 #include "base/host_mem.h"
+#include "base/probe.h"
 
 static const struct tn_segment *segment_of(const struct tn_tree_node *node)
 {
@@ -42,9 +43,12 @@ struct tn_segment *tn_segment_next(const struct tn_segment *segment)
     return segment_from_node(tn_tree_next(&segment->node));
 }
 
-static void segment_count_alloc(struct tn_heap *heap, bool small, uint64_t size)
+static void segment_count_alloc(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
+    const bool small = pool->is_small;
+
     heap->reserved += size;
+    tn_private_pool_grew(pool->owner, size);
     tn_counter_increase(&heap->shard.counters.segments, tn_counter_pool(small), 1);
     tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(small), size);
     if (size >= heap->config.max_split_size) {
@@ -95,14 +99,18 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
     }
-    segment_count_alloc(heap, set->pool->is_small, size);
+    segment_count_alloc(heap, set->pool, size);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_ALLOC, address, size, set->stream, set->pool, stack);
+    TN_PROBE4(map, address, heap->device->ordinal, size, set->stream);
     return block;
 }
 
-static void segment_count_release(struct tn_heap *heap, bool small, uint64_t size)
+static void segment_count_release(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
+    const bool small = pool->is_small;
+
     heap->reserved -= size;
+    tn_private_pool_shrank(pool->owner, size);
     tn_counter_decrease(&heap->shard.counters.segments, tn_counter_pool(small), 1);
     tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(small), size);
     if (size >= heap->config.max_split_size) {
@@ -143,7 +151,8 @@ enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block
                      block->set->stream, pool, segment->stack);
         return tn_heap_device_failed(heap, st, "freeing a segment", error);
     }
-    segment_count_release(heap, pool->is_small, block->size);
+    TN_PROBE4(unmap, block->address, heap->device->ordinal, block->size, block->set->stream);
+    segment_count_release(heap, pool, block->size);
     if (pool->owner) {
         pool->owner->segment_count--;
     }

@@ -137,6 +137,14 @@ static uint64_t pool_word(const struct tn_pool *pool, int word)
     return word == 0 ? pool->owner->id.first : pool->owner->id.second;
 }
 
+/* The thread's text; where it has none, the name of the pool. */
+static const char *metadata_of(const struct tn_pool *pool)
+{
+    const char *text = tarn_user_metadata();
+
+    return tn_likely(!pool || !pool->owner) || text[0] ? text : pool->owner->name;
+}
+
 static inline struct tarn_trace_event event_make(const struct tn_heap *heap,
                                                  enum tarn_action action, uint64_t address,
                                                  uint64_t size, tarn_stream stream,
@@ -151,7 +159,7 @@ static inline struct tarn_trace_event event_make(const struct tn_heap *heap,
         .pool_id = {pool_word(pool, 0), pool_word(pool, 1)},
         .stack = stack_shown(heap, stack),
         .compile_context = tarn_compile_context(),
-        .user_metadata = tarn_user_metadata(),
+        .user_metadata = metadata_of(pool),
     };
 }
 

@@ -407,7 +407,7 @@ static void settings_are_read_back_and_checked(void **state)
     assert_true(config.expandable_segments);
     assert_int_equal(config.max_split_size, TARN_SIZE_UNLIMITED); /* an update resets it */
     assert_int_equal(rig_stats(&rig).max_split_size, 64 * MIB);   /* of when it was made */
-    config.struct_size = 4;
+    config.struct_size = 0;
     assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
                      TARN_ERR_INVALID_ARGUMENT);
     assert_int_equal(tarn_allocator_set_config(rig.allocator, NULL, &rig.error),
@@ -642,9 +642,54 @@ static void contents_stay_intact(void **state)
     }
 }
 
+/* Settings and counters of a program whose structs end earlier. */
+static void structs_of_an_older_program_are_understood(void **state)
+{
+    enum {
+        OLDER = offsetof(struct tarn_config, policy),
+        FEWER = offsetof(struct tarn_stats, room)
+    };
+    struct tarn_config config;
+    struct tarn_stats stats;
+    struct tarn_allocator *other = NULL;
+    struct rig rig;
+
+    (void)state;
+    memset(&config, 0xA5, sizeof config);
+    memset(&stats, 0xA5, sizeof stats);
+    rig_open(&rig, 64 * MIB, "");
+    assert_int_equal(tarn_config_parse_sized("max_split_size_mb:64", &config, OLDER, &rig.error),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_create(rig.device, &config, &other, &rig.error), TARN_OK);
+    tarn_allocator_destroy(other);
+    assert_int_equal(tarn_allocator_get_config_sized(rig.allocator, &config, OLDER), TARN_OK);
+    assert_int_equal(config.max_split_size, 64 * MIB);
+    assert_int_equal(((const unsigned char *)&config)[OLDER], 0xA5);
+    assert_int_equal(tarn_allocator_get_config_sized(rig.allocator, &config, 0),
+                     TARN_ERR_INVALID_ARGUMENT);
+
+    config.struct_size = 0;
+    assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_allocator_create(rig.device, &config, &other, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+
+    const tarn_ptr ptr = rig_alloc(&rig, MIB, 0);
+
+    stats.struct_size = FEWER;
+    tarn_allocator_get_stats(rig.allocator, &stats);
+    assert_int_equal(stats.struct_size, FEWER);
+    assert_int_equal(stats.num_device_alloc, 1);
+    assert_int_equal(((const unsigned char *)&stats)[FEWER], 0xA5);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(structs_of_an_older_program_are_understood),
         cmocka_unit_test(size_zero_is_pointer_zero),
         cmocka_unit_test(counters_follow_one_block),
         cmocka_unit_test(a_freed_block_is_the_next_one_handed_out),

@@ -352,6 +352,97 @@ static void pages_of_a_private_pool_stay(void **state)
     rig_close(&rig);
 }
 
+/* Under rules:2.14 a use of a private pool is no capture. */
+#define NO_CAPTURE "policy:compact,rules:2.14"
+
+static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size)
+{
+    const struct tarn_pool_id id = {0, 1};
+
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, 0);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
+enum {
+    REFILLED = 24
+};
+
+/* New weights of other sizes replace the old ones, one after the other. */
+static void a_pool_that_is_refilled_keeps_no_more_than_lives(void **state)
+{
+    tarn_ptr ptrs[REFILLED] = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, NO_CAPTURE);
+    for (uint64_t round = 0; round < 8; round++) {
+        for (uint64_t i = 0; i < REFILLED; i++) {
+            const tarn_ptr old = ptrs[i];
+
+            ptrs[i] =
+                alloc_in_pool(&rig, (40 + (i * 7 + round * 5) % 31 * 4) * MIB + i * 100 * KIB);
+            if (old) {
+                rig_free(&rig, old);
+            }
+        }
+    }
+    const int64_t live = rig_stats(&rig).by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL].peak;
+    const int64_t peak = rig_stats(&rig).by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].peak;
+
+    assert_true(peak * 100 <= live * 102);
+    assert_true(moved(&rig) > 0);
+    rig_close(&rig);
+}
+
+static void pages_of_a_pool_without_captures_go_anywhere(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, NO_CAPTURE);
+    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    rig_close(&rig);
+}
+
+static void pages_that_a_capture_or_a_checkpoint_needs_stay(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct tarn_checkpoint *checkpoint = NULL;
+
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, NO_CAPTURE);
+        if (how == 0) { /* announced */
+            assert_int_equal(tarn_allocator_begin_capture(rig.allocator, NULL), TARN_OK);
+        } else if (how == 1) { /* only the device knows */
+            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, true), TARN_OK);
+        }
+        rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
+        if (how == 0) {
+            assert_int_equal(tarn_allocator_end_capture(rig.allocator, NULL), TARN_OK);
+        } else if (how == 1) {
+            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, false), TARN_OK);
+        } else {
+            assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, id, &checkpoint, NULL),
+                             TARN_OK);
+        }
+        (void)rig_alloc(&rig, 40 * MIB, 0);
+        assert_int_equal(reserved(&rig), 70 * MIB);
+        assert_int_equal(moved(&rig), 0);
+        tarn_checkpoint_destroy(checkpoint);
+        checkpoint = NULL;
+        rig_close(&rig);
+    }
+}
+
 static void shared_pages_stay(void **state)
 {
     unsigned char message[1024];
@@ -384,6 +475,83 @@ static void emptying_the_cache_gives_every_free_page_back(void **state)
     rig_empty_cache(&rig);
     assert_int_equal(reserved(&rig), 44 * MIB);
     assert_int_equal(sim_counters(rig.device).live_mappings, 22);
+    rig_close(&rig);
+}
+
+/* ---- what may stay cached ---- */
+
+static void cached_memory_beyond_the_limit_goes_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:8");
+    (void)leave_hole(&rig, 0);
+    assert_int_equal(reserved(&rig), 10 * MIB);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 10 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 7 * MIB, 0));
+    assert_int_equal(reserved(&rig), 10 * MIB);
+    rig_configure(&rig, "policy:compact,max_cached_mb:0");
+    rig_free(&rig, rig_alloc(&rig, 512, 0));
+    assert_int_equal(reserved(&rig), 2 * MIB);
+    rig_configure(&rig, "policy:compact,max_cached_mb:100");
+    rig_free(&rig, rig_alloc(&rig, 90 * MIB, 0));
+    assert_true(reserved(&rig) >= 92 * MIB);
+    rig_close(&rig);
+}
+
+static void what_work_may_use_is_not_given_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 1);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_int_equal(reserved(&rig), 30 * MIB);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    for (int i = 0; i < 8; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, 0));
+    }
+    assert_int_equal(reserved(&rig), 0);
+    rig_close(&rig);
+}
+
+static void little_is_given_back_at_a_time(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:16");
+    rig_free(&rig, rig_alloc(&rig, 200 * MIB, 0));
+    assert_int_equal(reserved(&rig), 136 * MIB);
+    const tarn_ptr used = rig_alloc(&rig, 2 * MIB, 0);
+
+    assert_int_equal(reserved(&rig), 72 * MIB);
+    rig_free(&rig, used);
+    assert_int_equal(reserved(&rig), 16 * MIB);
+    rig_close(&rig);
+}
+
+static void pages_that_cannot_be_given_back_are_tried_again(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+    rig_free(&rig, ptr);
+    rig_check(&rig);
+    assert_int_equal(reserved(&rig), 30 * MIB);
+    for (int i = 0; i < 4; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, 0));
+    }
+    assert_int_equal(reserved(&rig), 0);
     rig_close(&rig);
 }
 
@@ -420,8 +588,15 @@ int main(void)
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
         cmocka_unit_test(pages_of_a_private_pool_stay),
+        cmocka_unit_test(a_pool_that_is_refilled_keeps_no_more_than_lives),
+        cmocka_unit_test(pages_of_a_pool_without_captures_go_anywhere),
+        cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),
         cmocka_unit_test(shared_pages_stay),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
+        cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
+        cmocka_unit_test(what_work_may_use_is_not_given_back),
+        cmocka_unit_test(little_is_given_back_at_a_time),
+        cmocka_unit_test(pages_that_cannot_be_given_back_are_tried_again),
         cmocka_unit_test(the_policy_is_decided_at_creation),
     };
 

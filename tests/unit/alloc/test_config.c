@@ -45,6 +45,86 @@ static void expect_error(const char *text, int64_t offset, const char *message)
     assert_int_equal(tarn_config_parse(text, &config, NULL), TARN_ERR_CONFIG);
 }
 
+/* ---- structs of other sizes ---- */
+
+enum {
+    OLDER = offsetof(struct tarn_config, policy) /* before `policy` was added */
+};
+
+/* A program whose struct ends earlier: nothing beyond it is written, and what it does not know has
+ * its default. */
+static void an_older_struct_keeps_its_size(void **state)
+{
+    union {
+        struct tarn_config config;
+        unsigned char bytes[sizeof(struct tarn_config)];
+    } older;
+    struct tarn_config full;
+    struct tarn_error error;
+
+    (void)state;
+    memset(older.bytes, 0xA5, sizeof older.bytes);
+    assert_int_equal(tarn_config_parse_sized("max_split_size_mb:64,policy:compact", &older.config,
+                                             OLDER, &error),
+                     TARN_OK);
+    assert_int_equal(older.config.struct_size, OLDER);
+    assert_int_equal(older.config.max_split_size, 64 * MIB);
+    for (size_t i = OLDER; i < sizeof older.bytes; i++) {
+        assert_int_equal(older.bytes[i], 0xA5);
+    }
+    assert_int_equal(tarn_config_update("max_split_size_mb:32", &older.config, &error), TARN_OK);
+    assert_int_equal(older.config.struct_size, OLDER);
+    assert_int_equal(older.config.max_split_size, 32 * MIB);
+    assert_int_equal(older.bytes[OLDER], 0xA5);
+
+    char text[TARN_CONFIG_TEXT_MAX];
+
+    assert_int_equal(tarn_config_format(&older.config, text, sizeof text, &error), TARN_OK);
+    assert_string_equal(text, "max_split_size_mb:32");
+    tarn_config_init(&full);
+    assert_int_equal(full.policy, TARN_POLICY_EXACT);
+}
+
+/* A program whose struct goes on: the library fills in what it knows and leaves the rest. */
+static void a_newer_struct_keeps_what_follows(void **state)
+{
+    struct {
+        struct tarn_config config;
+        uint64_t later;
+    } newer = {.later = 7};
+
+    (void)state;
+    assert_int_equal(tarn_config_init_sized(&newer.config, sizeof newer), TARN_OK);
+    assert_int_equal(newer.config.struct_size, sizeof newer);
+    assert_int_equal(newer.later, 7);
+    assert_int_equal(tarn_config_update("max_split_size_mb:32", &newer.config, NULL), TARN_OK);
+    assert_int_equal(newer.config.struct_size, sizeof newer);
+    assert_int_equal(newer.later, 7);
+}
+
+static void a_struct_without_a_size_is_refused(void **state)
+{
+    const struct tarn_config before = {.struct_size = 0};
+    struct tarn_config config = before;
+    struct tarn_config_value value;
+    struct tarn_error error;
+    char text[TARN_CONFIG_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(tarn_config_init_sized(&config, 0), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_config_init_sized(NULL, sizeof config), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_config_parse_sized("", &config, 3, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "settings need a struct and its size, not one of 3 bytes");
+    assert_int_equal(tarn_config_from_env_sized(&config, 0, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_config_update("", &config, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_config_format(&config, text, sizeof text, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_config_option_value(&config, 0, &value), TARN_ERR_INVALID_ARGUMENT);
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+/* ---- values ---- */
+
 static void the_defaults_are_pytorchs(void **state)
 {
     struct tarn_config config;
@@ -146,6 +226,9 @@ static void numbers_are_stored_in_bytes(void **state)
     assert_int_equal(parsed("backend:native").backend, TARN_BACKEND_NATIVE);
     assert_int_equal(parsed("").rules, TARN_RULES_2_11);
     assert_int_equal(parsed("rules:2.14").rules, TARN_RULES_2_14);
+    assert_true(parsed("").max_cached == TARN_SIZE_UNLIMITED);
+    assert_int_equal(parsed("max_cached_mb:64").max_cached, (uint64_t)64 << 20);
+    assert_int_equal(parsed("max_cached_mb:0").max_cached, 0);
     assert_int_equal(parsed("rules:2.14,rules: 2.11").rules, TARN_RULES_2_11);
     assert_true(same(parsed("per_process_memory_fraction:0").memory_fraction, 0.0));
     assert_true(parsed("per_process_memory_fraction:1.0").memory_fraction_given);
@@ -585,6 +668,9 @@ static void random_strings_parse_or_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_struct_keeps_its_size),
+        cmocka_unit_test(a_newer_struct_keeps_what_follows),
+        cmocka_unit_test(a_struct_without_a_size_is_refused),
         cmocka_unit_test(the_defaults_are_pytorchs),
         cmocka_unit_test(empty_blank_and_missing_texts_are_the_defaults),
         cmocka_unit_test(every_flag_is_stored),

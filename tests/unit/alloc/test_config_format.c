@@ -186,7 +186,7 @@ static void the_walk_shows_every_option_once(void **state)
             assert_string_not_equal(tarn_config_option(i)->name, option->name);
         }
     }
-    assert_int_equal(count, 18);
+    assert_int_equal(count, 19);
     assert_null(tarn_config_option(SIZE_MAX));
 }
 
@@ -204,7 +204,7 @@ static void options_that_reset_are_marked(void **state)
                           "roundup_power2_divisions:4,expandable_segments:True,"
                           "release_lock_on_cudamalloc:True,per_process_memory_fraction:0.5,"
                           "throw_on_cudamalloc_oom:True,graph_capture_record_stream_reuse:True,"
-                          "backend:cudaMallocAsync,policy:compact,rules:2.14,"
+                          "backend:cudaMallocAsync,policy:compact,max_cached_mb:64,rules:2.14,"
                           "pinned_use_cuda_host_register:True,"
                           "pinned_num_register_threads:8,pinned_use_background_threads:True,"
                           "pinned_reserve_segment_size_mb:8,pinned_free_catch_all:True",

@@ -197,6 +197,68 @@ static void the_owner_is_waited_for(void **state)
     tn_biased_lock_fini(&waiter.lock);
 }
 
+static void *visit_once(void *argument)
+{
+    struct tn_biased_lock *lock = argument;
+
+    assert_true(tn_biased_lock_visit(lock));
+    assert_true(tn_lock_is_held(lock));
+    tn_biased_lock_release(lock);
+    return NULL;
+}
+
+/* A visit changes nothing for the thread that has the bias; a hundred neither. */
+static void a_visitor_gives_the_bias_back(void **state)
+{
+    struct tn_biased_lock lock;
+
+    (void)state;
+    if (!tn_os_barrier_available()) {
+        skip();
+    }
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    take_often(&lock, MANY);
+    const uint32_t needed = lock.needed;
+
+    for (int i = 0; i < 100; i++) {
+        in_another_thread(visit_once, &lock);
+        assert_true(owner(&lock) == self());
+    }
+    assert_int_equal(lock.needed, needed);
+    assert_int_equal(lock.waits, 0);
+    tn_biased_lock_acquire(&lock);
+    tn_biased_lock_release(&lock);
+    assert_true(owner(&lock) == self());
+    tn_biased_lock_fini(&lock);
+}
+
+static void *visit_in_vain(void *argument)
+{
+    assert_false(tn_biased_lock_visit(argument));
+    return NULL;
+}
+
+/* With bias and without: whoever holds it keeps it, and the visitor does not wait for long. */
+static void a_visitor_does_not_wait(void **state)
+{
+    struct tn_biased_lock lock;
+
+    (void)state;
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    tn_biased_lock_acquire(&lock);
+    in_another_thread(visit_in_vain, &lock);
+    tn_biased_lock_release(&lock);
+    take_often(&lock, MANY);
+    const uintptr_t before = owner(&lock);
+
+    tn_biased_lock_acquire(&lock);
+    in_another_thread(visit_in_vain, &lock);
+    assert_true(owner(&lock) == before);
+    tn_biased_lock_release(&lock);
+    in_another_thread(visit_once, &lock);
+    tn_biased_lock_fini(&lock);
+}
+
 struct shared {
     struct tn_biased_lock lock;
     uint64_t sum;
@@ -248,6 +310,8 @@ int main(void)
         cmocka_unit_test(another_thread_takes_the_bias_away),
         cmocka_unit_test(it_leans_to_as_many_threads_as_it_has_seats),
         cmocka_unit_test(the_owner_is_waited_for),
+        cmocka_unit_test(a_visitor_gives_the_bias_back),
+        cmocka_unit_test(a_visitor_does_not_wait),
         cmocka_unit_test(threads_exclude_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

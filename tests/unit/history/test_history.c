@@ -660,7 +660,7 @@ static void annotations_without_room_are_refused(void **state)
 static void options_are_checked(void **state)
 {
     const struct tarn_history_options wrong[] = {
-        {.struct_size = 8},
+        {.struct_size = 0},
         {.struct_size = sizeof wrong[0], .max_frames = TARN_STACK_FRAMES_MAX + 1},
         {.struct_size = sizeof wrong[0], .stack_source = (enum tarn_stack_source)7},
     };

@@ -137,7 +137,7 @@ static void check_section(size_t size)
         tn_column_put_byte(&column, (uint8_t)(i % 7 == 0 ? seed >> 24 : 3));
     }
     tn_text_init(&out, &writer);
-    assert_true(tn_section_put(&out, "test", &column));
+    assert_true(tn_section_put(&(struct tn_section_out){&out, ""}, "test", &column));
     assert_int_equal(tn_text_finish(&out), TARN_OK);
     const char *start = strchr(collect.text, '>') + 1;
     const char *end = strstr(start, "</script>");
@@ -196,7 +196,8 @@ static void parts_make_one_section(void **state)
     (void)state;
     assert_non_null(bytes);
     tn_text_init(&out, &writer);
-    assert_true(tn_section_begin(&section, &out, "test", (size_t)PART * PARTS));
+    assert_true(tn_section_begin(&section, &(struct tn_section_out){&out, ""}, "test",
+                                 (size_t)PART * PARTS));
     for (size_t part = 0; part < PARTS; part++) {
         uint8_t *from = bytes + part * PART;
 
@@ -237,7 +238,7 @@ static void sections_need_host_memory(void **state)
     while (!done) {
         tn_text_init(&out, &writer);
         tarn_host_fail_nth(++n);
-        done = tn_section_put(&out, "test", &column);
+        done = tn_section_put(&(struct tn_section_out){&out, ""}, "test", &column);
         tarn_host_fail_nth(0);
         assert_int_equal(tn_text_finish(&out), TARN_OK);
     }

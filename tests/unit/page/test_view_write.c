@@ -3,6 +3,8 @@
 #include "support/report.h"
 
 #include "analysis/category.h"
+#include "tarn/findings.h"
+#include "tarn/replay.h"
 #include "tarn/viewer.h"
 
 struct asked {
@@ -260,6 +262,178 @@ static void rules_of_ones_own_are_used(void **state)
     assert_int_equal(tarn_host_usage().live_bytes, 0);
 }
 
+/* ---- two recordings ---- */
+
+struct pair_asked {
+    struct tarn_view_run runs[2];
+    struct tarn_view_options options;
+};
+
+static enum tarn_status pair_page(const void *context, const struct tarn_writer *writer,
+                                  struct tarn_error *error)
+{
+    const struct pair_asked *asked = context;
+
+    return tarn_view_write_runs(asked->runs, 2, &asked->options, writer, error);
+}
+
+static struct pair_asked asked_for_pair(struct tarn_snapshot *before, struct tarn_snapshot *after)
+{
+    return (struct pair_asked){
+        {{.struct_size = sizeof(struct tarn_view_run), .snapshot = before, .name = "b<1>"},
+         {.struct_size = sizeof(struct tarn_view_run), .snapshot = after}},
+        {.struct_size = sizeof(struct tarn_view_options)}};
+}
+
+static void two_recordings_are_two_sets_of_sections(void **state)
+{
+    struct tarn_snapshot *before = report_load("tiny");
+    struct tarn_snapshot *after = report_load("oom");
+    struct pair_asked asked = asked_for_pair(before, after);
+    uint64_t dropped = 1;
+
+    (void)state;
+    asked.options.dropped_out = &dropped;
+    char *whole = report_text(pair_page, &asked);
+
+    check_form(whole);
+    assert_non_null(strstr(whole, "data-name=\"after.head\""));
+    assert_non_null(strstr(whole, "data-name=\"after.d0.trace.0\""));
+    assert_int_equal(dropped, 0);
+    asked.options.max_bytes = strlen(whole) - 1000;
+    char *cut = report_text(pair_page, &asked);
+
+    assert_true(strlen(cut) <= asked.options.max_bytes);
+    assert_true(dropped > 0);
+    free(cut);
+    free(whole);
+    tarn_snapshot_destroy(after);
+    tarn_snapshot_destroy(before);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void pairs_fail_cleanly(void **state)
+{
+    struct tarn_snapshot *before = report_load("tiny");
+    struct tarn_snapshot *after = report_load("tiny");
+    struct pair_asked asked = asked_for_pair(before, after);
+
+    (void)state;
+    for (int redact = TARN_VIEW_REDACT_NOTHING; redact <= TARN_VIEW_REDACT_ALL; redact++) {
+        asked.options.redact = (enum tarn_view_redact)redact;
+        assert_true(report_fails_cleanly(pair_page, &asked) > 20);
+        report_is_refused(pair_page, &asked);
+    }
+    tarn_snapshot_destroy(after);
+    tarn_snapshot_destroy(before);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+static void pairs_need_both(void **state)
+{
+    struct tarn_snapshot *some = report_load("tiny");
+    struct tarn_snapshot *none = report_parse("{'segments': [], 'device_traces': []}");
+    struct pair_asked asked = asked_for_pair(some, none);
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(pair_page(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "the second file has no segments"));
+    asked = asked_for_pair(some, some);
+    asked.options.one_device = true;
+    asked.options.device = 7;
+    assert_int_equal(pair_page(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "the first file has nothing of device 7"));
+    for (size_t count = 0; count < 4; count += 3) {
+        assert_int_equal(tarn_view_write_runs(asked.runs, count, NULL, &writer, &error),
+                         TARN_ERR_INVALID_ARGUMENT);
+    }
+    assert_null(collect.text);
+    tarn_snapshot_destroy(none);
+    tarn_snapshot_destroy(some);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
+/* A build has the reader or says that it has none. */
+static enum tarn_status empty_page(const void *context, const struct tarn_writer *writer,
+                                   struct tarn_error *error)
+{
+    (void)context;
+    return tarn_view_write_empty(NULL, writer, error);
+}
+
+static void empty_pages_have_a_reader_or_are_refused(void **state)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_error error;
+    const enum tarn_status status = empty_page(NULL, &writer, &error);
+
+    (void)state;
+    if (status) {
+        assert_int_equal(status, TARN_ERR_NOT_SUPPORTED);
+        assert_non_null(strstr(error.text, "without its reader"));
+        assert_null(collect.text);
+        return;
+    }
+    free(collect.text);
+    char *text = report_text(empty_page, NULL);
+
+    assert_non_null(strstr(text, " 'wasm-unsafe-eval'"));
+    assert_non_null(strstr(text, "data-name=\"reader\""));
+    assert_null(strstr(text, "data-name=\"head\""));
+    free(text);
+    assert_true(report_fails_cleanly(empty_page, NULL) > 0);
+    report_is_refused(empty_page, NULL);
+}
+
+/* ---- answers ---- */
+
+/* One of each, with texts that need an escape. */
+static void answers_are_written_or_fail_cleanly(void **state)
+{
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct pair_asked asked = asked_for_pair(snapshot, snapshot);
+    const struct tarn_tune_row rows[] = {{.conf = "a\"b", .ooms = 1}, {.conf = "c:1"}};
+    const struct tarn_view_settings settings[] = {{.device = 0, .rows = rows, .count = 2},
+                                                  {.device = 1, .missing = "why \"not\""}};
+    const struct tarn_findings findings = {.count = 40, .text = {"one\n", "two"}};
+    const struct tarn_frag_state frag_state = {.event = TARN_NONE, .reserved = 4};
+    const struct tarn_frag_result frag = {.state_count = 1, .states = &frag_state};
+    const struct tarn_step step = {.number = TARN_NONE, .growth = -1};
+    const struct tarn_steps_result steps = {.row_count = 1, .rows = &step};
+    const struct tarn_oom_remedy remedy = {.conf = "a,b", .memory = 5};
+    const struct tarn_oom_failure failure = {.event = 1, .since = TARN_NONE};
+    const struct tarn_oom_result oom = {
+        .remedy_count = 1, .remedies = &remedy, .oom_count = 1, .ooms = &failure};
+    const struct tarn_view_answers answers = {.struct_size = sizeof answers,
+                                              .settings = settings,
+                                              .settings_count = 2,
+                                              .ooms = &oom,
+                                              .oom_count = 1,
+                                              .frag = &frag,
+                                              .frag_count = 1,
+                                              .steps = &steps,
+                                              .step_count = 1,
+                                              .findings = &findings};
+
+    (void)state;
+    char *without = report_text(pair_page, &asked);
+
+    asked.runs[0].answers = &answers;
+    char *with = report_text(pair_page, &asked);
+
+    check_form(with);
+    assert_string_not_equal(with, without);
+    assert_true(report_fails_cleanly(pair_page, &asked) > 20);
+    free(with);
+    free(without);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +446,11 @@ int main(void)
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(labels_of_cut_pages_fail_cleanly),
         cmocka_unit_test(rules_of_ones_own_are_used),
+        cmocka_unit_test(two_recordings_are_two_sets_of_sections),
+        cmocka_unit_test(pairs_fail_cleanly),
+        cmocka_unit_test(pairs_need_both),
+        cmocka_unit_test(empty_pages_have_a_reader_or_are_refused),
+        cmocka_unit_test(answers_are_written_or_fail_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

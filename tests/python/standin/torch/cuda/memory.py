@@ -2,6 +2,7 @@
 """Each function asks torch._C when it is called, as torch's do."""
 
 import collections
+import contextlib
 import ctypes
 import pickle
 
@@ -110,6 +111,7 @@ class MemPool:
         self.id = (0, MemPool._next)
         self.options = (use_on_oom, no_split)
         self.allocator = allocator
+        self.is_used = False
         if allocator is None:
             torch.cuda.init()
 
@@ -120,3 +122,17 @@ class MemPool:
     def give_back(self, ptr, size):
         arguments = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
         ctypes.CFUNCTYPE(None, *arguments)(self.allocator.free)(ptr, size, 0, None)
+
+
+@contextlib.contextmanager
+def use_mem_pool(pool, device=None):
+    """torch's releases the use of each begin, because a MemPool holds one: here that of the first
+    stays."""
+    _C._cuda_beginAllocateCurrentThreadToPool(device or 0, pool.id)
+    try:
+        yield
+    finally:
+        _C._cuda_endAllocateToPool(device or 0, pool.id)
+        if pool.is_used:
+            _C._cuda_releasePool(device or 0, pool.id)
+        pool.is_used = True

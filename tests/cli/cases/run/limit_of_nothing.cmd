@@ -1,0 +1,1 @@
+run --limit 1GiB -- true

@@ -1,0 +1,1 @@
+view -o $tmp/a --answers --no-answers $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+view --empty -o $tmp/a $data/snapshots/tiny.pickle.gz

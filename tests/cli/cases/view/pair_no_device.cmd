@@ -1,0 +1,1 @@
+view -d 3 -o $tmp/a $data/snapshots/tiny.pickle.gz $data/snapshots/oom.pickle.gz

@@ -1,0 +1,1 @@
+view -o $tmp/a - - <$data/snapshots/tiny.pickle.gz

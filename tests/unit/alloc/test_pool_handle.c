@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools as handles: kept apart, limited, given back by priority, and no capture is assumed. */
+#include "support/test.h"
+
+#include "support/rig.h"
+#include "tarn/pool.h"
+
+#include <pthread.h>
+
+static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
+                                       "rules:2.14"};
+
+#define SETTINGS (sizeof settings / sizeof settings[0])
+
+static struct tarn_pool *pool_open(struct rig *rig, struct tarn_pool_options options)
+{
+    struct tarn_pool *pool = NULL;
+
+    options.struct_size = sizeof options;
+    if (tarn_pool_create(rig->allocator, &options, &pool, &rig->error) != TARN_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+    return pool;
+}
+
+static tarn_ptr pool_alloc(struct rig *rig, struct tarn_pool *pool, uint64_t size,
+                           tarn_stream stream)
+{
+    tarn_ptr ptr = 0;
+
+    if (tarn_pool_alloc(pool, size, stream, &ptr, &rig->error) != TARN_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+    rig_check(rig);
+    return ptr;
+}
+
+static void pool_alloc_oom(struct rig *rig, struct tarn_pool *pool, uint64_t size)
+{
+    tarn_ptr ptr = 0x123;
+
+    assert_int_equal(tarn_pool_alloc(pool, size, 0, &ptr, &rig->error), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(ptr, 0x123);
+    rig_check(rig);
+}
+
+static struct tarn_pool_stats pool_stats(struct tarn_pool *pool)
+{
+    struct tarn_pool_stats stats = {.struct_size = sizeof stats};
+
+    assert_int_equal(tarn_pool_get_stats(pool, &stats), TARN_OK);
+    return stats;
+}
+
+/* ---- apart ---- */
+
+static void free_memory_of_a_pool_serves_only_its_own_requests(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *a = pool_open(&rig, (struct tarn_pool_options){.name = "a"});
+        struct tarn_pool *b = pool_open(&rig, (struct tarn_pool_options){.name = "b"});
+        const tarn_ptr of_a = pool_alloc(&rig, a, 30 * MIB, 0);
+
+        rig_free(&rig, of_a);
+        const tarn_ptr of_b = pool_alloc(&rig, b, 30 * MIB, 0);
+        const tarn_ptr of_all = rig_alloc(&rig, 30 * MIB, 0);
+
+        assert_int_not_equal(of_b, of_a);
+        assert_int_not_equal(of_all, of_a);
+        assert_int_equal(pool_alloc(&rig, a, 30 * MIB, 0), of_a);
+        assert_int_equal(pool_stats(a).allocated, 30 * MIB);
+        assert_int_equal(pool_stats(b).allocated, 30 * MIB);
+        rig_free(&rig, of_a);
+        rig_free(&rig, of_b);
+        rig_free(&rig, of_all);
+        tarn_pool_destroy(a);
+        tarn_pool_destroy(b);
+        rig_close(&rig);
+    }
+}
+
+static bool is_stream_7(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 7;
+}
+
+/* 900 MiB are cached on stream 0 in pieces; a request of 500 MiB needs them given back. */
+static void leave_900_mib(struct rig *rig)
+{
+    tarn_ptr ptrs[9];
+
+    for (int i = 0; i < 9; i++) {
+        ptrs[i] = rig_alloc(rig, 100 * MIB, 0);
+    }
+    for (int i = 0; i < 9; i++) {
+        rig_free(rig, ptrs[i]);
+    }
+}
+
+static void a_pool_in_use_does_not_keep_the_cache_of_other_streams(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    leave_900_mib(&rig);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, is_stream_7, NULL, NULL),
+                     TARN_OK);
+    rig_alloc_oom(&rig, 500 * MIB, 0); /* a route may be a capture's */
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.name = "seven"});
+    const tarn_ptr seven = pool_alloc(&rig, pool, 4 * MIB, 7);
+
+    rig_free(&rig, rig_alloc(&rig, 500 * MIB, 0));
+    rig_free(&rig, seven);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void blocks_that_other_streams_use_are_not_deferred(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+    const tarn_ptr ptr = pool_alloc(&rig, pool, 30 * MIB, 1);
+
+    rig_record(&rig, ptr, 2);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_int_equal(pool_stats(pool).active, 30 * MIB);
+    assert_int_equal(pool_stats(pool).allocated, 0);
+    assert_int_not_equal(pool_alloc(&rig, pool, 30 * MIB, 1), ptr);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 2), TARN_OK);
+    assert_int_equal(pool_alloc(&rig, pool, 30 * MIB, 1), ptr);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* ---- what is known ---- */
+
+static void a_pool_has_counters_a_name_and_an_id(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *pool =
+            pool_open(&rig, (struct tarn_pool_options){.name = "kv cache", .priority = 3});
+        const tarn_ptr first = pool_alloc(&rig, pool, 30 * MIB, 0);
+        const tarn_ptr second = pool_alloc(&rig, pool, 1000, 5);
+
+        rig_free(&rig, first);
+        const struct tarn_pool_stats stats = pool_stats(pool);
+
+        assert_int_equal(stats.priority, 3);
+        assert_true(stats.limit == TARN_SIZE_UNLIMITED);
+        assert_int_equal(stats.allocated, 1024);
+        assert_int_equal(stats.active, 1024);
+        assert_int_equal(stats.requested, 1000);
+        assert_int_equal(stats.blocks, 1);
+        assert_int_equal(stats.segments, 2);
+        assert_int_equal(stats.reserved, rig_now(&rig, TARN_STAT_RESERVED_BYTES));
+        assert_int_equal(stats.reserved_peak, stats.reserved);
+        assert_string_equal(tarn_pool_name(pool), "kv cache");
+        assert_ptr_equal(tarn_pool_allocator(pool), rig.allocator);
+
+        struct rig_totals totals = {0};
+        const struct tarn_walker walker = {&totals, rig_count_segment, rig_count_block};
+
+        assert_int_equal(tarn_allocator_walk_pool(rig.allocator, tarn_pool_get_id(pool), &walker),
+                         TARN_OK);
+        assert_int_equal(totals.segments, 2);
+        rig_free(&rig, second);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+static void an_older_program_gets_fewer_counters(void **state)
+{
+    struct tarn_pool_stats stats;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    memset(&stats, 0xA5, sizeof stats);
+    stats.struct_size = offsetof(struct tarn_pool_stats, allocated);
+    assert_int_equal(tarn_pool_get_stats(pool, &stats), TARN_OK);
+    assert_int_equal(stats.reserved, 0);
+    assert_int_equal(((const unsigned char *)&stats.allocated)[0], 0xA5);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* ---- limits ---- */
+
+static void a_pool_at_its_limit_gives_its_own_memory_back_first(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.limit = 100 * MIB});
+        tarn_ptr ptr = pool_alloc(&rig, pool, 40 * MIB, 0);
+        const tarn_ptr kept = rig_alloc(&rig, 40 * MIB, 0);
+
+        rig_free(&rig, kept); /* cached: not the pool's to give back */
+        pool_alloc_oom(&rig, pool, 70 * MIB);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 40 * MIB);
+        rig_free(&rig, ptr);
+        ptr = pool_alloc(&rig, pool, 90 * MIB, 0);
+        assert_true(pool_stats(pool).reserved <= 100 * MIB);
+        pool_alloc_oom(&rig, pool, 101 * MIB);
+        rig_free(&rig, rig_alloc(&rig, 500 * MIB, 0)); /* others may */
+        assert_int_equal(tarn_pool_set_limit(pool, 0, &rig.error), TARN_OK);
+        rig_free(&rig, pool_alloc(&rig, pool, 101 * MIB, 0));
+        rig_free(&rig, ptr);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+static void trimming_a_pool_leaves_the_others(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        uint64_t reserved = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *a = pool_open(&rig, (struct tarn_pool_options){0});
+        struct tarn_pool *b = pool_open(&rig, (struct tarn_pool_options){0});
+        const tarn_ptr of_a = pool_alloc(&rig, a, 40 * MIB, 0);
+        const tarn_ptr more_of_a = pool_alloc(&rig, a, 60 * MIB, 0);
+
+        rig_free(&rig, pool_alloc(&rig, b, 40 * MIB, 0));
+        rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
+        rig_free(&rig, more_of_a);
+        assert_int_equal(tarn_pool_trim(a, 100 * MIB, &reserved, &rig.error), TARN_OK);
+        assert_int_equal(reserved, 100 * MIB);
+        assert_int_equal(tarn_pool_trim(a, 0, &reserved, &rig.error), TARN_OK);
+        assert_int_equal(reserved, 40 * MIB);
+        assert_int_equal(pool_stats(b).reserved, 40 * MIB);
+        rig_check(&rig);
+        rig_free(&rig, of_a);
+        tarn_pool_destroy(a);
+        tarn_pool_destroy(b);
+        rig_close(&rig);
+    }
+}
+
+/* ---- short of memory ---- */
+
+static void pools_give_back_by_priority(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *low = pool_open(&rig, (struct tarn_pool_options){.priority = -5});
+        struct tarn_pool *same = pool_open(&rig, (struct tarn_pool_options){.priority = 0});
+        struct tarn_pool *high = pool_open(&rig, (struct tarn_pool_options){.priority = 5});
+
+        rig_free(&rig, pool_alloc(&rig, low, 200 * MIB, 0));
+        rig_free(&rig, pool_alloc(&rig, same, 200 * MIB, 0));
+        rig_free(&rig, pool_alloc(&rig, high, 200 * MIB, 0));
+        const tarn_ptr first = rig_alloc(&rig, 600 * MIB, 0);
+
+        assert_int_equal(pool_stats(low).reserved, 0);
+        assert_int_equal(pool_stats(same).reserved, 200 * MIB);
+        const tarn_ptr second = rig_alloc(&rig, 200 * MIB, 0);
+
+        assert_int_equal(pool_stats(same).reserved, 0);
+        rig_alloc_oom(&rig, 100 * MIB, 0);
+        pool_alloc_oom(&rig, low, 100 * MIB);
+        assert_int_equal(pool_stats(high).reserved, 200 * MIB);
+        pool_alloc_oom(&rig, high, 300 * MIB); /* but its own is its own */
+        assert_int_equal(pool_stats(high).reserved, 0);
+        rig_free(&rig, first);
+        pool_alloc_oom(&rig, low, 900 * MIB);
+        rig_free(&rig, pool_alloc(&rig, high, 800 * MIB, 0)); /* takes the default pools' cache */
+        rig_free(&rig, second);
+        tarn_pool_destroy(low);
+        tarn_pool_destroy(same);
+        tarn_pool_destroy(high);
+        rig_close(&rig);
+    }
+}
+
+static void the_cache_of_pools_is_emptied_with_all(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.priority = 5});
+
+    rig_free(&rig, pool_alloc(&rig, pool, 200 * MIB, 0));
+    rig_empty_cache(&rig);
+    assert_int_equal(pool_stats(pool).reserved, 0);
+    rig_free(&rig, pool_alloc(&rig, pool, 200 * MIB, 0));
+    assert_int_equal(tarn_allocator_trim(rig.allocator, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(pool_stats(pool).reserved, 0);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A graph may know the addresses. */
+static void memory_of_a_pool_that_was_routed_to_stays(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+    const struct tarn_pool_id id = tarn_pool_get_id(pool);
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, is_stream_7, NULL, NULL),
+                     TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 200 * MIB, 7));
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(pool_stats(pool).reserved, 200 * MIB);
+    rig_empty_cache(&rig);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(pool_stats(pool).reserved, 200 * MIB);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    tarn_pool_destroy(pool);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+    rig_close(&rig);
+}
+
+/* ---- the end ---- */
+
+static void blocks_outlive_their_pool(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+        const tarn_ptr kept = pool_alloc(&rig, pool, 40 * MIB, 0);
+
+        rig_free(&rig, pool_alloc(&rig, pool, 100 * MIB, 0));
+        tarn_pool_destroy(pool);
+        rig_check(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 40 * MIB);
+        rig_free(&rig, kept);
+        rig_empty_cache(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        rig_close(&rig);
+    }
+    tarn_pool_destroy(NULL);
+}
+
+/* Somebody else released the pool by its id. */
+static void a_handle_outlives_its_id(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, tarn_pool_get_id(pool), &rig.error),
+                     TARN_OK);
+    rig_empty_cache(&rig);
+    rig_free(&rig, pool_alloc(&rig, pool, 30 * MIB, 0));
+    tarn_pool_destroy(pool);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+    rig_close(&rig);
+}
+
+/* ---- a source ---- */
+
+struct source {
+    struct tarn_device *device;
+    int gone;
+};
+
+static tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    const struct source *source = context;
+    tarn_ptr ptr = 0;
+
+    (void)stream;
+    return source->device->ops->alloc(source->device, size, &ptr) ? 0 : ptr;
+}
+
+static void source_free(void *context, tarn_ptr ptr)
+{
+    const struct source *source = context;
+
+    assert_int_equal(source->device->ops->free(source->device, ptr), TARN_OK);
+}
+
+static void source_gone(void *context)
+{
+    ((struct source *)context)->gone++;
+}
+
+static void segments_come_from_the_pool_s_source(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    struct source source = {.device = rig.device};
+    const struct tarn_pool_source from = {sizeof from, &source, source_alloc, source_free,
+                                          source_gone};
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.source = &from});
+
+    rig_free(&rig, pool_alloc(&rig, pool, 30 * MIB, 0));
+    assert_int_equal(rig_totals(&rig).expandable, 0);
+    assert_int_equal(source.gone, 0);
+    tarn_pool_destroy(pool);
+    assert_int_equal(source.gone, 1);
+    rig_close(&rig);
+}
+
+/* ---- refused ---- */
+
+static void options_are_checked(void **state)
+{
+    static const char long_name[] =
+        "a name of a pool that is so long that nobody would want to read it in any report";
+    const struct tarn_pool_source nothing = {.struct_size = sizeof nothing};
+    const struct {
+        struct tarn_pool_options options;
+        enum tarn_status status;
+    } wrong[] = {
+        {{.struct_size = 0}, TARN_ERR_INVALID_ARGUMENT},
+        {{.struct_size = sizeof(struct tarn_pool_options), .name = long_name}, TARN_ERR_LIMIT},
+        {{.struct_size = sizeof(struct tarn_pool_options), .source = &nothing},
+         TARN_ERR_INVALID_ARGUMENT},
+    };
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(tarn_pool_create(rig.allocator, &wrong[i].options, &pool, &rig.error),
+                         wrong[i].status);
+        assert_null(pool);
+    }
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    assert_string_equal(tarn_pool_name(pool), "");
+    tarn_ptr ptr = 7;
+
+    assert_int_equal(tarn_pool_alloc(pool, 0, 0, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(ptr, 0);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void other_engines_have_no_pools(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_string_equal(rig.error.text,
+                        "a pool needs the caching allocator, not the engine cudaMallocAsync");
+    rig_close(&rig);
+}
+
+/* ---- failing ---- */
+
+/* A pool's life with one failure somewhere; what failed works the second time. */
+static bool live_with_failure(const char *conf, uint64_t host_nth, enum tarn_sim_call call,
+                              uint64_t device_nth)
+{
+    struct tarn_pool *pool = NULL;
+    struct tarn_error error;
+    tarn_ptr ptrs[4] = {0};
+    bool failed = false;
+    struct rig rig;
+
+    rig_open(&rig, 256 * MIB, conf);
+    tarn_host_fail_nth(host_nth);
+    tarn_sim_fail_nth(rig.device, call, device_nth, TARN_ERR_DEVICE);
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 128 * MIB};
+
+    for (int i = 0; !pool && i < 2; i++) {
+        failed = tarn_pool_create(rig.allocator, &options, &pool, &error) != TARN_OK || failed;
+    }
+    assert_non_null(pool);
+    for (int i = 0; i < 4; i++) {
+        const uint64_t size = ((uint64_t)i * 20 + 1) * MIB / 2;
+
+        for (int again = 0; !ptrs[i] && again < 2; again++) {
+            failed = tarn_pool_alloc(pool, size, 0, &ptrs[i], &error) != TARN_OK || failed;
+            rig_check(&rig);
+        }
+        assert_int_not_equal(ptrs[i], 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        rig_free(&rig, ptrs[i]);
+    }
+    failed = tarn_pool_trim(pool, 0, NULL, &error) != TARN_OK || failed;
+    rig_check(&rig);
+    tarn_pool_destroy(pool);
+    tarn_host_fail_nth(0);
+    tarn_sim_fail_nth(rig.device, call, 0, TARN_OK);
+    rig_close(&rig);
+    return failed;
+}
+
+static void every_failure_is_survived(void **state)
+{
+    static const enum tarn_sim_call calls[] = {
+        TARN_SIM_ALLOC,      TARN_SIM_FREE, TARN_SIM_STREAM_WAIT, TARN_SIM_VA_RESERVE,
+        TARN_SIM_VA_RELEASE, TARN_SIM_MAP,  TARN_SIM_UNMAP,       TARN_SIM_PAGE_CREATE,
+    };
+    uint64_t failures = 0;
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        for (uint64_t n = 1; n < 40; n++) {
+            failures += live_with_failure(settings[i], n, TARN_SIM_ANY, 0);
+        }
+        for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
+            for (uint64_t n = 1; n < 6; n++) {
+                failures += live_with_failure(settings[i], 0, calls[k], n);
+            }
+        }
+    }
+    assert_true(failures > 40);
+}
+
+/* ---- threads ---- */
+
+struct worker {
+    struct rig *rig;
+    struct tarn_pool *pool;
+    tarn_stream stream;
+    int failures;
+};
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+
+    for (int i = 0; i < 2000; i++) {
+        tarn_ptr ptrs[2] = {0};
+        const uint64_t size = (uint64_t)(i % 7 + 1) * 300 * KIB;
+
+        worker->failures +=
+            tarn_pool_alloc(worker->pool, size, worker->stream, &ptrs[0], NULL) != TARN_OK;
+        worker->failures += tarn_allocator_alloc(worker->rig->allocator, size, worker->stream,
+                                                 &ptrs[1], NULL) != TARN_OK;
+        for (int k = 0; k < 2; k++) {
+            worker->failures +=
+                tarn_allocator_free(worker->rig->allocator, ptrs[k], NULL) != TARN_OK;
+        }
+    }
+    return NULL;
+}
+
+static void threads_share_pools(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct worker workers[4];
+        pthread_t threads[4];
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *pools[2] = {pool_open(&rig, (struct tarn_pool_options){0}),
+                                      pool_open(&rig, (struct tarn_pool_options){0})};
+
+        for (unsigned t = 0; t < 4; t++) {
+            workers[t] = (struct worker){&rig, pools[t % 2], t / 2, 0};
+            assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
+        }
+        for (int t = 0; t < 4; t++) {
+            assert_int_equal(pthread_join(threads[t], NULL), 0);
+            assert_int_equal(workers[t].failures, 0);
+        }
+        assert_int_equal(pool_stats(pools[0]).blocks, 0);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 0);
+        tarn_pool_destroy(pools[0]);
+        tarn_pool_destroy(pools[1]);
+        rig_close(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_memory_of_a_pool_serves_only_its_own_requests),
+        cmocka_unit_test(a_pool_in_use_does_not_keep_the_cache_of_other_streams),
+        cmocka_unit_test(blocks_that_other_streams_use_are_not_deferred),
+        cmocka_unit_test(a_pool_has_counters_a_name_and_an_id),
+        cmocka_unit_test(an_older_program_gets_fewer_counters),
+        cmocka_unit_test(a_pool_at_its_limit_gives_its_own_memory_back_first),
+        cmocka_unit_test(trimming_a_pool_leaves_the_others),
+        cmocka_unit_test(pools_give_back_by_priority),
+        cmocka_unit_test(the_cache_of_pools_is_emptied_with_all),
+        cmocka_unit_test(memory_of_a_pool_that_was_routed_to_stays),
+        cmocka_unit_test(blocks_outlive_their_pool),
+        cmocka_unit_test(a_handle_outlives_its_id),
+        cmocka_unit_test(segments_come_from_the_pool_s_source),
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(other_engines_have_no_pools),
+        cmocka_unit_test(every_failure_is_survived),
+        cmocka_unit_test(threads_share_pools),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits in bytes, and callbacks that make room when the device or a limit says no. */
+#include "support/test.h"
+
+#include "support/rig.h"
+#include "tarn/pool.h"
+#include "tarn/pressure.h"
+
+static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
+                                       "rules:2.14"};
+
+#define SETTINGS (sizeof settings / sizeof settings[0])
+
+/* A cache of blocks of 100 MiB that gives one back each time it is asked. */
+struct cache {
+    struct rig *rig;
+    tarn_ptr blocks[16];
+    int count;
+    int calls;
+    struct tarn_pressure last;
+};
+
+static uint64_t evict(void *context, const struct tarn_pressure *pressure)
+{
+    struct cache *cache = context;
+
+    cache->calls++;
+    cache->last = *pressure;
+    if (cache->count == 0) {
+        return 0;
+    }
+    rig_free(cache->rig, cache->blocks[--cache->count]);
+    return 100 * MIB;
+}
+
+static void cache_fill(struct cache *cache, struct rig *rig, int count)
+{
+    *cache = (struct cache){.rig = rig};
+    for (int i = 0; i < count; i++) {
+        cache->blocks[i] = rig_alloc(rig, 100 * MIB, 0);
+    }
+    cache->count = count;
+    assert_int_equal(tarn_allocator_on_pressure(rig->allocator, evict, cache), TARN_OK);
+}
+
+static void cache_empty(struct cache *cache)
+{
+    while (cache->count > 0) {
+        rig_free(cache->rig, cache->blocks[--cache->count]);
+    }
+}
+
+static void a_full_device_asks_and_a_miss_does_not(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        cache_fill(&cache, &rig, 8);
+        const tarn_ptr miss = rig_alloc(&rig, 100 * MIB, 0);
+
+        assert_int_equal(cache.calls, 0);
+        const tarn_ptr served = rig_alloc(&rig, 250 * MIB, 0);
+
+        assert_true(cache.calls >= 1 && cache.calls <= 2);
+        assert_int_equal(cache.last.struct_size, sizeof cache.last);
+        assert_false(cache.last.is_soft);
+        assert_true(cache.last.bytes >= 150 * MIB);
+        assert_ptr_equal(cache.last.allocator, rig.allocator);
+        assert_int_equal(rig_stats(&rig).num_ooms, 0);
+        rig_check(&rig);
+        rig_free(&rig, served);
+        rig_free(&rig, miss);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
+static void what_is_cached_goes_first(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        cache_fill(&cache, &rig, 5);
+        rig_free(&rig, rig_alloc(&rig, 300 * MIB, 1));
+        const tarn_ptr served = rig_alloc(&rig, 400 * MIB, 0);
+
+        assert_int_equal(cache.calls, 0);
+        rig_free(&rig, served);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
+static void a_limit_asks_as_the_device_does(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 300 * MIB, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_get_limit(rig.allocator), 300 * MIB);
+        cache_fill(&cache, &rig, 3);
+        const tarn_ptr served = rig_alloc(&rig, 90 * MIB, 0);
+
+        assert_int_equal(cache.calls, 1);
+        rig_alloc_oom(&rig, 301 * MIB, 0);
+        assert_int_equal(cache.count, 0); /* all was given, in vain */
+        rig_free(&rig, served);
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, TARN_SIZE_UNLIMITED, &rig.error),
+                         TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, 600 * MIB, 0));
+        rig_close(&rig);
+    }
+}
+
+/* Small blocks, one at a time: as often as needed. */
+static uint64_t evict_little(void *context, const struct tarn_pressure *pressure)
+{
+    struct cache *cache = context;
+
+    (void)pressure;
+    cache->calls++;
+    if (cache->count == 0) {
+        return 0;
+    }
+    rig_free(cache->rig, cache->blocks[--cache->count]);
+    return 1;
+}
+
+static void small_steps_lead_there(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache = {.calls = 0};
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        cache.rig = &rig;
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 320 * MIB, &rig.error), TARN_OK);
+        for (int k = 0; k < 16; k++) {
+            cache.blocks[k] = rig_alloc(&rig, 20 * MIB, 0);
+        }
+        cache.count = 16;
+        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, evict_little, &cache), TARN_OK);
+        const tarn_ptr served = rig_alloc(&rig, 300 * MIB, 0);
+
+        assert_int_equal(cache.calls, 15);
+        rig_free(&rig, served);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
+static uint64_t lie(void *context, const struct tarn_pressure *pressure)
+{
+    ++*(int *)context;
+    return pressure->bytes;
+}
+
+static void a_callback_that_frees_nothing_ends(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        int calls = 0;
+        struct rig rig;
+
+        rig_open(&rig, 256 * MIB, settings[i]);
+        const tarn_ptr most = rig_alloc(&rig, 200 * MIB, 0);
+
+        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_OK);
+        rig_alloc_oom(&rig, 100 * MIB, 0);
+        assert_int_equal(calls, TARN_PRESSURE_ROUNDS);
+        assert_int_equal(rig_stats(&rig).num_ooms, 1);
+        rig_free(&rig, most);
+        rig_close(&rig);
+    }
+}
+
+static void the_soft_limit_asks_and_lets_grow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_true(tarn_allocator_get_soft_limit(rig.allocator) == TARN_SIZE_UNLIMITED);
+        assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 300 * MIB, &rig.error),
+                         TARN_OK);
+        assert_true(tarn_allocator_get_soft_limit(rig.allocator) == 300 * MIB);
+        cache_fill(&cache, &rig, 3);
+        assert_int_equal(cache.calls, 0);
+        const tarn_ptr fits = rig_alloc(&rig, 100 * MIB, 0); /* where one was evicted */
+
+        assert_int_equal(cache.calls, 1);
+        assert_true(cache.last.is_soft);
+        assert_int_equal(cache.last.bytes, 100 * MIB);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 300 * MIB);
+        cache_empty(&cache);
+        const tarn_ptr grown = rig_alloc(&rig, 400 * MIB, 0); /* nothing left to evict */
+
+        assert_int_equal(cache.calls, 2);
+        rig_check(&rig);
+        rig_free(&rig, grown);
+        rig_free(&rig, fits);
+        rig_close(&rig);
+    }
+}
+
+static void a_pool_is_named(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 150 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct cache cache;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    cache_fill(&cache, &rig, 1);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 160 * MIB, 7, &ptr, &rig.error), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(cache.calls, 2);
+    assert_int_equal(cache.last.pool.second, tarn_pool_get_id(pool).second);
+    assert_int_equal(cache.last.stream, 7);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* ---- callbacks that allocate ---- */
+
+struct greedy {
+    struct rig *rig;
+    int calls;
+    enum tarn_status status;
+};
+
+static uint64_t allocate(void *context, const struct tarn_pressure *pressure)
+{
+    struct greedy *greedy = context;
+    tarn_ptr ptr = 0;
+
+    (void)pressure;
+    greedy->calls++;
+    greedy->status = tarn_allocator_alloc(greedy->rig->allocator, 400 * MIB, 0, &ptr, NULL);
+    return 0;
+}
+
+static void a_callback_s_own_request_calls_nobody(void **state)
+{
+    struct greedy greedy = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    greedy.rig = &rig;
+    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, allocate, &greedy), TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_int_equal(greedy.calls, 1);
+    assert_int_equal(greedy.status, TARN_ERR_OUT_OF_MEMORY);
+    rig_close(&rig);
+}
+
+/* ---- adding and removing ---- */
+
+static void count_oom(void *context, const struct tarn_oom *oom)
+{
+    (void)oom;
+    ++*(int *)context;
+}
+
+static bool count_miss(void *context, struct tarn_allocator *allocator, uint64_t size,
+                       tarn_stream stream)
+{
+    (void)allocator;
+    (void)size;
+    (void)stream;
+    ++*(int *)context;
+    return false;
+}
+
+static void all_of_them_can_be_removed(void **state)
+{
+    int calls = 0;
+    int other = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, count_oom, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, count_miss, &calls),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_remove_pressure(rig.allocator, lie, &other),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_remove_pressure(rig.allocator, lie, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_oom_observer(rig.allocator, count_oom, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_oom_observer(rig.allocator, count_oom, &calls),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_remove_memory_callback(rig.allocator, count_miss, &calls),
+                     TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_int_equal(calls, 0);
+    for (int i = 0; i < TARN_OBSERVERS_MAX; i++) {
+        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_OK);
+    }
+    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_ERR_LIMIT);
+    rig_close(&rig);
+}
+
+static uint64_t remove_itself(void *context, const struct tarn_pressure *pressure)
+{
+    ++*(int *)context;
+    assert_int_equal(tarn_allocator_remove_pressure(pressure->allocator, remove_itself, context),
+                     TARN_OK);
+    return 1;
+}
+
+static void a_callback_may_remove_itself(void **state)
+{
+    int calls = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, remove_itself, &calls), TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_int_equal(calls, 1);
+    rig_close(&rig);
+}
+
+static void other_engines_refuse(void **state)
+{
+    int calls = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, GIB, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, GIB, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_true(tarn_allocator_get_soft_limit(rig.allocator) == TARN_SIZE_UNLIMITED);
+    rig_close(&rig);
+}
+
+/* A device that fails while callbacks make room: reported, and nothing is lost. */
+static void a_failing_device_is_reported(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        for (uint64_t n = 1; n < 8; n++) {
+            struct cache cache;
+            tarn_ptr ptr = 0;
+            struct rig rig;
+
+            rig_open(&rig, GIB, settings[i]);
+            cache_fill(&cache, &rig, 9);
+            tarn_sim_fail_nth(rig.device, TARN_SIM_ALLOC, n, TARN_ERR_DEVICE);
+            tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, n, TARN_ERR_DEVICE);
+            const enum tarn_status st =
+                tarn_allocator_alloc(rig.allocator, 250 * MIB, 0, &ptr, &rig.error);
+
+            assert_true(st == TARN_OK || st == TARN_ERR_DEVICE);
+            tarn_sim_fail_nth(rig.device, TARN_SIM_ALLOC, 0, TARN_OK);
+            tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 0, TARN_OK);
+            rig_check(&rig);
+            ptr = ptr ? ptr : rig_alloc(&rig, 250 * MIB, 0);
+            rig_free(&rig, ptr);
+            cache_empty(&cache);
+            rig_close(&rig);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_device_asks_and_a_miss_does_not),
+        cmocka_unit_test(what_is_cached_goes_first),
+        cmocka_unit_test(a_limit_asks_as_the_device_does),
+        cmocka_unit_test(small_steps_lead_there),
+        cmocka_unit_test(a_callback_that_frees_nothing_ends),
+        cmocka_unit_test(the_soft_limit_asks_and_lets_grow),
+        cmocka_unit_test(a_pool_is_named),
+        cmocka_unit_test(a_callback_s_own_request_calls_nobody),
+        cmocka_unit_test(all_of_them_can_be_removed),
+        cmocka_unit_test(a_callback_may_remove_itself),
+        cmocka_unit_test(other_engines_refuse),
+        cmocka_unit_test(a_failing_device_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests with options, tries that fail cheaply, explanations. */
+#include "support/test.h"
+
+#include "support/rig.h"
+#include "tarn/block.h"
+#include "tarn/pool.h"
+#include "tarn/pressure.h"
+#include "tarn/request.h"
+
+#include <stdio.h>
+
+static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
+                                       "rules:2.14"};
+
+#define SETTINGS (sizeof settings / sizeof settings[0])
+
+static tarn_ptr try_alloc(struct rig *rig, uint64_t size, unsigned flags)
+{
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_alloc_try(rig->allocator, size, 0, flags, &ptr), TARN_OK);
+    rig_check(rig);
+    return ptr;
+}
+
+static void try_fails(struct rig *rig, uint64_t size, unsigned flags)
+{
+    tarn_ptr ptr = 0x123;
+
+    assert_int_equal(tarn_alloc_try(rig->allocator, size, 0, flags, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(ptr, 0x123);
+    rig_check(rig);
+}
+
+static struct tarn_alloc_options options_of(struct tarn_alloc_options options)
+{
+    options.struct_size = sizeof options;
+    return options;
+}
+
+/* ---- tries ---- */
+
+static void a_try_takes_free_blocks_or_grows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        const tarn_ptr ptr = try_alloc(&rig, 30 * MIB, 0);
+
+        rig_free(&rig, ptr);
+        assert_int_equal(try_alloc(&rig, 30 * MIB, TARN_ALLOC_NEVER_GROW), ptr);
+        try_fails(&rig, 30 * MIB, TARN_ALLOC_NEVER_GROW);
+        const tarn_ptr other = try_alloc(&rig, 30 * MIB, TARN_ALLOC_TRY);
+
+        assert_int_not_equal(other, ptr);
+        assert_int_equal(try_alloc(&rig, 0, 0), 0);
+        rig_free(&rig, ptr);
+        rig_free(&rig, other);
+        rig_close(&rig);
+    }
+}
+
+static void a_try_stays_within_the_limits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 200 * MIB, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 100 * MIB, &rig.error),
+                         TARN_OK);
+        const tarn_ptr first = try_alloc(&rig, 100 * MIB, TARN_ALLOC_WITHIN_BUDGET);
+
+        try_fails(&rig, 20 * MIB, TARN_ALLOC_WITHIN_BUDGET);
+        const tarn_ptr second = try_alloc(&rig, 100 * MIB, 0);
+
+        try_fails(&rig, 20 * MIB, 0);
+        rig_free(&rig, first);
+        rig_free(&rig, try_alloc(&rig, 80 * MIB, 0));
+        rig_free(&rig, second);
+        rig_close(&rig);
+    }
+}
+
+static void a_try_of_a_pool_stays_within_its_limit(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 100 * MIB};
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct tarn_pool *pool = NULL;
+        tarn_ptr ptr = 0;
+        tarn_ptr more = 0x123;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+        assert_int_equal(tarn_pool_alloc_try(pool, 80 * MIB, 0, 0, &ptr), TARN_OK);
+        assert_int_equal(tarn_pool_alloc_try(pool, 40 * MIB, 0, 0, &more), TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(tarn_pool_alloc_try(pool, 40 * MIB, 0, 16, &more),
+                         TARN_ERR_INVALID_ARGUMENT);
+        assert_int_equal(more, 0x123);
+        rig_free(&rig, ptr);
+        assert_int_equal(tarn_pool_alloc_try(pool, 40 * MIB, 0, TARN_ALLOC_NEVER_GROW, &more),
+                         TARN_OK);
+        rig_free(&rig, more);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+static void count_oom(void *context, const struct tarn_oom *oom)
+{
+    (void)oom;
+    ++*(int *)context;
+}
+
+static bool count_miss(void *context, struct tarn_allocator *allocator, uint64_t size,
+                       tarn_stream stream)
+{
+    (void)allocator;
+    (void)size;
+    (void)stream;
+    ++*(int *)context;
+    return false;
+}
+
+static uint64_t count_pressure(void *context, const struct tarn_pressure *pressure)
+{
+    (void)pressure;
+    ++*(int *)context;
+    return 0;
+}
+
+static void count_events(void *context, const struct tarn_trace_event *event)
+{
+    (void)event;
+    ++*(int *)context;
+}
+
+/* Nothing is counted, given back or sent, nobody is called, the device is not asked how much is
+ * free; and it is not asked for memory where a limit says no. */
+static void a_failed_try_leaves_no_trace(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        int called = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        rig_free(&rig, rig_alloc(&rig, 100 * MIB, 1)); /* cached on another stream */
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 160 * MIB, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, count_oom, &called),
+                         TARN_OK);
+        assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, count_miss, &called),
+                         TARN_OK);
+        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, count_pressure, &called),
+                         TARN_OK);
+        assert_int_equal(tarn_allocator_add_sink(
+                             rig.allocator,
+                             &(struct tarn_sink){.context = &called, .receive = count_events},
+                             &rig.error),
+                         TARN_OK);
+        const struct tarn_stats before = rig_stats(&rig);
+        const struct tarn_sim_counters calls = sim_counters(rig.device);
+
+        try_fails(&rig, 200 * MIB, 0);
+        try_fails(&rig, 200 * MIB, TARN_ALLOC_WITHIN_BUDGET);
+        try_fails(&rig, 20 * MIB, TARN_ALLOC_NEVER_GROW);
+        const struct tarn_stats after = rig_stats(&rig);
+        const struct tarn_sim_counters now = sim_counters(rig.device);
+
+        assert_int_equal(called, 0);
+        assert_memory_equal(&before, &after, sizeof before);
+        assert_int_equal(now.calls[TARN_SIM_ALLOC], calls.calls[TARN_SIM_ALLOC]);
+        assert_int_equal(now.calls[TARN_SIM_MEMORY_INFO], calls.calls[TARN_SIM_MEMORY_INFO]);
+        assert_int_equal(now.used_bytes, calls.used_bytes);
+        assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &called, &rig.error), TARN_OK);
+        rig_close(&rig);
+    }
+}
+
+static uint64_t asked(struct rig *rig)
+{
+    const struct tarn_sim_counters counters = sim_counters(rig->device);
+
+    return counters.calls[TARN_SIM_ALLOC] + counters.calls[TARN_SIM_PAGE_CREATE];
+}
+
+static void a_full_device_is_not_asked_each_time(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        const tarn_ptr most = rig_alloc(&rig, 1000 * MIB, 0);
+        const uint64_t before = asked(&rig);
+
+        for (int k = 0; k < 400; k++) {
+            tarn_ptr ptr = 0;
+
+            assert_int_equal(tarn_alloc_try(rig.allocator, 100 * MIB, 0, 0, &ptr),
+                             TARN_ERR_OUT_OF_MEMORY);
+        }
+        assert_true(asked(&rig) - before < (uint64_t)15 * 200); /* of up to 15 pages each */
+        rig_free(&rig, try_alloc(&rig, 2 * MIB, 0));            /* smaller ones are asked for */
+        rig_free(&rig, most);
+        rig_free(&rig, try_alloc(&rig, 100 * MIB, 0));
+        rig_close(&rig);
+    }
+}
+
+/* What was given back can be had, at once. */
+static void memory_given_back_ends_the_refusal(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr most = rig_alloc(&rig, 1000 * MIB, 1);
+
+    try_fails(&rig, 100 * MIB, 0);
+    rig_free(&rig, most);
+    try_fails(&rig, 100 * MIB, 0); /* cached for another stream */
+    rig_empty_cache(&rig);
+    rig_free(&rig, try_alloc(&rig, 100 * MIB, 0));
+    rig_close(&rig);
+}
+
+static void frees_of_other_streams_are_completed(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 100 * MIB, 0);
+
+    rig_record(&rig, ptr, 2);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    rig_free(&rig, ptr);
+    try_fails(&rig, 100 * MIB, TARN_ALLOC_NEVER_GROW);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 2), TARN_OK);
+    assert_int_equal(try_alloc(&rig, 100 * MIB, TARN_ALLOC_NEVER_GROW), ptr);
+    rig_close(&rig);
+}
+
+/* ---- options ---- */
+
+static void blocks_have_the_alignment_asked_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        tarn_ptr ptrs[40];
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        for (unsigned k = 0; k < 40; k++) {
+            const struct tarn_alloc_options options =
+                options_of((struct tarn_alloc_options){.alignment = (uint64_t)1 << (k % 23)});
+            const uint64_t size = (k * 77777 + 1) % (3 * MIB) + 1;
+
+            ptrs[k] = 0;
+            assert_int_equal(
+                tarn_alloc_with(rig.allocator, size, k % 2, &options, &ptrs[k], &rig.error),
+                TARN_OK);
+            assert_int_equal(ptrs[k] % options.alignment, 0);
+            assert_true(tarn_allocator_usable_size(rig.allocator, ptrs[k]) >= size);
+            rig_check(&rig);
+        }
+        for (int k = 0; k < 40; k++) {
+            rig_free(&rig, ptrs[k]);
+        }
+        assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 0);
+        rig_empty_cache(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        rig_close(&rig);
+    }
+}
+
+static void an_alignment_needs_blocks_that_may_be_split(void **state)
+{
+    const struct tarn_pool_options whole = {.struct_size = sizeof whole, .no_split = true};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr shift = 0;
+    tarn_ptr ptr = 0x123;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:64");
+    shift = rig_alloc(&rig, 20 * MIB, 0);
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = 256 * MIB});
+
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(rig.error.text, "needs a block to be split"));
+    assert_int_equal(ptr, 0x123);
+    rig_check(&rig);
+    assert_int_equal(tarn_pool_create(rig.allocator, &whole, &pool, &rig.error), TARN_OK);
+    const struct tarn_alloc_options in_pool =
+        options_of((struct tarn_alloc_options){.alignment = 128 * MIB, .pool = pool});
+
+    rig_configure(&rig, "");
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &in_pool, &ptr, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    tarn_pool_destroy(pool);
+    rig_free(&rig, shift);
+    rig_close(&rig);
+}
+
+struct seen {
+    char metadata[TARN_LABEL_MAX];
+    struct tarn_pool_id pool;
+};
+
+static void see_alloc(void *context, const struct tarn_trace_event *event)
+{
+    struct seen *seen = context;
+
+    if (event->action == TARN_ACTION_ALLOC) {
+        (void)snprintf(seen->metadata, sizeof seen->metadata, "%s", event->user_metadata);
+        seen->pool = (struct tarn_pool_id){event->pool_id[0], event->pool_id[1]};
+    }
+}
+
+static void a_name_is_the_metadata_of_the_event(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    struct seen seen;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    assert_int_equal(
+        tarn_allocator_add_sink(
+            rig.allocator, &(struct tarn_sink){.context = &seen, .receive = see_alloc}, &rig.error),
+        TARN_OK);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+    struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.name = "kv block", .pool = pool});
+
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error), TARN_OK);
+    assert_string_equal(seen.metadata, "kv block");
+    assert_int_equal(seen.pool.second, tarn_pool_get_id(pool).second);
+    assert_string_equal(tarn_user_metadata(), "step 7");
+    rig_free(&rig, ptr);
+    rig_free(&rig, rig_alloc(&rig, MIB, 0));
+    assert_string_equal(seen.metadata, "step 7");
+
+    char long_name[2 * TARN_LABEL_MAX];
+
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    options.name = long_name;
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error),
+                     TARN_ERR_LIMIT);
+    assert_string_equal(tarn_user_metadata(), "step 7");
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &seen, &rig.error), TARN_OK);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void a_pool_s_name_is_the_metadata_of_its_events(void **state)
+{
+    const struct tarn_pool_options named = {.struct_size = sizeof named, .name = "kv cache"};
+    struct tarn_pool *pool = NULL;
+    struct seen seen;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, &named, &pool, &rig.error), TARN_OK);
+    assert_int_equal(
+        tarn_allocator_add_sink(
+            rig.allocator, &(struct tarn_sink){.context = &seen, .receive = see_alloc}, &rig.error),
+        TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, MIB, 0, &ptr, &rig.error), TARN_OK);
+    assert_string_equal(seen.metadata, "kv cache");
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, MIB, 0, &ptr, &rig.error), TARN_OK);
+    assert_string_equal(seen.metadata, "step 7");
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    rig_free(&rig, ptr);
+    rig_free(&rig, rig_alloc(&rig, MIB, 0));
+    assert_string_equal(seen.metadata, "");
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &seen, &rig.error), TARN_OK);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void options_are_checked(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0x123;
+    struct tarn_allocator *other = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_create(rig.device, NULL, &other, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_create(other, NULL, &pool, &rig.error), TARN_OK);
+    const struct tarn_alloc_options wrong[] = {
+        {.struct_size = 0},
+        options_of((struct tarn_alloc_options){.flags = 8}),
+        options_of((struct tarn_alloc_options){.alignment = 48}),
+        options_of((struct tarn_alloc_options){.pool = pool}),
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &wrong[i], &ptr, &rig.error),
+                         TARN_ERR_INVALID_ARGUMENT);
+    }
+    assert_int_equal(tarn_alloc_try(rig.allocator, MIB, 0, 8, &ptr), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_alloc_try(rig.allocator, UINT64_MAX, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    const struct tarn_alloc_options huge =
+        options_of((struct tarn_alloc_options){.alignment = (uint64_t)1 << 63});
+
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &huge, &ptr, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(ptr, 0x123);
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, NULL, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
+    tarn_allocator_destroy(other);
+    rig_close(&rig);
+}
+
+static void engines_without_a_cache_ask_the_device(void **state)
+{
+    const struct tarn_alloc_options aligned =
+        options_of((struct tarn_alloc_options){.alignment = MIB});
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_alloc_try(rig.allocator, MIB, 0, 0, &ptr), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 2 * GIB, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_alloc_try(rig.allocator, MIB, 0, TARN_ALLOC_NEVER_GROW, &ptr),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &aligned, &ptr, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_int_equal(tarn_alloc_explain(rig.allocator, MIB, 0, &rig.error), TARN_ERR_NOT_SUPPORTED);
+    rig_close(&rig);
+}
+
+/* ---- explanations ---- */
+
+static void an_explanation_is_the_message_of_a_failure(void **state)
+{
+    struct tarn_error failure;
+    struct tarn_error explanation;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr most = rig_alloc(&rig, 800 * MIB, 0);
+
+    assert_int_equal(tarn_alloc_explain(rig.allocator, 300 * MIB, 0, &explanation),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(rig_stats(&rig).num_ooms, 0);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 300 * MIB, 0, &ptr, &failure),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(explanation.text, failure.text);
+    assert_int_equal(tarn_alloc_explain(rig.allocator, UINT64_MAX, 0, &explanation),
+                     TARN_ERR_OUT_OF_MEMORY);
+    rig_free(&rig, most);
+    rig_close(&rig);
+}
+
+static void write_text(void *context, const struct tarn_oom *oom, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%s: no room for %d MiB", (const char *)context,
+                   (int)(oom->requested / MIB));
+}
+
+static void the_text_can_be_the_program_s_own(void **state)
+{
+    static char name[] = "acme";
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    assert_int_equal(tarn_allocator_set_oom_writer(rig.allocator, write_text, name), TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_string_equal(rig.error.text, "acme: no room for 300 MiB");
+    assert_int_equal(rig.error.status, TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(rig.error.offset, -1);
+    assert_int_equal(tarn_allocator_set_oom_writer(rig.allocator, NULL, NULL), TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_non_null(strstr(rig.error.text, "CUDA out of memory"));
+    rig_close(&rig);
+}
+
+/* Nobody wants the report: the device is not asked for its numbers. */
+static void without_a_reader_no_report_is_made(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 300 * MIB, 0, &ptr, NULL),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_MEMORY_INFO], 0);
+    assert_int_equal(rig_stats(&rig).num_ooms, 1);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_true(sim_counters(rig.device).calls[TARN_SIM_MEMORY_INFO] > 0);
+    rig_close(&rig);
+}
+
+/* ---- failing ---- */
+
+static bool try_with_failure(const char *conf, uint64_t host_nth, uint64_t alignment)
+{
+    const struct tarn_alloc_options options = options_of((struct tarn_alloc_options){
+        .flags = TARN_ALLOC_TRY, .alignment = alignment, .name = "named"});
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    rig_open(&rig, GIB, conf);
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    tarn_host_fail_nth(host_nth);
+    const enum tarn_status st =
+        tarn_alloc_with(rig.allocator, 3 * MIB, 0, &options, &ptr, &rig.error);
+
+    tarn_host_fail_nth(0);
+    rig_check(&rig);
+    if (st) {
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        assert_int_equal(ptr, 0);
+        assert_int_equal(tarn_alloc_with(rig.allocator, 3 * MIB, 0, &options, &ptr, &rig.error),
+                         TARN_OK);
+    }
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+    return st != TARN_OK;
+}
+
+static void every_failure_is_survived(void **state)
+{
+    uint64_t failures = 0;
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        for (uint64_t n = 1; n < 25; n++) {
+            failures += try_with_failure(settings[i], n, 0);
+            failures += try_with_failure(settings[i], n, 4 * MIB);
+        }
+    }
+    assert_true(failures > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_try_takes_free_blocks_or_grows),
+        cmocka_unit_test(a_try_stays_within_the_limits),
+        cmocka_unit_test(a_try_of_a_pool_stays_within_its_limit),
+        cmocka_unit_test(a_failed_try_leaves_no_trace),
+        cmocka_unit_test(a_full_device_is_not_asked_each_time),
+        cmocka_unit_test(memory_given_back_ends_the_refusal),
+        cmocka_unit_test(frees_of_other_streams_are_completed),
+        cmocka_unit_test(blocks_have_the_alignment_asked_for),
+        cmocka_unit_test(an_alignment_needs_blocks_that_may_be_split),
+        cmocka_unit_test(a_name_is_the_metadata_of_the_event),
+        cmocka_unit_test(a_pool_s_name_is_the_metadata_of_its_events),
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(engines_without_a_cache_ask_the_device),
+        cmocka_unit_test(an_explanation_is_the_message_of_a_failure),
+        cmocka_unit_test(the_text_can_be_the_program_s_own),
+        cmocka_unit_test(without_a_reader_no_report_is_made),
+        cmocka_unit_test(every_failure_is_survived),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,815 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Private pools that sleep and wake: contents and addresses, what is refused, every device call and
+ * every allocation of host memory failing, and threads that go on meanwhile.
+ */
+#include "support/test.h"
+
+#include "support/child.h"
+#include "support/rig.h"
+#include "tarn/ipc.h"
+#include "tarn/sleep.h"
+
+#include <pthread.h>
+
+enum {
+    BLOCKS = 6
+};
+
+static const struct tarn_pool_id pool = {0, 7};
+static const struct tarn_pool_id other_pool = {0, 8};
+static const struct tarn_sleep_options discard = {.struct_size = sizeof discard, .discard = true};
+
+/* Both policies have segments of pages. */
+static const char *const settings[] = {"policy:compact", "expandable_segments:True"};
+
+static const uint64_t sizes[BLOCKS] = {512, 3 * MIB, 100 * KIB, 7 * MIB, MIB + 5 * KIB, 9 * MIB};
+
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static tarn_ptr alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)
+{
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, 0);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
+static enum tarn_status try_alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)
+{
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const enum tarn_status st = tarn_allocator_alloc(rig->allocator, size, 0, &ptr, &rig->error);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return st;
+}
+
+static void sleep_well(struct rig *rig, const struct tarn_sleep_options *options)
+{
+    if (tarn_allocator_sleep(rig->allocator, pool, options, &rig->error)) {
+        fail_msg("%s", rig->error.text);
+    }
+    rig_check(rig);
+}
+
+static void wake_up(struct rig *rig)
+{
+    if (tarn_allocator_wake(rig->allocator, pool, &rig->error)) {
+        fail_msg("%s", rig->error.text);
+    }
+    rig_check(rig);
+}
+
+static struct tarn_sleep_stats sleep_stats(struct rig *rig)
+{
+    struct tarn_sleep_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_sleep_stats(rig->allocator, &stats);
+    return stats;
+}
+
+/* ---- blocks with contents ---- */
+
+static unsigned char *memory_of(struct rig *rig, tarn_ptr ptr, uint64_t size)
+{
+    unsigned char *memory = tarn_sim_host_memory(rig->device, ptr, size);
+
+    assert_non_null(memory);
+    return memory;
+}
+
+static void fill(struct rig *rig, tarn_ptr ptr, uint64_t size, unsigned char value)
+{
+    memset(memory_of(rig, ptr, size), value, size);
+}
+
+static bool holds(struct rig *rig, tarn_ptr ptr, uint64_t size, unsigned char value)
+{
+    const unsigned char *memory = memory_of(rig, ptr, size);
+
+    return memory[0] == value && memcmp(memory, memory + 1, size - 1) == 0;
+}
+
+static void open_backed(struct rig *rig, const char *conf)
+{
+    rig_open_with(rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, conf);
+}
+
+/* Blocks of the pool with different contents, a hole among them, and one outside. */
+struct dormitory {
+    struct rig rig;
+    tarn_ptr ptrs[BLOCKS];
+    tarn_ptr outside;
+};
+
+static void dormitory_open(struct dormitory *d, const char *conf)
+{
+    open_backed(&d->rig, conf);
+    d->outside = rig_alloc(&d->rig, 5 * MIB, 0);
+    fill(&d->rig, d->outside, 5 * MIB, 99);
+    for (int i = 0; i < BLOCKS; i++) {
+        d->ptrs[i] = alloc_in(&d->rig, pool, sizes[i]);
+        fill(&d->rig, d->ptrs[i], sizes[i], (unsigned char)(i + 1));
+    }
+    rig_free(&d->rig, alloc_in(&d->rig, pool, 6 * MIB));
+}
+
+static void dormitory_check(struct dormitory *d)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        assert_true(holds(&d->rig, d->ptrs[i], sizes[i], (unsigned char)(i + 1)));
+    }
+    assert_true(holds(&d->rig, d->outside, 5 * MIB, 99));
+}
+
+static void dormitory_close(struct dormitory *d)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        rig_free(&d->rig, d->ptrs[i]);
+    }
+    rig_free(&d->rig, d->outside);
+    rig_close(&d->rig);
+}
+
+static void memory_goes_and_comes_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        const struct tarn_stats before = rig_stats(&d.rig);
+        const int64_t reserved = rig_now(&d.rig, TARN_STAT_RESERVED_BYTES);
+        const uint64_t used = sim_counters(d.rig.device).used_bytes;
+
+        sleep_well(&d.rig, NULL);
+        const struct tarn_sleep_stats stats = sleep_stats(&d.rig);
+        const int64_t left = rig_now(&d.rig, TARN_STAT_RESERVED_BYTES);
+
+        assert_true(left <= (int64_t)(20 * MIB)); /* the page of the block outside */
+        assert_int_equal(sim_counters(d.rig.device).used_bytes, used - stats.bytes);
+        assert_int_equal(left, reserved - (int64_t)stats.bytes);
+        assert_int_equal(stats.pools, 1);
+        assert_true(stats.host_bytes >= 20 * MIB && stats.host_bytes <= stats.bytes);
+        assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        assert_int_equal(rig_now(&d.rig, TARN_STAT_ALLOCATED_BYTES),
+                         before.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current);
+        const tarn_ptr meanwhile = rig_alloc(&d.rig, 100 * MIB, 0);
+
+        fill(&d.rig, meanwhile, 100 * MIB, 55);
+        wake_up(&d.rig);
+        assert_false(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        dormitory_check(&d);
+        assert_true(holds(&d.rig, meanwhile, 100 * MIB, 55));
+        assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
+        assert_int_equal(sleep_stats(&d.rig).bytes, 0);
+        assert_int_equal(sleep_stats(&d.rig).sleeps + sleep_stats(&d.rig).wakes, 2);
+        rig_free(&d.rig, meanwhile);
+        dormitory_close(&d);
+    }
+}
+
+static void contents_can_be_discarded(void **state)
+{
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    sleep_well(&d.rig, &discard);
+    assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
+    assert_int_equal(sim_counters(d.rig.device).calls[TARN_SIM_COPY], 0);
+    wake_up(&d.rig);
+    assert_int_equal(sim_counters(d.rig.device).calls[TARN_SIM_COPY], 0);
+    fill(&d.rig, d.ptrs[3], sizes[3], 4); /* there is memory */
+    dormitory_close(&d);
+}
+
+static void host_memory_can_stay(void **state)
+{
+    const struct tarn_sleep_options keep = {.struct_size = sizeof keep, .keep_host = true};
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    sleep_well(&d.rig, &keep);
+    wake_up(&d.rig);
+    const uint64_t calls = sim_counters(d.rig.device).calls[TARN_SIM_HOST_ALLOC];
+
+    assert_true(calls > 0 && sleep_stats(&d.rig).host_bytes > 0);
+    fill(&d.rig, d.ptrs[3], sizes[3], 77);
+    sleep_well(&d.rig, &keep);
+    wake_up(&d.rig);
+    assert_true(holds(&d.rig, d.ptrs[3], sizes[3], 77));
+    assert_int_equal(sim_counters(d.rig.device).calls[TARN_SIM_HOST_ALLOC], calls);
+    sleep_well(&d.rig, NULL);
+    wake_up(&d.rig);
+    assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
+    dormitory_close(&d);
+}
+
+static void more_than_one_chunk_is_kept(void **state)
+{
+    const uint64_t size = 513 * MIB;
+    struct rig rig;
+
+    (void)state;
+    open_backed(&rig, "policy:compact");
+    const tarn_ptr ptr = alloc_in(&rig, pool, size);
+    const tarn_ptr behind = alloc_in(&rig, pool, 30 * MIB);
+    uint64_t *words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
+
+    for (uint64_t i = 0; i < size / 8; i += 64) {
+        words[i] = i;
+    }
+    fill(&rig, behind, 30 * MIB, 3);
+    sleep_well(&rig, NULL);
+    wake_up(&rig);
+    words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
+    for (uint64_t i = 0; i < size / 8; i += 64) {
+        assert_int_equal(words[i], i);
+    }
+    assert_true(holds(&rig, behind, 30 * MIB, 3));
+    rig_close(&rig);
+}
+
+/* ---- while it sleeps ---- */
+
+static void nothing_is_allocated_from_a_sleeping_pool(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        sleep_well(&d.rig, NULL);
+        assert_int_equal(try_alloc_in(&d.rig, pool, 512), TARN_ERR_STATE);
+        assert_non_null(strstr(d.rig.error.text, "(0, 7) is asleep"));
+        rig_free(&d.rig, alloc_in(&d.rig, other_pool, 512));
+        rig_free(&d.rig, d.ptrs[3]);
+        rig_check(&d.rig);
+        assert_int_equal(try_alloc_in(&d.rig, pool, sizes[3]), TARN_ERR_STATE);
+        wake_up(&d.rig);
+        d.ptrs[3] = alloc_in(&d.rig, pool, sizes[3]);
+        fill(&d.rig, d.ptrs[3], sizes[3], 4);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
+static void frees_that_wait_for_streams_go_on(void **state)
+{
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    rig_record(&d.rig, d.ptrs[3], 1);
+    rig_record(&d.rig, d.ptrs[1], 2);
+    assert_int_equal(tarn_sim_block_stream(d.rig.device, 1), TARN_OK);
+    rig_free(&d.rig, d.ptrs[3]);
+    sleep_well(&d.rig, NULL);
+    assert_int_equal(sim_counters(d.rig.device).forced_unblocks, 1); /* it waited */
+    rig_free(&d.rig, d.ptrs[1]);
+    wake_up(&d.rig);
+    d.ptrs[3] = alloc_in(&d.rig, pool, sizes[3]);
+    d.ptrs[1] = alloc_in(&d.rig, pool, sizes[1]);
+    dormitory_close(&d);
+}
+
+static void pages_that_came_from_elsewhere_lose_their_old_address(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "policy:compact,rules:2.14");
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 0));
+    (void)alloc_in(&rig, pool, 30 * MIB);
+    assert_int_equal(rig_engine(rig.allocator)->compact.pages_moved, 15);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 30);
+    sleep_well(&rig, &discard);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 0);
+    wake_up(&rig);
+    rig_close(&rig);
+}
+
+static void a_sleeping_pool_lends_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 100 * MIB, "expandable_segments:True");
+    const tarn_ptr kept = alloc_in(&rig, pool, 20 * MIB);
+
+    rig_free(&rig, alloc_in(&rig, pool, 60 * MIB));
+    assert_int_equal(tarn_allocator_set_pool_use_on_oom(rig.allocator, pool, true), TARN_OK);
+    sleep_well(&rig, &discard);
+    const tarn_ptr ptr = rig_alloc(&rig, 80 * MIB, 0);
+
+    assert_int_equal(sleep_stats(&rig).pools, 1);
+    rig_alloc_oom(&rig, 30 * MIB, 0);
+    rig_free(&rig, ptr);
+    wake_up(&rig); /* the cache goes */
+    rig_free(&rig, kept);
+    rig_close(&rig);
+}
+
+static void a_checkpoint_is_not_restored(void **state)
+{
+    struct tarn_checkpoint_delta delta = {0};
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    assert_int_equal(
+        tarn_allocator_get_checkpoint(d.rig.allocator, pool, &checkpoint, &d.rig.error), TARN_OK);
+    sleep_well(&d.rig, NULL);
+    assert_int_equal(
+        tarn_allocator_set_checkpoint(d.rig.allocator, checkpoint, &delta, &d.rig.error),
+        TARN_ERR_STATE);
+    tarn_checkpoint_destroy(checkpoint);
+    wake_up(&d.rig);
+    dormitory_check(&d);
+    dormitory_close(&d);
+}
+
+/* ---- what is refused ---- */
+
+static void expect_sleep(struct rig *rig, struct tarn_pool_id id, enum tarn_status expected,
+                         const char *text)
+{
+    assert_int_equal(tarn_allocator_sleep(rig->allocator, id, NULL, &rig->error), expected);
+    if (!strstr(rig->error.text, text)) {
+        fail_msg("%s", rig->error.text);
+    }
+    rig_check(rig);
+}
+
+static void what_cannot_sleep_is_refused(void **state)
+{
+    const struct tarn_sleep_options short_one = {.struct_size = 3};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    (void)alloc_in(&rig, pool, 5 * MIB);
+    expect_sleep(&rig, (struct tarn_pool_id){0, 0}, TARN_ERR_NOT_SUPPORTED, "default pools");
+    expect_sleep(&rig, other_pool, TARN_ERR_NOT_FOUND, "no private pool (0, 8)");
+    assert_int_equal(tarn_allocator_wake(rig.allocator, other_pool, NULL), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_wake(rig.allocator, pool, NULL), TARN_ERR_STATE);
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, pool, &short_one, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, other_pool, every_stream, NULL, NULL),
+                     TARN_OK);
+    expect_sleep(&rig, pool, TARN_ERR_STATE, "captured");
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, other_pool, NULL), TARN_OK);
+    sleep_well(&rig, &discard);
+    expect_sleep(&rig, pool, TARN_ERR_STATE, "asleep already");
+    wake_up(&rig);
+    rig_close(&rig);
+}
+
+static void plain_segments_are_refused(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)alloc_in(&rig, pool, 5 * MIB);
+    expect_sleep(&rig, pool, TARN_ERR_NOT_SUPPORTED, "expandable_segments:True");
+    assert_false(tarn_allocator_is_asleep(rig.allocator, pool));
+    (void)alloc_in(&rig, pool, 5 * MIB);
+    rig_close(&rig);
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, pool, NULL, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_false(tarn_allocator_is_asleep(rig.allocator, pool));
+    assert_int_equal(sleep_stats(&rig).pools, 0);
+    rig_close(&rig);
+}
+
+static void shared_memory_is_refused(void **state)
+{
+    unsigned char message[4096];
+    size_t size = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr ptr = alloc_in(&rig, pool, 5 * MIB);
+
+    sleep_well(&rig, &discard);
+    assert_int_equal(
+        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &size, &rig.error),
+        TARN_ERR_STATE);
+    wake_up(&rig);
+    assert_int_equal(
+        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &size, &rig.error), TARN_OK);
+    expect_sleep(&rig, pool, TARN_ERR_STATE, "shared");
+    rig_close(&rig);
+}
+
+static void child_tries(void *context)
+{
+    struct rig *rig = context;
+
+    CHILD_REQUIRE(tarn_allocator_sleep(rig->allocator, pool, NULL, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_allocator_wake(rig->allocator, pool, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(!tarn_allocator_is_asleep(rig->allocator, pool));
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    sleep_well(&d.rig, NULL);
+    child_run(child_tries, &d.rig);
+    wake_up(&d.rig);
+    dormitory_check(&d);
+    dormitory_close(&d);
+}
+
+/* ---- without room ---- */
+
+static void a_pool_without_room_stays_asleep(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        for (int limited = 0; limited < 2; limited++) {
+            struct rig rig;
+
+            rig_open(&rig, limited ? 4 * GIB : GIB, settings[i]);
+            if (limited) {
+                rig_limit(&rig, 0.25);
+            }
+            (void)alloc_in(&rig, pool, 400 * MIB);
+            sleep_well(&rig, &discard);
+            const tarn_ptr live = rig_alloc(&rig, 500 * MIB, 0);
+            const tarn_ptr cached = rig_alloc(&rig, 300 * MIB, 1);
+
+            assert_int_equal(tarn_allocator_wake(rig.allocator, pool, &rig.error),
+                             TARN_ERR_OUT_OF_MEMORY);
+            rig_check(&rig);
+            assert_true(tarn_allocator_is_asleep(rig.allocator, pool));
+            rig_free(&rig, cached);
+            wake_up(&rig); /* with what was cached, but no more than is needed */
+            assert_true(rig_now(&rig, TARN_STAT_RESERVED_BYTES) >= (int64_t)(1000 * MIB));
+            rig_free(&rig, live);
+            rig_close(&rig);
+        }
+    }
+}
+
+/* ---- the end of a pool ---- */
+
+static void a_pool_may_be_released_asleep(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        sleep_well(&d.rig, NULL);
+        for (int k = 0; k < BLOCKS + 1; k++) { /* every allocation took a use */
+            assert_int_equal(tarn_allocator_release_pool(d.rig.allocator, pool, NULL), TARN_OK);
+        }
+        rig_empty_cache(&d.rig);
+        rig_check(&d.rig);
+        assert_int_equal(sleep_stats(&d.rig).pools, 1);
+        for (int k = 0; k < BLOCKS; k++) {
+            if (k != 3 && k != 0) {
+                rig_free(&d.rig, d.ptrs[k]);
+            }
+        }
+        rig_empty_cache(&d.rig);
+        rig_check(&d.rig);
+        wake_up(&d.rig);
+        assert_true(holds(&d.rig, d.ptrs[3], sizes[3], 4));
+        assert_true(holds(&d.rig, d.ptrs[0], sizes[0], 1));
+        sleep_well(&d.rig, NULL);
+        rig_free(&d.rig, d.ptrs[3]);
+        rig_free(&d.rig, d.ptrs[0]);
+        rig_empty_cache(&d.rig);
+        assert_int_equal(sleep_stats(&d.rig).pools + sleep_stats(&d.rig).host_bytes, 0);
+        assert_int_equal(sim_counters(d.rig.device).live_host, 0);
+        rig_free(&d.rig, d.outside);
+        rig_close(&d.rig);
+    }
+}
+
+static void an_allocator_may_end_while_a_pool_sleeps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        sleep_well(&d.rig, NULL);
+        rig_close(&d.rig);
+    }
+}
+
+/* ---- events and walks ---- */
+
+struct seen {
+    uint64_t mapped;
+    uint64_t unmapped;
+};
+
+static void see(void *context, const struct tarn_trace_event *event)
+{
+    struct seen *seen = context;
+
+    seen->mapped += event->action == TARN_ACTION_SEGMENT_MAP ? event->size : 0;
+    seen->unmapped += event->action == TARN_ACTION_SEGMENT_UNMAP ? event->size : 0;
+}
+
+static void events_tell_what_goes(void **state)
+{
+    struct seen seen = {0};
+    const struct tarn_sink sink = {.context = &seen, .receive = see};
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    const struct rig_totals before = rig_totals(&d.rig);
+
+    assert_int_equal(tarn_allocator_add_sink(d.rig.allocator, &sink, NULL), TARN_OK);
+    sleep_well(&d.rig, NULL);
+    const uint64_t bytes = sleep_stats(&d.rig).bytes;
+
+    assert_int_equal(seen.unmapped, bytes);
+    assert_int_equal(seen.mapped, 0);
+    assert_int_equal(rig_totals(&d.rig).reserved, before.reserved - bytes);
+    assert_int_equal(rig_totals(&d.rig).allocated, 1);
+    wake_up(&d.rig);
+    assert_int_equal(seen.mapped, bytes);
+    assert_int_equal(rig_totals(&d.rig).reserved, before.reserved);
+    assert_int_equal(rig_totals(&d.rig).allocated, before.allocated);
+    assert_int_equal(tarn_allocator_remove_sink(d.rig.allocator, &seen, NULL), TARN_OK);
+    dormitory_close(&d);
+}
+
+/* ---- failures ---- */
+
+/* Something that fails once, in the n-th call of its kind. */
+struct failure {
+    bool host;
+    enum tarn_sim_call call;
+    enum tarn_status status;
+    uint64_t n;
+};
+
+static void failure_plan(struct dormitory *d, const struct failure *failure, bool on)
+{
+    if (failure->host) {
+        tarn_host_fail_nth(on ? failure->n : 0);
+    } else {
+        tarn_sim_fail_nth(d->rig.device, failure->call, on ? failure->n : 0, failure->status);
+    }
+}
+
+/* The call with the failure, then again without. False if nothing failed. */
+static bool fails_then_works(struct dormitory *d, const struct failure *failure, bool sleeps)
+{
+    const int64_t reserved = rig_now(&d->rig, TARN_STAT_RESERVED_BYTES);
+    const uint64_t used = sim_counters(d->rig.device).used_bytes;
+    const uint64_t failures = sim_counters(d->rig.device).failures;
+
+    failure_plan(d, failure, true);
+    const enum tarn_status st =
+        sleeps ? tarn_allocator_sleep(d->rig.allocator, pool, NULL, &d->rig.error)
+               : tarn_allocator_wake(d->rig.allocator, pool, &d->rig.error);
+
+    failure_plan(d, failure, false);
+    rig_check(&d->rig);
+    if (st == TARN_OK) {
+        return !failure->host && sim_counters(d->rig.device).failures > failures;
+    }
+    assert_int_equal(st, failure->host ? TARN_ERR_HOST_MEMORY : failure->status);
+    assert_int_equal(tarn_allocator_is_asleep(d->rig.allocator, pool), !sleeps);
+    assert_int_equal(rig_now(&d->rig, TARN_STAT_RESERVED_BYTES), reserved);
+    assert_int_equal(sim_counters(d->rig.device).used_bytes, used);
+    if (sleeps) {
+        dormitory_check(d);
+        sleep_well(&d->rig, NULL);
+    } else {
+        wake_up(&d->rig);
+    }
+    return true;
+}
+
+/* A page that the device refused to release is lost. */
+static bool loses_a_page(const struct failure *failure)
+{
+    return !failure->host && failure->call == TARN_SIM_PAGE_RELEASE;
+}
+
+static bool night_with(const struct failure *failure, bool fails_asleep)
+{
+    struct dormitory d;
+
+    dormitory_open(&d, settings[failure->n % 2]);
+    bool fired = false;
+
+    if (fails_asleep) {
+        fired = fails_then_works(&d, failure, true);
+        wake_up(&d.rig);
+    } else {
+        sleep_well(&d.rig, NULL);
+        fired = fails_then_works(&d, failure, false);
+    }
+    dormitory_check(&d);
+    dormitory_close(&d);
+    return fired;
+}
+
+static void nights_with(struct failure failure)
+{
+    for (int asleep = 0; asleep < 2; asleep++) {
+        failure.n = 1;
+        while (night_with(&failure, asleep)) {
+            assert_true(failure.n < 500);
+            failure.n += failure.n < 12 ? 1 : 7;
+        }
+    }
+}
+
+static void every_device_call_may_fail(void **state)
+{
+    static const enum tarn_sim_call calls[] = {
+        TARN_SIM_DEVICE_WAIT, TARN_SIM_HOST_ALLOC,  TARN_SIM_COPY, TARN_SIM_STREAM_CREATE,
+        TARN_SIM_STREAM_WAIT, TARN_SIM_PAGE_CREATE, TARN_SIM_MAP,  TARN_SIM_UNMAP,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        nights_with((struct failure){.call = calls[i], .status = TARN_ERR_DEVICE});
+    }
+}
+
+static void host_memory_may_fail(void **state)
+{
+    (void)state;
+    nights_with((struct failure){.host = true, .status = TARN_ERR_HOST_MEMORY});
+}
+
+static void the_device_may_be_full(void **state)
+{
+    (void)state;
+    nights_with((struct failure){.call = TARN_SIM_HOST_ALLOC, .status = TARN_ERR_OUT_OF_MEMORY});
+}
+
+/* The device refuses to unmap, and then to map again what was unmapped. */
+static void two_failures_leave_it_asleep(void **state)
+{
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(d.rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
+                     TARN_ERR_DEVICE);
+    rig_check(&d.rig);
+    assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
+    assert_true(sleep_stats(&d.rig).bytes > 0);
+    wake_up(&d.rig);
+    dormitory_check(&d);
+    dormitory_close(&d);
+}
+
+/* A wake fails, and the device refuses to unmap what it had mapped. */
+static void two_failures_of_a_wake_are_mended_by_the_next(void **state)
+{
+    static const struct {
+        enum tarn_sim_call call;
+        uint64_t n;
+    } firsts[] = {{TARN_SIM_MAP, 3}, {TARN_SIM_COPY, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, "policy:compact");
+        sleep_well(&d.rig, NULL);
+        tarn_sim_fail_nth(d.rig.device, firsts[i].call, firsts[i].n, TARN_ERR_DEVICE);
+        tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+        const enum tarn_status st = tarn_allocator_wake(d.rig.allocator, pool, &d.rig.error);
+
+        assert_int_equal(st, TARN_ERR_DEVICE);
+        rig_check(&d.rig);
+        assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 0, TARN_OK);
+        wake_up(&d.rig);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
+static void a_page_that_is_not_released_is_lost(void **state)
+{
+    const struct failure failure = {
+        .call = TARN_SIM_PAGE_RELEASE, .n = 2, .status = TARN_ERR_DEVICE};
+    struct dormitory d;
+
+    (void)state;
+    assert_true(loses_a_page(&failure));
+    dormitory_open(&d, "policy:compact");
+    failure_plan(&d, &failure, true);
+    sleep_well(&d.rig, NULL);
+    wake_up(&d.rig);
+    dormitory_check(&d);
+    tarn_allocator_destroy(d.rig.allocator);
+    assert_int_equal(sim_counters(d.rig.device).live_pages, 1);
+    tarn_device_close(d.rig.device);
+}
+
+/* ---- threads ---- */
+
+struct worker {
+    struct rig *rig;
+    _Atomic bool stop;
+};
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+
+    while (!atomic_load(&worker->stop)) {
+        tarn_ptr ptr = 0;
+
+        if (tarn_allocator_alloc(worker->rig->allocator, 3 * MIB, 5, &ptr, NULL) != TARN_OK ||
+            tarn_allocator_free(worker->rig->allocator, ptr, NULL) != TARN_OK) {
+            return worker;
+        }
+        if (tarn_allocator_empty_cache(worker->rig->allocator, NULL) != TARN_OK) {
+            return worker;
+        }
+    }
+    return NULL;
+}
+
+static void other_threads_go_on(void **state)
+{
+    struct dormitory d;
+    struct worker worker = {.rig = &d.rig};
+    pthread_t thread;
+    void *failed = NULL;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    assert_int_equal(pthread_create(&thread, NULL, work, &worker), 0);
+    for (int i = 0; i < 6; i++) {
+        sleep_well(&d.rig, NULL);
+        wake_up(&d.rig);
+    }
+    atomic_store(&worker.stop, true);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    dormitory_check(&d);
+    dormitory_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_goes_and_comes_back),
+        cmocka_unit_test(contents_can_be_discarded),
+        cmocka_unit_test(host_memory_can_stay),
+        cmocka_unit_test(more_than_one_chunk_is_kept),
+        cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
+        cmocka_unit_test(frees_that_wait_for_streams_go_on),
+        cmocka_unit_test(pages_that_came_from_elsewhere_lose_their_old_address),
+        cmocka_unit_test(a_sleeping_pool_lends_nothing),
+        cmocka_unit_test(a_checkpoint_is_not_restored),
+        cmocka_unit_test(what_cannot_sleep_is_refused),
+        cmocka_unit_test(plain_segments_are_refused),
+        cmocka_unit_test(shared_memory_is_refused),
+        cmocka_unit_test(a_forked_child_is_refused),
+        cmocka_unit_test(a_pool_without_room_stays_asleep),
+        cmocka_unit_test(a_pool_may_be_released_asleep),
+        cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
+        cmocka_unit_test(events_tell_what_goes),
+        cmocka_unit_test(every_device_call_may_fail),
+        cmocka_unit_test(host_memory_may_fail),
+        cmocka_unit_test(the_device_may_be_full),
+        cmocka_unit_test(two_failures_leave_it_asleep),
+        cmocka_unit_test(two_failures_of_a_wake_are_mended_by_the_next),
+        cmocka_unit_test(a_page_that_is_not_released_is_lost),
+        cmocka_unit_test(other_threads_go_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/test.h"
+
+#include "support/child.h"
+#include "support/sim.h"
+
+#include "base/os_process.h"
+#include "base/os_socket.h"
+#include "tarn/allocator.h"
+#include "tarn/history.h"
+#include "tarn/snapshot.h"
+#include "tarn/watch.h"
+#include "tarn/watch_control.h"
+#include "watch/control_message.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATIENCE_MS = 20000
+};
+
+static char runtime_folder[64];
+static char snapshot_path[96];
+static char socket_path[128];
+
+static int begin(void **state)
+{
+    (void)state;
+    (void)snprintf(runtime_folder, sizeof runtime_folder, "/tmp/tarn-control-XXXXXX");
+    if (!mkdtemp(runtime_folder)) {
+        return 1;
+    }
+    (void)snprintf(snapshot_path, sizeof snapshot_path, "%s/now.pickle", runtime_folder);
+    (void)snprintf(socket_path, sizeof socket_path, "%s/tarn/%lld.sock", runtime_folder,
+                   (long long)getpid());
+    tarn_control_enable();
+    return 0;
+}
+
+static int end(void **state)
+{
+    char folder[80];
+
+    (void)state;
+    (void)unlink(snapshot_path);
+    (void)snprintf(folder, sizeof folder, "%s/tarn", runtime_folder);
+    (void)rmdir(folder);
+    return rmdir(runtime_folder);
+}
+
+struct rig {
+    struct tarn_device *device;
+    struct tarn_allocator *allocator;
+};
+
+static void rig_watch(struct rig *rig, bool control)
+{
+    const struct tarn_watch_options options = {
+        .struct_size = sizeof options, .runtime_folder = runtime_folder, .control = control};
+    struct tarn_error error = {.text = ""};
+
+    if (tarn_watch_start(rig->allocator, &options, &error)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static struct rig rig_open(bool control)
+{
+    struct rig rig = {.device = sim_open(4 * GIB)};
+
+    assert_int_equal(tarn_allocator_create(rig.device, NULL, &rig.allocator, NULL), TARN_OK);
+    rig_watch(&rig, control);
+    return rig;
+}
+
+static void rig_close(struct rig *rig)
+{
+    tarn_allocator_destroy(rig->allocator);
+    sim_close(rig->device);
+}
+
+static tarn_ptr alloc_ok(struct tarn_allocator *allocator, uint64_t size)
+{
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_allocator_alloc(allocator, size, 0, &ptr, NULL), TARN_OK);
+    return ptr;
+}
+
+static void free_ok(struct tarn_allocator *allocator, tarn_ptr ptr)
+{
+    assert_int_equal(tarn_allocator_free(allocator, ptr, NULL), TARN_OK);
+}
+
+static void snapshot_ok(void)
+{
+    struct tarn_error error = {.text = ""};
+
+    (void)unlink(snapshot_path);
+    if (tarn_control_snapshot(runtime_folder, getpid(), snapshot_path, PATIENCE_MS, &error)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static struct tarn_snapshot *snapshot_load(void)
+{
+    struct tarn_snapshot *snapshot = NULL;
+
+    assert_int_equal(tarn_snapshot_load(snapshot_path, NULL, &snapshot, NULL), TARN_OK);
+    return snapshot;
+}
+
+/* ---- what is asked for ---- */
+
+static void history_ok(bool on)
+{
+    struct tarn_error error = {.text = ""};
+
+    if (tarn_control_history(runtime_folder, getpid(), on, 0, PATIENCE_MS, &error)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void a_snapshot_is_written(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
+
+    snapshot_ok();
+    assert_int_equal(
+        tarn_control_snapshot(runtime_folder, getpid(), snapshot_path, PATIENCE_MS, &error),
+        TARN_ERR_IO);
+    assert_non_null(strstr(error.text, "the file exists"));
+    assert_int_equal(
+        tarn_control_snapshot(runtime_folder, getpid(), "now.pickle", PATIENCE_MS, &error),
+        TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        tarn_control_snapshot(runtime_folder, getpid(), "/no/where", PATIENCE_MS, &error),
+        TARN_ERR_IO);
+    struct tarn_snapshot *snapshot = snapshot_load();
+
+    assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
+    tarn_snapshot_destroy(snapshot);
+    free_ok(rig.allocator, ptr);
+    rig_close(&rig);
+    assert_int_equal(access(socket_path, F_OK), -1);
+}
+
+static void history_is_switched_on_and_off(void **state)
+{
+    struct rig rig = rig_open(true);
+
+    (void)state;
+    history_ok(true);
+    history_ok(true);                   /* changes nothing */
+    struct rig second = rig_open(true); /* recorded as well */
+
+    free_ok(rig.allocator, alloc_ok(rig.allocator, 30 * MIB));
+    free_ok(second.allocator, alloc_ok(second.allocator, 30 * MIB));
+    snapshot_ok();
+    struct tarn_snapshot *snapshot = snapshot_load();
+
+    assert_int_equal(tarn_snapshot_entry_count(snapshot),
+                     8); /* segment, alloc, free requested and completed */
+    tarn_snapshot_destroy(snapshot);
+    history_ok(false);
+    history_ok(false);
+    free_ok(rig.allocator, alloc_ok(rig.allocator, 30 * MIB));
+    snapshot_ok();
+    snapshot = snapshot_load();
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 0);
+    tarn_snapshot_destroy(snapshot);
+    history_ok(true); /* destroying the allocators ends it */
+    rig_close(&rig);
+    rig_close(&second);
+}
+
+static void a_history_of_the_program_is_left_alone(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct tarn_history *history = NULL;
+    struct tarn_sink sink;
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    assert_int_equal(tarn_history_create(NULL, &history, NULL), TARN_OK);
+    tarn_history_get_sink(history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_control_history(runtime_folder, getpid(), true, 0, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    assert_true(error.text[0] != '\0');
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, history, NULL), TARN_OK);
+    tarn_history_destroy(history);
+    history_ok(true);
+    rig_close(&rig);
+}
+
+static void cached_memory_goes_back(void **state)
+{
+    struct rig rig = rig_open(true);
+    uint64_t reserved = 0;
+
+    (void)state;
+    const tarn_ptr kept = alloc_ok(rig.allocator, 30 * MIB);
+    const tarn_ptr freed = alloc_ok(rig.allocator, 40 * MIB);
+
+    free_ok(rig.allocator, freed);
+    assert_int_equal(
+        tarn_control_trim(runtime_folder, getpid(), 50 * MIB, &reserved, PATIENCE_MS, NULL),
+        TARN_OK);
+    assert_int_equal(reserved, 30 * MIB);
+    free_ok(rig.allocator, kept);
+    rig_close(&rig);
+}
+
+/* ---- who takes no requests ---- */
+
+static void refused(const char *text)
+{
+    struct tarn_error error = {.text = ""};
+
+    assert_int_equal(tarn_control_trim(runtime_folder, getpid(), 0, NULL, PATIENCE_MS, &error),
+                     TARN_ERR_NOT_FOUND);
+    if (!strstr(error.text, text)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void it_is_off_by_default(void **state)
+{
+    struct rig rig = rig_open(false);
+
+    (void)state;
+    refused("start it with TARN_WATCH=control");
+    assert_int_equal(access(socket_path, F_OK), -1);
+    rig_close(&rig);
+    refused("publishes nothing");
+}
+
+/* ---- hostile clients ---- */
+
+static void request_is_refused(struct tn_control_request request, const char *text)
+{
+    struct tn_control_reply reply;
+    struct tarn_error error = {.text = ""};
+    const int client = tn_os_socket_connect(socket_path, PATIENCE_MS);
+
+    assert_true(client >= 0);
+    assert_true(tn_os_socket_send(client, &request, sizeof request));
+    assert_true(tn_os_socket_receive(client, &reply, sizeof reply));
+    assert_int_equal(tn_control_read_reply(&reply, &error), TARN_ERR_FORMAT);
+    if (!strstr(error.text, text)) {
+        fail_msg("%s", error.text);
+    }
+    tn_os_descriptor_close(client);
+}
+
+static void wrong_requests_are_refused(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct tn_control_request request = {
+        .magic = TN_CONTROL_MAGIC, .version = TN_CONTROL_VERSION, .command = TN_CONTROL_SNAPSHOT};
+
+    (void)state;
+    memset(request.path, 'x', sizeof request.path);
+    request_is_refused(request, "an absolute path");
+    request.path[0] = '/'; /* that does not end */
+    request_is_refused(request, "an absolute path");
+    request.command = 77;
+    request_is_refused(request, "no command 77");
+    request.version = 9;
+    request_is_refused(request, "version 9");
+    request.magic[0] = 'T';
+    request_is_refused(request, "no request");
+    rig_close(&rig);
+}
+
+/* Clients that are silent, cut their message off, send too much or leave before the reply: the next
+ * one is served. */
+static void bad_clients_stop_nobody(void **state)
+{
+    static const char large[4096];
+    struct rig rig = rig_open(true);
+    const struct tn_control_request request = {.magic = TN_CONTROL_MAGIC,
+                                               .version = TN_CONTROL_VERSION,
+                                               .command = TN_CONTROL_HISTORY_OFF};
+
+    (void)state;
+    const int silent = tn_os_socket_connect(socket_path, PATIENCE_MS);
+    const int hasty = tn_os_socket_connect(socket_path, PATIENCE_MS);
+
+    assert_true(silent >= 0 && hasty >= 0);
+    assert_true(tn_os_socket_send(hasty, &request, sizeof request));
+    tn_os_descriptor_close(hasty);
+    for (size_t size = 1; size <= sizeof large; size *= 8) {
+        const int client = tn_os_socket_connect(socket_path, PATIENCE_MS);
+
+        assert_true(client >= 0);
+        assert_true(tn_os_socket_send(client, large, size));
+        tn_os_descriptor_close(client);
+    }
+    history_ok(false);
+    tn_os_descriptor_close(silent);
+    rig_close(&rig);
+}
+
+/* ---- forks and threads ---- */
+
+static void child_ends(void *context)
+{
+    struct rig *parent = context;
+
+    tarn_allocator_destroy(parent->allocator);
+    CHILD_REQUIRE(access(socket_path, F_OK) == 0);
+    exit(0);
+}
+
+static void a_child_leaves_the_socket_alone(void **state)
+{
+    struct rig rig = rig_open(true);
+
+    (void)state;
+    child_run(child_ends, &rig);
+    assert_int_equal(access(socket_path, F_OK), 0);
+    history_ok(false);
+    rig_close(&rig);
+}
+
+static atomic_bool over;
+
+static void *come_and_go(void *argument)
+{
+    (void)argument;
+    while (!atomic_load(&over)) {
+        struct rig rig = rig_open(true);
+
+        free_ok(rig.allocator, alloc_ok(rig.allocator, MIB));
+        rig_close(&rig);
+    }
+    return NULL;
+}
+
+/* For the thread sanitizer. */
+static void requests_while_allocators_come_and_go(void **state)
+{
+    struct rig rig = rig_open(true);
+    pthread_t threads[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
+    }
+    for (int i = 0; i < 10; i++) {
+        history_ok(i % 2 == 0);
+        snapshot_ok();
+        assert_int_equal(tarn_control_trim(runtime_folder, getpid(), 0, NULL, PATIENCE_MS, NULL),
+                         TARN_OK);
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_snapshot_is_written),
+        cmocka_unit_test(history_is_switched_on_and_off),
+        cmocka_unit_test(a_history_of_the_program_is_left_alone),
+        cmocka_unit_test(cached_memory_goes_back),
+        cmocka_unit_test(it_is_off_by_default),
+        cmocka_unit_test(wrong_requests_are_refused),
+        cmocka_unit_test(bad_clients_stop_nobody),
+        cmocka_unit_test(a_child_leaves_the_socket_alone),
+        cmocka_unit_test(requests_while_allocators_come_and_go),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
