@@ -135,13 +135,12 @@ const struct cli_command cli_command_ranks = {
     .arguments = "SNAPSHOT...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "compare the snapshots or summaries of many ranks, and explain outliers",
-    .details =
-        "Compares the requested memory of each rank at its peak, or at --at. An outlier\n"
-        "is farther from the median than 3.5 times the median absolute deviation, scaled\n"
-        "by 1.4826, and than 1 % of the median. Each is compared, by stack, with the rank\n"
-        "nearest to the median. Labels that outliers share, groups of like ranks, growth and\n"
-        "missing ranks follow. Files are read one at a time.\n" CLI_FLEET_DETAILS,
+    .help = "compare snapshots or summaries of many ranks, explain outliers",
+    .details = "Compares the requested memory of each rank at its peak, or at --at. An outlier\n"
+               "is farther from the median than 3.5 times the median absolute deviation, scaled\n"
+               "by 1.4826, and than 1 % of the median. Each is compared, by stack, with the rank\n"
+               "nearest to the median. Labels that outliers share, groups of like ranks, growth\n"
+               "and missing ranks follow. Files are read one at a time.\n" CLI_FLEET_DETAILS,
     .examples = "tarn ranks rank*.pickle\n"
                 "tarn ranks --device-total 80GiB a.tsum b.tsum",
     .prints_sizes = true,

@@ -131,7 +131,7 @@ const struct cli_command cli_command_summarize = {
     .arguments = "SNAPSHOT...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "reduce snapshots to summaries of some ten kilobytes, which merge exactly",
+    .help = "reduce snapshots to small summaries, which merge exactly",
     .details = "A summary has the peaks with their stacks and categories, counters, steps,\n"
                "growth, sizes, fragmentation, failed requests and a sketch of the timeline of\n"
                "each rank, and its labels: those in the file's name, such as rank12, host-3,\n"

@@ -2,7 +2,7 @@
 /*
  * Many ranks of one job: each snapshot becomes a summary of some ten kilobytes, summaries merge, and a
  * report compares what they have. Merging is exact: the bytes depend on neither the order nor the
- * number of the parts. Guarded by its owner.
+ * number of the parts. Threads: a fleet is guarded by its owner; different fleets are independent.
  *
  *     struct tarn_fleet *fleet;
  *

@@ -59,7 +59,9 @@ static bool line_equal(const void *owner, uint32_t id, const void *key)
     const struct tn_line *line = (const struct tn_line *)fleet->stacks.items + id;
     const struct tn_line *wanted = key;
 
-    return line->length == wanted->length && memcmp(line->text, wanted->text, line->length) == 0;
+    /* Numbers of lines that were cut off stay in the table. */
+    return id < fleet->stacks.count && line->length == wanted->length &&
+           memcmp(line->text, wanted->text, line->length) == 0;
 }
 
 bool tn_fleet_has_stack(const struct tarn_fleet *fleet, const char *text, size_t length)
@@ -85,6 +87,12 @@ bool tn_fleet_add_stack(struct tarn_fleet *fleet, const char *text, size_t lengt
     }
     fleet->stacks.count--;
     return false;
+}
+
+void tn_fleet_cut(struct tarn_fleet *fleet, size_t stack_count, size_t rank_count)
+{
+    fleet->stacks.count = stack_count;
+    fleet->ranks.count = rank_count;
 }
 
 bool tn_fleet_add_rank(struct tarn_fleet *fleet, const char *text, size_t length)

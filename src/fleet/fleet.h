@@ -47,6 +47,9 @@ struct tarn_fleet {
 bool tn_fleet_add_stack(struct tarn_fleet *fleet, const char *text, size_t length) TN_MUST_CHECK;
 bool tn_fleet_add_rank(struct tarn_fleet *fleet, const char *text, size_t length) TN_MUST_CHECK;
 
+/* Takes back what was added since there were so many lines. */
+void tn_fleet_cut(struct tarn_fleet *fleet, size_t stack_count, size_t rank_count);
+
 bool tn_fleet_has_stack(const struct tarn_fleet *fleet, const char *text, size_t length);
 
 /* Sorts the lines: from here on their order depends on nothing else. */

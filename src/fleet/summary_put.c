@@ -551,7 +551,8 @@ enum tarn_status tarn_fleet_add(struct tarn_fleet *fleet, const struct tarn_snap
                                 const char *name, const struct tarn_summary_options *options,
                                 struct tarn_error *error)
 {
-    const size_t before = fleet->ranks.count;
+    const size_t stacks_before = fleet->stacks.count;
+    const size_t ranks_before = fleet->ranks.count;
     struct results results = {0};
     struct tn_labels labels;
     enum tarn_status status = labels_make(fleet, &labels, name, options, error);
@@ -567,7 +568,7 @@ enum tarn_status tarn_fleet_add(struct tarn_fleet *fleet, const struct tarn_snap
     }
     results_release(&results);
     if (status) {
-        fleet->ranks.count = before;
+        tn_fleet_cut(fleet, stacks_before, ranks_before);
     }
     return status;
 }

@@ -211,7 +211,8 @@ static enum tarn_status lines_add(struct reading *reading, struct tarn_error *er
     struct tarn_fleet *fleet = reading->fleet;
     const struct tn_line *stacks = reading->stacks.items;
     const struct tn_line *ranks = reading->ranks.items;
-    const size_t before = fleet->ranks.count;
+    const size_t stacks_before = fleet->stacks.count;
+    const size_t ranks_before = fleet->ranks.count;
     bool good = true;
 
     for (size_t i = 0; good && i < reading->stacks.count; i++) {
@@ -221,7 +222,7 @@ static enum tarn_status lines_add(struct reading *reading, struct tarn_error *er
         good = tn_fleet_add_rank(fleet, ranks[i].text, ranks[i].length);
     }
     if (!good) {
-        fleet->ranks.count = before;
+        tn_fleet_cut(fleet, stacks_before, ranks_before);
         return memory_fail(&fleet->budget, error);
     }
     return TARN_OK;
