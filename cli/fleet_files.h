@@ -14,9 +14,9 @@ struct cli_fleet_files {
 };
 
 #define CLI_FLEET_DETAILS                                                                          \
-    "A folder stands for the snapshots and summaries in it, @LIST for the files that\n"            \
-    "a list names, one a line. Files that cannot be used are named, the others are\n"              \
-    "used, and the exit code is that of the first one.\n"
+    "A folder stands for the snapshots and summaries in it, @LIST for the files\n"                 \
+    "that a list names, one a line. Files that cannot be used are named, the others\n"             \
+    "are used, and the exit code is that of the first one.\n"
 
 /* Expands arguments: folders, lists and files. Reports a folder or list that cannot be read, sets
  * *code_out to the first failure, and goes on. False without memory. */

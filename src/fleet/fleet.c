@@ -109,6 +109,15 @@ static int line_compare(const void *left, const void *right)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
+bool tn_fleet_sorted_stacks(const struct tarn_fleet *fleet, struct tn_vec *sorted)
+{
+    if (!tn_vec_append(sorted, fleet->stacks.items, fleet->stacks.count)) {
+        return false;
+    }
+    tn_vec_sort(sorted, line_compare);
+    return true;
+}
+
 void tn_fleet_sort(struct tarn_fleet *fleet)
 {
     tn_vec_sort(&fleet->ranks, line_compare);
@@ -160,12 +169,11 @@ enum tarn_status tarn_fleet_write(struct tarn_fleet *fleet, const struct tarn_wr
     struct tn_vec stacks; /* sorted; the numbers of the fleet's own stay */
 
     tn_vec_init(&stacks, sizeof(struct tn_line));
-    if (!out || !tn_vec_append(&stacks, fleet->stacks.items, fleet->stacks.count)) {
+    if (!out || !tn_fleet_sorted_stacks(fleet, &stacks)) {
         tn_vec_fini(&stacks);
         tn_host_free(out, sizeof *out);
         return tn_fail_memory(error);
     }
-    tn_vec_sort(&stacks, line_compare);
     tn_fleet_sort(fleet);
     const enum tarn_status status = output_write(out, fleet, &stacks, writer);
 

@@ -52,7 +52,11 @@ void tn_fleet_cut(struct tarn_fleet *fleet, size_t stack_count, size_t rank_coun
 
 bool tn_fleet_has_stack(const struct tarn_fleet *fleet, const char *text, size_t length);
 
-/* Sorts the lines: from here on their order depends on nothing else. */
+/* Sorted copies of the stack lines, so that the numbers of the fleet's own stay; `sorted` is
+ * initialised. False without host memory. */
+bool tn_fleet_sorted_stacks(const struct tarn_fleet *fleet, struct tn_vec *sorted) TN_MUST_CHECK;
+
+/* Sorts the ranks: from here on their order depends on nothing else. */
 void tn_fleet_sort(struct tarn_fleet *fleet);
 
 /* ---- lines, summary_line.c ---- */

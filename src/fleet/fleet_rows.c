@@ -117,16 +117,20 @@ static bool stack_add(struct tn_fleet_rows *rows, struct tn_json_tree *tree,
     return true;
 }
 
+/* In an order that does not depend on that of the files: it breaks ties. */
 static bool stacks_add(struct tn_fleet_rows *rows)
 {
-    const struct tn_line *lines = rows->fleet->stacks.items;
     struct tn_json_tree tree;
-    bool good = true;
+    struct tn_vec sorted; /* struct tn_line */
 
     tn_json_tree_init(&tree);
-    for (size_t i = 0; good && i < rows->fleet->stacks.count; i++) {
-        good = stack_add(rows, &tree, &lines[i]);
+    tn_vec_init(&sorted, sizeof(struct tn_line));
+    bool good = tn_fleet_sorted_stacks(rows->fleet, &sorted);
+
+    for (size_t i = 0; good && i < sorted.count; i++) {
+        good = stack_add(rows, &tree, (const struct tn_line *)sorted.items + i);
     }
+    tn_vec_fini(&sorted);
     tn_json_tree_fini(&tree);
     return good;
 }
