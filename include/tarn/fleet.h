@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many ranks of one job: each snapshot becomes a summary of some ten kilobytes, summaries merge, and a
- * report compares what they have. Merging is exact: the bytes depend on neither the order nor the
- * number of the parts. Threads: a fleet is guarded by its owner; different fleets are independent.
+ * Many ranks of one job: each snapshot becomes a summary of some ten kilobytes, summaries merge,
+ * and a report compares what they have. Merging is exact: the bytes depend on neither the order nor
+ * the number of the parts. Threads: a fleet is guarded by its owner; different fleets are
+ * independent.
  *
  *     struct tarn_fleet *fleet;
  *
@@ -64,9 +65,9 @@ TARN_API enum tarn_status tarn_fleet_add(struct tarn_fleet *fleet,
 
 /* Adds the summaries of a file, one that tarn_fleet_write wrote, plain or compressed; "-" is
  * standard input. Of `limits`, which may be NULL, `max_bytes` (0: 16 GiB), `max_ratio` and
- * `max_memory` (0: 2 GiB for the whole fleet) count. TARN_ERR_IO; TARN_ERR_FORMAT for a file that is no
- * summary, is damaged, contradicts itself or is of a later version; TARN_ERR_TRUNCATED when its end
- * is missing; TARN_ERR_LIMIT; TARN_ERR_HOST_MEMORY. Nothing was added then. */
+ * `max_memory` (0: 2 GiB for the whole fleet) count. TARN_ERR_IO; TARN_ERR_FORMAT for a file that
+ * is no summary, is damaged, contradicts itself or is of a later version; TARN_ERR_TRUNCATED when
+ * its end is missing; TARN_ERR_LIMIT; TARN_ERR_HOST_MEMORY. Nothing was added then. */
 TARN_API enum tarn_status tarn_fleet_load(struct tarn_fleet *fleet, const char *path,
                                           const struct tarn_read_limits *limits,
                                           struct tarn_error *error) TARN_MUST_CHECK;

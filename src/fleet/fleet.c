@@ -43,6 +43,24 @@ size_t tarn_fleet_rank_count(const struct tarn_fleet *fleet)
     return fleet->ranks.count;
 }
 
+enum tarn_status tarn_fleet_load_labels(struct tarn_fleet *fleet, const char *path,
+                                        struct tarn_error *error)
+{
+    struct tn_label_table table;
+
+    tn_label_table_init(&table);
+    const enum tarn_status status = tn_label_table_load(&table, path, error);
+
+    if (status) {
+        tn_label_table_fini(&table);
+        return status;
+    }
+    tn_label_table_fini(&fleet->labels);
+    fleet->labels = table;
+    fleet->labels.arena.budget = &fleet->labels.budget;
+    return TARN_OK;
+}
+
 /* ---- lines ---- */
 
 static bool line_keep(struct tarn_fleet *fleet, struct tn_vec *lines, const char *text,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A table of labels: CSV without line breaks in cells. */
-#include "fleet/fleet.h"
+#include "fleet/label_table.h"
 
 #include "base/errinfo.h"
 #include "base/input_line.h"
@@ -144,27 +144,18 @@ static enum tarn_status table_read(struct tn_label_table *table, struct tn_input
     return status;
 }
 
-enum tarn_status tarn_fleet_load_labels(struct tarn_fleet *fleet, const char *path,
-                                        struct tarn_error *error)
+enum tarn_status tn_label_table_load(struct tn_label_table *table, const char *path,
+                                     struct tarn_error *error)
 {
     const struct tn_unpack_limits limits = {.max_bytes = (uint64_t)1 << 30, .max_ratio = 2000};
-    struct tn_label_table table;
     struct tn_input input;
     enum tarn_status status = tn_input_open(&input, path, &limits, error);
 
     if (status) {
         return status;
     }
-    tn_label_table_init(&table);
-    status = table_read(&table, &input, error);
+    status = table_read(table, &input, error);
     tn_input_close(&input);
-    if (status == TARN_OK) {
-        tn_label_table_fini(&fleet->labels);
-        fleet->labels = table;
-        fleet->labels.arena.budget = &fleet->labels.budget;
-    } else {
-        tn_label_table_fini(&table);
-    }
     return status;
 }
 

@@ -42,6 +42,10 @@ struct tn_label_table {
 void tn_label_table_init(struct tn_label_table *table);
 void tn_label_table_fini(struct tn_label_table *table);
 
+/* Reads a file into an empty, initialised table, which is to be released in any case. */
+enum tarn_status tn_label_table_load(struct tn_label_table *table, const char *path,
+                                     struct tarn_error *error) TN_MUST_CHECK;
+
 /* Adds the labels of the table's row of that rank, if it has one. False without host memory. */
 bool tn_label_table_apply(const struct tn_label_table *table, struct tn_labels *labels,
                           struct tn_arena *arena) TN_MUST_CHECK;
