@@ -60,6 +60,8 @@
     X(steps)                                                                                       \
     X(diff)                                                                                        \
     X(ranks)                                                                                       \
+    X(summarize)                                                                                   \
+    X(merge)                                                                                       \
     X(flame)                                                                                       \
     X(tree)                                                                                        \
     X(stats)                                                                                       \

@@ -116,3 +116,18 @@ void cli_select_apply(const struct cli_selected *selected, const struct cli_sele
     options->by = (enum tarn_grouping)values->by;
     options->one_device = cli_device_is_given(values->device, &options->device);
 }
+
+bool cli_select_narrows(const struct cli_select_values *values)
+{
+    const char *const texts[] = {values->pool, values->match, values->annotation, values->where,
+                                 values->hide, values->time,  values->events,     values->step,
+                                 values->at,   values->rules};
+    bool narrows = values->device != CLI_DEVICE_ALL || values->stream != UINT64_MAX ||
+                   values->min_size > 0 || values->max_size > 0 || values->frames != 0 ||
+                   values->depth > 0 || values->by != 0;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        narrows = narrows || texts[i];
+    }
+    return narrows;
+}

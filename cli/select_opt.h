@@ -125,6 +125,9 @@ void cli_select_release(struct cli_selected *selected);
 enum cli_exit cli_rules_load(const struct cli_command *command, const char *path,
                              struct tarn_rules **rules_out);
 
+/* Whether any of them was given that changes what a report is about; labels are no part of it. */
+bool cli_select_narrows(const struct cli_select_values *values);
+
 /* Copies the selection into a report's options. */
 void cli_select_apply(const struct cli_selected *selected, const struct cli_select_values *values,
                       struct tarn_report_options *options);

@@ -120,6 +120,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "steps @A", steps},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "diff @A @B", diff},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "ranks @A @B @A", report},
+    {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "summarize @A @B -o @O", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "flame @A -o @O", flame},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "tree --once @A", walk},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "memory @A -o @O", folded},

@@ -17,6 +17,7 @@ BEGIN {
     allow("render", "base snapshot analysis report")
     allow("page", "base snapshot analysis")
     allow("capture", "base alloc pinned history snapshot render")
+    allow("fleet", "base snapshot analysis report render")
     allow("export", "base snapshot analysis render")
     allow("replay", "base device alloc snapshot history analysis capture")
     allow("watch", "base alloc history capture snapshot")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn ranks`: many snapshots side by side. */
+/* `tarn ranks`: many snapshots and summaries side by side. */
+#include "fleet_files.h"
 #include "output.h"
 #include "report_run.h"
 #include "size_text.h"
@@ -9,6 +10,9 @@
 struct ranks_values {
     struct cli_select_values select;
     uint64_t rows;
+    const char *labels;
+    uint64_t device_total;
+    uint64_t since_step;
     const char *output;
     bool force;
     bool json;
@@ -18,62 +22,89 @@ struct ranks_values {
 static const struct ranks_values ranks_defaults = {.select = CLI_SELECT_DEFAULTS};
 
 static const struct cli_opt ranks_opts[] = {
-    CLI_SELECT_OPTS(struct ranks_values), CLI_ROWS_OPT(struct ranks_values),
-    CLI_JSON_OPT(struct ranks_values),    CLI_FORM_OPTS(struct ranks_values),
-    CLI_OUTPUT_OPT(struct ranks_values),  {0},
+    CLI_SELECT_OPTS(struct ranks_values),
+    CLI_ROWS_OPT(struct ranks_values),
+    {.name = "labels",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct ranks_values, labels),
+     .value = "FILE",
+     .help = "CSV with more labels: a column that ranks are found by, such as rank, and others"},
+    {.name = "device-total",
+     .kind = CLI_OPT_SIZE,
+     .at = offsetof(struct ranks_values, device_total),
+     .value = "SIZE",
+     .help = "memory of each device, for the ranks that fail first"},
+    {.name = "since-step",
+     .kind = CLI_OPT_NUMBER,
+     .at = offsetof(struct ranks_values, since_step),
+     .value = "N",
+     .help = "show growth since the end of this step (default: the first)"},
+    CLI_JSON_OPT(struct ranks_values),
+    CLI_FORM_OPTS(struct ranks_values),
+    CLI_OUTPUT_OPT(struct ranks_values),
+    {0},
 };
 
-/* Adds one file; *code is that of the first file that is not whole. False when there is nothing to
- * add, with *code set. */
-static bool file_add(const struct cli_call *call, struct tarn_ranks *ranks, const char *path,
-                     int *code)
-{
-    struct tarn_error error = {.offset = -1};
-    int loaded;
-    struct tarn_snapshot *snapshot = cli_load_snapshot(call->command, path, &loaded);
-
-    if (!snapshot) {
-        *code = loaded;
-        return false;
-    }
-    const enum tarn_status status = tarn_ranks_add(ranks, snapshot, path, &error);
-
-    tarn_snapshot_destroy(snapshot);
-    if (status) {
-        *code = (int)cli_fail_status(call->command, status, &error, path);
-        return false;
-    }
-    *code = *code ? *code : loaded;
-    return true;
-}
-
-static int files_run(const struct cli_call *call, struct tarn_ranks *ranks)
+static bool files_add(const struct cli_call *call, struct tarn_fleet *fleet,
+                      const struct tarn_report_options *options, int *code)
 {
     const struct ranks_values *values = call->values;
+    const struct tarn_summary_options how = {.struct_size = sizeof how, .report = options};
+    const bool narrows = cli_select_narrows(&values->select);
+    struct cli_fleet_files files;
+    const bool good = cli_fleet_files_collect(&files, call, code);
+
+    for (size_t i = 0; good && i < files.count; i++) {
+        cli_fleet_add_file(call->command, fleet, files.paths[i], NULL, &how, narrows, code);
+    }
+    cli_fleet_files_release(&files);
+    if (!good) {
+        *code = (int)cli_fail(call->command, CLI_EXIT_LIMIT, "host out of memory");
+    }
+    return good;
+}
+
+static int fleet_report(const struct cli_call *call, struct tarn_fleet *fleet,
+                        const struct tarn_report_options *options, int code)
+{
+    const struct ranks_values *values = call->values;
+    const struct tarn_fleet_options how = {.struct_size = sizeof how,
+                                           .device_total = values->device_total,
+                                           .since_step = values->since_step};
     struct tarn_error error = {.offset = -1};
     struct cli_output output;
-    int code = CLI_EXIT_OK;
-
-    for (int i = 0; i < call->argument_count; i++) {
-        if (!file_add(call, ranks, call->arguments[i], &code)) {
-            return code;
-        }
-    }
     const int opened = cli_output_open(&output, call->command, values->output);
 
     if (opened) {
         return opened;
     }
-    const enum tarn_status status = tarn_ranks_report(ranks, &output.writer, &error);
+    const enum tarn_status status = tarn_fleet_report(fleet, options, &how, &output.writer, &error);
 
     return cli_output_close(&output, call->command, status, &error, code);
+}
+
+/* Files that cannot be used are reported, and the report is on the others. */
+static int fleet_run(const struct cli_call *call, struct tarn_fleet *fleet,
+                     const struct tarn_report_options *options)
+{
+    const struct ranks_values *values = call->values;
+    struct tarn_error error = {.offset = -1};
+    int code = CLI_EXIT_OK;
+
+    if (values->labels && tarn_fleet_load_labels(fleet, values->labels, &error)) {
+        return (int)cli_fail_status(call->command, error.status, &error, values->labels);
+    }
+    if (!files_add(call, fleet, options, &code) || (code && tarn_fleet_rank_count(fleet) == 0)) {
+        return code;
+    }
+    return fleet_report(call, fleet, options, code);
 }
 
 static enum cli_exit ranks_run(const struct cli_call *call)
 {
     const struct ranks_values *values = call->values;
     struct cli_selected selected;
-    struct tarn_ranks *ranks;
+    struct tarn_fleet *fleet;
     struct tarn_error error = {.offset = -1};
     struct tarn_report_options options = {
         .struct_size = sizeof options, .rows = values->rows, .units = cli_units()};
@@ -90,14 +121,11 @@ static enum cli_exit ranks_run(const struct cli_call *call)
     }
     cli_select_apply(&selected, &values->select, &options);
     cli_report_style(call, values->output, &options);
-    const enum tarn_status status = tarn_ranks_create(&options, &ranks, &error);
+    const enum tarn_status status = tarn_fleet_create(&fleet, &error);
 
-    if (status) {
-        code = (int)cli_fail_status(call->command, status, &error, NULL);
-    } else {
-        code = files_run(call, ranks);
-    }
-    tarn_ranks_destroy(ranks);
+    code = status ? (int)cli_fail_status(call->command, status, &error, NULL)
+                  : fleet_run(call, fleet, &options);
+    tarn_fleet_destroy(fleet);
     cli_select_release(&selected);
     return (enum cli_exit)code;
 }
@@ -107,12 +135,14 @@ const struct cli_command cli_command_ranks = {
     .arguments = "SNAPSHOT...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "compare the snapshots of many ranks, and explain outliers",
+    .help = "compare snapshots or summaries of many ranks, explain outliers",
     .details = "Compares the requested memory of each rank at its peak, or at --at. An outlier\n"
                "is farther from the median than 3.5 times the median absolute deviation, scaled\n"
                "by 1.4826, and than 1 % of the median. Each is compared, by stack, with the rank\n"
-               "nearest to the median. Files are read one at a time.\n",
-    .examples = "tarn ranks rank*.pickle",
+               "nearest to the median. Labels that outliers share, groups of like ranks, growth\n"
+               "and missing ranks follow. Files are read one at a time.\n" CLI_FLEET_DETAILS,
+    .examples = "tarn ranks rank*.pickle\n"
+                "tarn ranks --device-total 80GiB a.tsum b.tsum",
     .prints_sizes = true,
     .folds_lines = true,
     .opts = ranks_opts,

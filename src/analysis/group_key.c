@@ -460,23 +460,22 @@ static void path_frame_put(struct tn_text_out *out, const struct tn_model *model
     path_text_put(out, tn_model_string(model, frame->name));
 }
 
-static void stack_path_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint32_t seen,
-                           const struct tn_path_format *format)
+void tn_stack_put_path(struct tn_text_out *out, const struct tn_stack_label *label,
+                       const struct tn_path_format *format)
 {
-    const struct tn_stack stack = tn_frame_view_stack(keys->view, seen);
     bool is_first = true;
 
-    for (uint32_t i = stack.count; i > 0; i--) {
-        const struct tn_frame *frame = tn_model_frame(keys->model, stack.frames[i - 1]);
+    for (uint32_t i = label->stack.count; i > 0; i--) {
+        const struct tn_frame *frame = tn_model_frame(label->model, label->stack.frames[i - 1]);
 
-        if (!tn_fold_hides_frame(keys->model, frame)) {
+        if (!tn_fold_hides_frame(label->model, frame)) {
             tn_text_puts(out, is_first ? "" : ";");
-            path_frame_put(out, keys->model, frame, format);
+            path_frame_put(out, label->model, frame, format);
             is_first = false;
         }
     }
     if (is_first) {
-        tn_text_puts(out, seen == TN_STACK_NONE ? "(not recorded)" : "(no frames)");
+        tn_text_puts(out, label->is_known ? "(no frames)" : "(not recorded)");
     }
 }
 
@@ -486,7 +485,9 @@ void tn_group_key_put_path(struct tn_text_out *out, const struct tn_group_keys *
     struct name name;
 
     if (keys->by == TARN_BY_STACK) {
-        stack_path_put(out, keys, (uint32_t)key, format);
+        const struct tn_stack_label label = tn_group_key_label(keys, key);
+
+        tn_stack_put_path(out, &label, format);
         return;
     }
     name_set(&name, keys, key);

@@ -54,6 +54,10 @@ void tn_group_key_put_name(struct tn_text_out *out, const struct tn_group_keys *
 void tn_group_key_put_path(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key,
                            const struct tn_path_format *format);
 
+/* The path of a stack. */
+void tn_stack_put_path(struct tn_text_out *out, const struct tn_stack_label *label,
+                       const struct tn_path_format *format);
+
 /* "stacks", "files": what the rows of a table are. Static storage. */
 const char *tn_grouping_plural(enum tarn_grouping by);
 

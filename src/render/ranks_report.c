@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn ranks`: the ranks, and how each outlier differs from the typical one. */
+#include "render/ranks_report.h"
+
 #include "report/ranks.h"
 
 #include "base/escaped.h"
@@ -35,17 +37,17 @@ static const struct tn_row_column columns[] = {
     {NULL, "", TN_ROW_LABEL, .put = label_put},
     {0}};
 
-static const struct tn_row_table table = {
+const struct tn_row_table tn_ranks_table = {
     .columns = columns, .row_size = sizeof(struct tarn_rank), .others_key = "ranks"};
 
 /* What the changes of an outlier are of. */
 static const struct tn_row_column outlier_context[] = {
     {"file", NULL, TN_ROW_TEXT, 0, AT(file)}, {"device", NULL, TN_ROW_INT, 0, AT(device)}, {0}};
 
-static const struct tn_row_table changes_table = {.columns = tn_changes_columns,
-                                                  .row_size = sizeof(struct tarn_change),
-                                                  .context = outlier_context,
-                                                  .has_others = true};
+const struct tn_row_table tn_ranks_changes_table = {.columns = tn_changes_columns,
+                                                    .row_size = sizeof(struct tarn_change),
+                                                    .context = outlier_context,
+                                                    .has_others = true};
 
 /* ---- all ranks ---- */
 
@@ -80,7 +82,7 @@ static void ranks_text(struct tn_document *document, const struct tarn_ranks_res
     range_put(document->text, "requested", &result->requested);
     range_put(document->text, "reserved peak", &result->reserved_peak);
     tn_text_putc(document->text, '\n');
-    tn_table_put(document, &table, "ranks", &rows);
+    tn_table_put(document, &tn_ranks_table, "ranks", &rows);
     if (result->rank_count < TARN_RANKS_MIN) {
         tn_text_printf(document->text,
                        "too few ranks to tell which stands out: at least %d are needed\n",
@@ -99,9 +101,9 @@ static void ranks_rows(struct tn_document *document, const struct tarn_ranks_res
         range_put_json(document->json, "requested_bytes", &result->requested);
         range_put_json(document->json, "reserved_peak_bytes", &result->reserved_peak);
     }
-    tn_table_put(document, &table, "ranks", &rows);
+    tn_table_put(document, &tn_ranks_table, "ranks", &rows);
     if (document->json) {
-        tn_object_put(document->json, "typical", &table, &result->typical, TN_IN_ROWS);
+        tn_object_put(document->json, "typical", &tn_ranks_table, &result->typical, TN_IN_ROWS);
     }
 }
 
@@ -122,7 +124,25 @@ static void outlier_put(struct tn_document *document, const struct tarn_ranks_re
         tn_json_word(document->json, "file", outlier->rank.file);
         tn_json_signed(document->json, "device", outlier->rank.device);
     }
-    tn_changes_put(document, &changes_table, "outliers.changes", &outlier->changes);
+    tn_changes_put(document, &tn_ranks_changes_table, "outliers.changes", &outlier->changes);
+    if (document->json) {
+        tn_json_close(document->json);
+    }
+}
+
+void tn_ranks_put(struct tn_document *document, const struct tarn_ranks_result *result)
+{
+    if (document->text) {
+        ranks_text(document, result);
+    } else {
+        ranks_rows(document, result);
+    }
+    if (document->json) {
+        tn_json_open_array(document->json, "outliers");
+    }
+    for (size_t i = 0; i < result->outlier_count; i++) {
+        outlier_put(document, result, &result->outliers[i]);
+    }
     if (document->json) {
         tn_json_close(document->json);
     }
@@ -132,21 +152,12 @@ static enum tarn_status ranks_put(const struct tarn_ranks_result *result,
                                   const struct tarn_report_options *options,
                                   const struct tarn_writer *writer, struct tarn_error *error)
 {
-    static const struct tn_row_table *const tables[] = {&table, &changes_table, NULL};
+    static const struct tn_row_table *const tables[] = {&tn_ranks_table, &tn_ranks_changes_table,
+                                                        NULL};
     struct tn_document document;
 
-    tn_document_begin(&document, options, "tarn.ranks/1", tables, writer);
-    if (document.text) {
-        ranks_text(&document, result);
-    } else {
-        ranks_rows(&document, result);
-    }
-    if (document.json) {
-        tn_json_open_array(document.json, "outliers");
-    }
-    for (size_t i = 0; i < result->outlier_count; i++) {
-        outlier_put(&document, result, &result->outliers[i]);
-    }
+    tn_document_begin(&document, options, TN_RANKS_SCHEMA, tables, writer);
+    tn_ranks_put(&document, result);
     return tn_document_end(&document, error);
 }
 

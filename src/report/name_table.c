@@ -73,18 +73,54 @@ static bool stack_keep(struct tn_model *kept, struct tn_stack_label *label)
 
 /* ---- names ---- */
 
-static bool label_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
+/* What a name is made from: a key of an analysis, a stack of a model that stays, or a text. */
+struct origin {
+    const struct tn_group_keys *keys;
+    uint64_t key;
+    const struct tn_stack_label *stack;
+    const char *text;
+    size_t length;
+};
+
+static void origin_put_path(struct tn_text_out *out, const struct origin *origin,
+                            const struct tn_path_format *format)
+{
+    if (origin->keys) {
+        tn_group_key_put_path(out, origin->keys, origin->key, format);
+    } else if (origin->stack) {
+        tn_stack_put_path(out, origin->stack, format);
+    } else {
+        tn_text_put(out, origin->text, origin->length);
+    }
+}
+
+static void origin_put(struct tn_text_out *out, const struct origin *origin)
+{
+    if (origin->keys) {
+        tn_group_key_put(out, origin->keys, origin->key);
+    } else if (origin->stack) {
+        tn_stack_label_put(out, origin->stack);
+    } else {
+        tn_text_put(out, origin->text, origin->length);
+    }
+}
+
+static bool label_make(struct tn_name_table *table, const struct origin *origin,
                        struct tn_name *name)
 {
     name->label = (struct tn_stack_label){.model = NULL};
-    if (keys->by != TARN_BY_STACK) {
+    if (origin->stack) {
+        name->label = *origin->stack;
         return true;
     }
-    name->label = tn_group_key_label(keys, key);
+    if (!origin->keys || origin->keys->by != TARN_BY_STACK) {
+        return true;
+    }
+    name->label = tn_group_key_label(origin->keys, origin->key);
     return !table->kept || stack_keep(table->kept, &name->label);
 }
 
-static bool name_make(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
+static bool name_make(struct tn_name_table *table, const struct origin *origin,
                       struct tn_name *name)
 {
     const struct tarn_writer writer = tn_text_to_vec(&table->text);
@@ -94,17 +130,16 @@ static bool name_make(struct tn_name_table *table, const struct tn_group_keys *k
     name->path = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
     table->text.count = 0;
     tn_text_init(&out, &writer);
-    tn_group_key_put(&out, keys, key);
+    origin_put(&out, origin);
     if (!name->path || tn_text_finish(&out)) {
         return false;
     }
     name->shown_length = table->text.count;
     name->shown = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
-    return name->shown && label_make(table, keys, key, name);
+    return name->shown && label_make(table, origin, name);
 }
 
-bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
-                  uint32_t *name_out)
+static bool name_find(struct tn_name_table *table, const struct origin *origin, uint32_t *name_out)
 {
     const struct tarn_writer writer = tn_text_to_vec(&table->text);
     struct tn_text_out out;
@@ -112,7 +147,7 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys,
 
     table->text.count = 0;
     tn_text_init(&out, &writer);
-    tn_group_key_put_path(&out, keys, key, &table->format);
+    origin_put_path(&out, origin, &table->format);
     if (tn_text_finish(&out)) {
         return false;
     }
@@ -122,7 +157,7 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys,
         return true;
     }
     struct tn_name *added =
-        name_make(table, keys, key, &made) ? tn_chunked_vec_push(&table->names) : NULL;
+        name_make(table, origin, &made) ? tn_chunked_vec_push(&table->names) : NULL;
 
     if (!added) {
         return false;
@@ -130,4 +165,28 @@ bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys,
     *added = made;
     *name_out = (uint32_t)table->names.count - 1;
     return tn_id_table_add(&table->ids, hash, *name_out);
+}
+
+bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
+                  uint32_t *name_out)
+{
+    const struct origin origin = {.keys = keys, .key = key};
+
+    return name_find(table, &origin, name_out);
+}
+
+bool tn_name_find_stack(struct tn_name_table *table, const struct tn_stack_label *label,
+                        uint32_t *name_out)
+{
+    const struct origin origin = {.stack = label};
+
+    return name_find(table, &origin, name_out);
+}
+
+bool tn_name_find_text(struct tn_name_table *table, const char *text, size_t length,
+                       uint32_t *name_out)
+{
+    const struct origin origin = {.text = text, .length = length};
+
+    return name_find(table, &origin, name_out);
 }

@@ -41,6 +41,13 @@ void tn_name_table_fini(struct tn_name_table *table);
 bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                   uint32_t *name_out) TN_MUST_CHECK;
 
+/* The same of a stack whose model lives as long as the table, and of a text that is its own path
+ * and can be shown. */
+bool tn_name_find_stack(struct tn_name_table *table, const struct tn_stack_label *label,
+                        uint32_t *name_out) TN_MUST_CHECK;
+bool tn_name_find_text(struct tn_name_table *table, const char *text, size_t length,
+                       uint32_t *name_out) TN_MUST_CHECK;
+
 static inline const struct tn_name *tn_name_at(const struct tn_name_table *table, uint32_t name)
 {
     return tn_chunked_vec_at(&table->names, name);

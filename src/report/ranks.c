@@ -25,13 +25,6 @@ enum {
 
 static_assert((int)TARN_RANKS_MIN == (int)TN_SPREAD_MIN, "the header says from how many on");
 
-/* What one group held. */
-struct part {
-    uint32_t name;
-    uint64_t bytes;
-    uint64_t blocks;
-};
-
 /* One device of one snapshot. */
 struct rank {
     struct tarn_rank shown; /* its file is the arena's */
@@ -44,7 +37,8 @@ struct tarn_ranks {
     struct tn_model kept; /* stacks of the names, as snapshots go after they were added */
     struct tn_name_table names;
     struct tn_vec ranks; /* struct rank, in the order of addition */
-    struct tn_vec parts; /* struct part */
+    struct tn_vec parts; /* struct tn_rank_part */
+    struct tn_vec order; /* size_t, by row of the last result: the number of its rank */
 };
 
 enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
@@ -64,7 +58,8 @@ enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
     }
     tn_name_table_init(&ranks->names, &format, &ranks->kept);
     tn_vec_init(&ranks->ranks, sizeof(struct rank));
-    tn_vec_init(&ranks->parts, sizeof(struct part));
+    tn_vec_init(&ranks->parts, sizeof(struct tn_rank_part));
+    tn_vec_init(&ranks->order, sizeof(size_t));
     return TARN_OK;
 }
 
@@ -73,6 +68,7 @@ void tarn_ranks_destroy(struct tarn_ranks *ranks)
     if (!ranks) {
         return;
     }
+    tn_vec_fini(&ranks->order);
     tn_vec_fini(&ranks->parts);
     tn_vec_fini(&ranks->ranks);
     tn_name_table_fini(&ranks->names);
@@ -95,7 +91,7 @@ static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
     rank->first = ranks->parts.count;
     rank->count = holders.rows.count;
     for (size_t i = 0; good && i < holders.rows.count; i++) {
-        struct part part = {.bytes = rows[i].bytes, .blocks = rows[i].blocks};
+        struct tn_rank_part part = {.bytes = rows[i].bytes, .blocks = rows[i].blocks};
 
         good = tn_name_find(&ranks->names, &analysis->keys, rows[i].group.key, &part.name) &&
                tn_vec_append(&ranks->parts, &part, 1);
@@ -148,6 +144,37 @@ enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snap
         ranks->parts.count = part_count;
     }
     return status;
+}
+
+bool tn_ranks_add_parts(struct tarn_ranks *ranks, const struct tarn_rank *shown,
+                        const struct tn_rank_part *parts, size_t count)
+{
+    struct rank rank = {.shown = *shown, .first = ranks->parts.count, .count = count};
+
+    rank.shown.file = tn_arena_copy_text(&ranks->names.arena, shown->file, strlen(shown->file));
+    if (!rank.shown.file || !tn_vec_append(&ranks->parts, parts, count)) {
+        return false;
+    }
+    if (!tn_vec_append(&ranks->ranks, &rank, 1)) {
+        ranks->parts.count = rank.first;
+        return false;
+    }
+    return true;
+}
+
+struct tn_name_table *tn_ranks_names(struct tarn_ranks *ranks)
+{
+    return &ranks->names;
+}
+
+struct tn_model *tn_ranks_kept(struct tarn_ranks *ranks)
+{
+    return &ranks->kept;
+}
+
+size_t tn_ranks_number(const struct tarn_ranks *ranks, size_t row)
+{
+    return ((const size_t *)ranks->order.items)[row];
 }
 
 /* ---- distances ---- */
@@ -234,7 +261,8 @@ static bool changes_fill(struct tn_row_set *changes, const struct tarn_ranks *ra
     const struct rank *sides[2] = {typical, rank};
 
     for (int side = 0; side < 2; side++) {
-        const struct part *parts = (const struct part *)ranks->parts.items + sides[side]->first;
+        const struct tn_rank_part *parts =
+            (const struct tn_rank_part *)ranks->parts.items + sides[side]->first;
 
         for (size_t i = 0; i < sides[side]->count; i++) {
             if (!tn_changes_add(changes, (enum tn_change_side)side, parts[i].name, parts[i].bytes,
@@ -316,8 +344,23 @@ static bool rows_make(const struct tarn_ranks *ranks, const struct rank *const *
     return rows != NULL;
 }
 
+static bool order_keep(struct tarn_ranks *ranks, const struct rank *const *sorted)
+{
+    const struct rank *items = ranks->ranks.items;
+
+    ranks->order.count = 0;
+    for (size_t i = 0; i < ranks->ranks.count; i++) {
+        const size_t number = (size_t)(sorted[i] - items);
+
+        if (!tn_vec_append(&ranks->order, &number, 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* `numbers` and `sorted` are room for one of each rank. */
-static bool result_fill(const struct tarn_ranks *ranks, double *numbers, const struct rank **sorted,
+static bool result_fill(struct tarn_ranks *ranks, double *numbers, const struct rank **sorted,
                         struct tarn_ranks_result *result)
 {
     const struct tn_vec *items = &ranks->ranks;
@@ -331,7 +374,7 @@ static bool result_fill(const struct tarn_ranks *ranks, double *numbers, const s
     result->typical = typical->shown;
     result->typical.file =
         tn_result_text(tn_result_of(result), typical->shown.file, strlen(typical->shown.file));
-    return result->typical.file && rows_make(ranks, sorted, result) &&
+    return result->typical.file && order_keep(ranks, sorted) && rows_make(ranks, sorted, result) &&
            outliers_make(ranks, typical, sorted, result);
 }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # examples.sh PROGRAM DATA WATCHED: every command has examples, help and its manual page show the
 # same ones, and each works. They run in a folder of their own, where before.pickle, dump.pickle,
-# dump.pickle.gz, rank*.pickle, oom.pickle, decisions.jsonl.gz and model.jsonl.gz are recordings;
-# WATCHED is a program that runs meanwhile and can be watched.
+# dump.pickle.gz, rank*.pickle, oom.pickle, a.tsum, b.tsum, decisions.jsonl.gz and model.jsonl.gz
+# are recordings; WATCHED is a program that runs meanwhile and can be watched.
 set -u
 # shellcheck source=tests/cli/count.sh
 . "$(dirname "$0")/count.sh"
@@ -30,6 +30,8 @@ gunzip -c "$data/snapshots/oom.pickle.gz" >oom.pickle
 cp dump.pickle rank0.pickle
 cp dump.pickle rank1.pickle
 cp "$data/decisions/small_default.jsonl.gz" decisions.jsonl.gz
+"$tarn" summarize rank0.pickle -o a.tsum
+"$tarn" summarize rank1.pickle -o b.tsum
 for log in "$data/tracker/"*.jsonl.gz; do
     cp "$log" model.jsonl.gz # any of them
 done

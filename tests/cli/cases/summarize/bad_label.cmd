@@ -1,0 +1,1 @@
+summarize --label host $data/snapshots/tiny.pickle.gz

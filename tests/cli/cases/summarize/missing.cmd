@@ -1,0 +1,1 @@
+summarize /nonexistent/r

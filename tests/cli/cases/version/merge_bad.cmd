@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots && "$tarn" summarize tiny.pickle.gz -o $tmp/a.tsum; cd $tmp; head -c 500 a.tsum >cut.tsum; sed s/12/13/ a.tsum >other.tsum; "$tarn" merge a.tsum cut.tsum other.tsum none.tsum -o all.tsum; echo $?; cmp a.tsum all.tsum && echo good ones merged

@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots && "$tarn" merge tiny.pickle.gz

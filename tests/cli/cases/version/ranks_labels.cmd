@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots && printf 'file,rack\ntiny.pickle.gz,r1\noom.pickle.gz,"r,2"\ncudagraph.pickle.gz,r1\n' >$tmp/l.csv; "$tarn" ranks --jsonl --labels $tmp/l.csv tiny.pickle.gz oom.pickle.gz cudagraph.pickle.gz | grep -E '"(groups|labels)"'

@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots && mkdir $tmp/f; for s in tiny oom; do "$tarn" summarize $s.pickle.gz -o $tmp/f/$s.tsum; done; echo text >$tmp/f/notes.txt; printf '%s\n' $tmp/f/oom.tsum $tmp/f/tiny.tsum >$tmp/list; "$tarn" ranks $tmp/f >$tmp/a; "$tarn" ranks @$tmp/list >$tmp/b; cmp $tmp/a $tmp/b && head -1 $tmp/a
