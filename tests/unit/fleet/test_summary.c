@@ -230,8 +230,7 @@ static void hostile_files_are_refused(void **state)
         "{\"format\":\"tarn summary\",\"version\":1}\n{\"other\":1}\n",
         "{\"format\":\"tarn summary\",\"version\":1}\n{\"rank\":{}}\n",
         "{\"format\":\"tarn summary\",\"version\":1}\n{\"rank\":[[[[[[[[\n",
-        "{\"format\":\"tarn "
-        "summary\",\"version\":1}\n{\"stack\":\"0000000000000001\",\"frames\":[]}\n",
+        "{\"format\":\"tarn summary\",\"version\":1}\n{\"stack\":\"01\",\"frames\":[]}\n",
         "[]\n"};
     struct tarn_fleet *fleet = fleet_make();
 
