@@ -50,7 +50,7 @@ static void rank_add(struct tarn_fleet *fleet, int rank, uint64_t size, uint64_t
 {
     struct tarn_snapshot *snapshot = snapshot_make(size, planted);
     struct tarn_error error = {.text = ""};
-    char name[32];
+    char name[64];
 
     (void)snprintf(name, sizeof name, "host%d/rank%d.json", rank / 4, rank);
     if (tarn_fleet_add(fleet, snapshot, name, NULL, &error)) {
