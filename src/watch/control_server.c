@@ -33,7 +33,8 @@ struct server {
     pthread_mutex_t lock;    /* held while a request is served; guards the allocators */
     struct tarn_capture_source sources[ALLOCATORS_MAX]; /* history: of this server, or NULL */
     unsigned count;
-    struct tarn_history *history; /* of all of them; NULL: off */
+    struct tarn_history *history; /* of all of them; NULL: there was none yet */
+    bool records;                 /* the history is switched on */
     pthread_t thread;             /* the following are guarded by `changes` */
     bool runs;
     int listener;
@@ -84,6 +85,8 @@ static enum tarn_status serve_trim(uint64_t bytes, uint64_t *value_out, struct t
     return st;
 }
 
+/* The allocator is about to go: no other call on it is in progress, which removing a sink that
+ * captures stacks asks for. */
 static void history_end(struct tarn_capture_source *source)
 {
     if (source->history) {
@@ -100,6 +103,10 @@ static enum tarn_status history_begin(struct tarn_capture_source *source, struct
 {
     struct tarn_sink sink;
 
+    if (source->history) {
+        return tarn_allocator_set_sink(source->allocator, source->history, true, TARN_CONTEXT_ALL,
+                                       error);
+    }
     tarn_history_get_sink(server.history, TARN_CONTEXT_ALL, &sink);
     const enum tarn_status st = tarn_allocator_add_sink(source->allocator, &sink, error);
 
@@ -109,31 +116,52 @@ static enum tarn_status history_begin(struct tarn_capture_source *source, struct
     return st;
 }
 
+/* The history stays a sink, switched off: other threads may be capturing a stack for it, which they
+ * do without the allocator's lock. */
 static enum tarn_status serve_history_off(void)
 {
     for (unsigned i = 0; i < server.count; i++) {
-        history_end(&server.sources[i]);
+        const struct tarn_capture_source *source = &server.sources[i];
+
+        if (source->history) {
+            (void)!tarn_allocator_set_sink(source->allocator, source->history, false,
+                                           TARN_CONTEXT_NEVER, NULL);
+        }
     }
-    tarn_history_destroy(server.history);
-    server.history = NULL;
+    if (server.history) {
+        tarn_history_clear(server.history);
+    }
+    server.records = false;
     return TARN_OK;
 }
 
-static enum tarn_status serve_history_on(uint64_t entries, struct tarn_error *error)
+/* A history for so many events, 0 = the default number. */
+static enum tarn_status history_get(uint64_t entries, struct tarn_error *error)
 {
     const struct tarn_history_options options = {.struct_size = sizeof options,
                                                  .max_entries = entries};
 
-    if (server.history) {
+    if (!server.history) {
+        return tarn_history_create(&options, &server.history, error);
+    }
+    return tarn_history_set_max_entries(server.history, entries ? entries : TARN_HISTORY_ENTRIES,
+                                        error);
+}
+
+static enum tarn_status serve_history_on(uint64_t entries, struct tarn_error *error)
+{
+    if (server.records) {
         return TARN_OK;
     }
-    enum tarn_status st = tarn_history_create(&options, &server.history, error);
+    enum tarn_status st = history_get(entries, error);
 
     for (unsigned i = 0; i < server.count && st == TARN_OK; i++) {
         st = history_begin(&server.sources[i], error);
     }
-    if (st && server.history) {
+    if (st) {
         (void)serve_history_off();
+    } else {
+        server.records = true;
     }
     return st;
 }
@@ -278,6 +306,8 @@ static void server_end(void)
     server.runs = false;
     sockets_close();
     (void)serve_history_off();
+    tarn_history_destroy(server.history);
+    server.history = NULL;
 }
 
 /* ---- allocators ---- */
@@ -292,7 +322,7 @@ static bool control_added(struct tarn_allocator *allocator, const char *runtime)
         struct tarn_capture_source *source = &server.sources[server.count++];
 
         *source = (struct tarn_capture_source){.allocator = allocator};
-        if (server.history) {
+        if (server.records) {
             (void)history_begin(source, NULL);
         }
         (void)pthread_mutex_unlock(&server.lock);
