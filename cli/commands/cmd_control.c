@@ -87,7 +87,7 @@ const struct cli_command cli_command_control = {
     .arguments = "PID|NAME trim|history SIZE|on|off",
     .arguments_min = 2,
     .arguments_max = 3,
-    .help = "history on or off, and cached memory back, in a process that runs",
+    .help = "switch history, give back cached memory, in a process that runs",
     .details = "trim SIZE: every allocator returns cached memory to the device until no more\n"
                "than SIZE is reserved, or nothing is cached. history on: events are recorded\n"
                "with their stacks, for tarn dump; off: no more, and they are forgotten.\n"

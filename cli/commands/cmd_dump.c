@@ -89,7 +89,7 @@ const struct cli_command cli_command_dump = {
     .arguments = "PID|NAME",
     .arguments_min = 1,
     .arguments_max = 1,
-    .help = "a snapshot of a process that runs",
+    .help = "write a snapshot of a process that runs",
     .details = "The process writes the file itself and goes on. It must take requests\n"
                "(TARN_WATCH=control). The snapshot has a history if that is on: see\n"
                "tarn help control. Exit code 6: no such process, it takes no requests, or it\n"

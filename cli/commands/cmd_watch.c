@@ -166,7 +166,7 @@ const struct cli_command cli_command_watch = {
     .name = "watch",
     .arguments = "[PID|NAME|all]",
     .arguments_max = 1,
-    .help = "the memory of processes while they run, in the terminal",
+    .help = "show the memory of processes while they run, in the terminal",
     .details = "Shows what processes of this user publish of their allocators: those that were\n"
                "started with TARN_WATCH=1 or that call tarn_watch_start. NAME is a part of the\n"
                "program's name; by default all are shown. Nothing is done to a process: one\n"
