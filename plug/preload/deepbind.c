@@ -69,7 +69,7 @@ static void slot_write(const struct run_object *object, uintptr_t at, void *valu
     }
 }
 
-static void relocation_settle(const struct run_object *object, const Elf64_Rela * relocation)
+static void relocation_settle(const struct run_object *object, const Elf64_Rela *relocation)
 {
     const unsigned long kind = ELF64_R_TYPE(relocation->r_info);
     const Elf64_Sym *symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];

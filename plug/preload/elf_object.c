@@ -9,7 +9,7 @@ static uintptr_t address_of(const struct run_object *object, Elf64_Addr value)
     return value < object->base ? object->base + value : value;
 }
 
-static void segment_read(struct run_object *object, const Elf64_Phdr * part)
+static void segment_read(struct run_object *object, const Elf64_Phdr *part)
 {
     const uintptr_t begin = object->base + part->p_vaddr;
     const uintptr_t end = begin + part->p_memsz;
@@ -23,7 +23,7 @@ static void segment_read(struct run_object *object, const Elf64_Phdr * part)
     }
 }
 
-static void entry_read(struct run_object *object, const Elf64_Dyn * entry)
+static void entry_read(struct run_object *object, const Elf64_Dyn *entry)
 {
     const uintptr_t address = address_of(object, entry->d_un.d_ptr);
 

@@ -23,12 +23,12 @@ struct run_object {
     uintptr_t end;
     uintptr_t protected_begin; /* what the linker makes read-only after it has filled it */
     uintptr_t protected_end;
-    const Elf64_Sym * symbols;
+    const Elf64_Sym *symbols;
     const char *strings;
     const uint32_t *gnu_hash; /* NULL = none */
-    const Elf64_Rela * slots; /* NULL = none; those of functions, which may be lazy */
+    const Elf64_Rela *slots;  /* NULL = none; those of functions, which may be lazy */
     size_t slot_count;
-    const Elf64_Rela * relocations; /* NULL = none */
+    const Elf64_Rela *relocations; /* NULL = none */
     size_t relocation_count;
 };
 

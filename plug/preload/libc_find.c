@@ -28,7 +28,7 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* The symbol of that name that the object defines, or NULL. */
-static const Elf64_Sym * symbol_find(const struct run_object *object, const char *name)
+static const Elf64_Sym *symbol_find(const struct run_object *object, const char *name)
 {
     const uint32_t *table = object->gnu_hash;
     const uint32_t hash = gnu_hash(name);
