@@ -10,7 +10,11 @@ enum tn_lock_state {
 };
 
 enum {
+#ifdef TN_SCHEDULED /* tests/schedule: whoever waits sleeps soon */
+    SPIN_ROUNDS = 1
+#else
     SPIN_ROUNDS = 200
+#endif
 };
 
 void tn_lock_init(struct tn_lock *lock, enum tn_lock_rank rank)

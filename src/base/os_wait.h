@@ -16,6 +16,9 @@ void tn_os_wake_one(_Atomic uint32_t *word);
 void tn_os_nap(unsigned nap);
 
 /* Tells the processor that this is a spin loop. */
+#ifdef TN_SCHEDULED /* tests/schedule */
+void tn_os_relax(void);
+#else
 static inline void tn_os_relax(void)
 {
 #if defined(__x86_64__)
@@ -24,5 +27,6 @@ static inline void tn_os_relax(void)
     __asm__ volatile("yield");
 #endif
 }
+#endif
 
 #endif

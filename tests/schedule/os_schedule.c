@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What src/base asks of the system while threads wait for each other, on the scheduler. */
+#include "base/os_barrier.h"
+#include "base/os_wait.h"
+#include "schedule/schedule.h"
+
+#define HERE ((uintptr_t)__builtin_return_address(0))
+
+void tn_os_wait(_Atomic uint32_t *word, uint32_t expected)
+{
+    schedule_sleep(word, expected, HERE);
+}
+
+void tn_os_wake_one(_Atomic uint32_t *word)
+{
+    schedule_wake_one(word);
+}
+
+void tn_os_nap(unsigned nap)
+{
+    (void)nap;
+    schedule_yield(HERE);
+}
+
+void tn_os_relax(void)
+{
+    schedule_yield(HERE);
+}
+
+bool tn_os_barrier_available(void)
+{
+    return true;
+}
+
+/* Threads run one after another, so that each sees what all before it have written. */
+void tn_os_barrier(void)
+{
+    schedule_point(true, HERE);
+}

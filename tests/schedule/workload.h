@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What threads do under the scheduler, and what must hold afterwards. */
+#ifndef TESTS_SCHEDULE_WORKLOAD_H
+#define TESTS_SCHEDULE_WORKLOAD_H
+
+#include "schedule/schedule.h"
+
+struct workload {
+    const char *name;
+    unsigned threads;
+    void *(*open)(uint64_t seed); /* the seed draws settings and sizes as well */
+    schedule_body *body;
+    const char *(*close)(void *context); /* what is wrong, or NULL; frees the context */
+};
+
+extern const struct workload workload_lock;
+extern const struct workload workload_biased_lock;
+extern const struct workload workload_allocator;
+extern const struct workload workload_stream_caches;
+
+#endif
