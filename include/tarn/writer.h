@@ -20,7 +20,8 @@ struct tarn_writer {
 
 /* A file that appears whole or not at all: until it is finished it is a draft in the same
  * directory, without a name where the file system has such files. An existing symbolic link is
- * replaced, not followed. A replaced file keeps its mode. Devices and pipes, also through links,
+ * replaced, not followed. A replaced file keeps its mode. Once it is finished it outlives a power
+ * cut, and before that the file it replaces does. Devices and pipes, also through links,
  * are written in place. A file whose name ends in ".gz" is compressed with gzip, one in ".zst" or
  * ".zstd" with zstd. Not thread-safe. */
 struct tarn_file;

@@ -3,7 +3,8 @@
  * Implements struct tarn_file of tarn/writer.h: a file that appears whole or not at all. It is
  * written as a draft in the same directory: a file without a name, which is gone when the process
  * ends, or, where the file system has none, one under a new, unpredictable name. Finally it gets
- * its name or replaces the file of that name. So nothing is ever written through a symbolic link:
+ * its name or replaces the file of that name. Its bytes are on the disk before it has the name, and
+ * the name before it is finished, so that a power cut leaves the old file or the new one. Nothing is ever written through a symbolic link:
  * an existing link is replaced, not followed. A replaced file keeps its mode; a new one follows the
  * umask. Devices and pipes, also through links, are written in place. A file whose name ends as
  * those of compressed files do is compressed on the way. Guarded by its owner.
@@ -129,6 +130,26 @@ static bool is_flushed(int file)
 
     errno = 0;
     return copy < 0 || close(copy) == 0;
+}
+
+/* False with errno if the bytes could not be stored; a file system that cannot be asked is trusted. */
+static bool is_stored(const struct tarn_file *out)
+{
+    return fsync(out->file) == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
+/* The names in the directory. A failure changes nothing for anybody: the file is there. */
+static void folder_store(const struct tarn_file *out)
+{
+    char folder[PATH_BYTES_MAX];
+
+    (void)snprintf(folder, sizeof folder, "%.*s.", folder_length(out), out->path);
+    const int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (file >= 0) {
+        (void)fsync(file);
+        (void)close(file);
+    }
 }
 
 /* Gives an unnamed draft the final name or, if that is taken, one from which it can replace the
@@ -273,8 +294,16 @@ const char *tarn_file_draft(const struct tarn_file *file)
     return file->draft;
 }
 
-enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
-                                  struct tarn_error *error)
+/* The end of what was written: it is on the disk, and an unnamed draft has a name. */
+static enum tarn_status draft_end(struct tarn_file *file, struct tarn_error *error)
+{
+    const bool is_stored_and_named = is_stored(file) && (!file->is_unnamed || unnamed_name(file));
+
+    return is_stored_and_named ? TARN_OK : file_failed(file->path, "write", errno, error);
+}
+
+static enum tarn_status pack_finish(struct tarn_file *file, enum tarn_status status,
+                                    struct tarn_error *error)
 {
     if (file->pack && status == TARN_OK) {
         status = tn_pack_end(file->pack);
@@ -284,8 +313,17 @@ enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status statu
     if (status == TARN_ERR_IO) {
         status = file_failed(file->path, "write", file->reason ? file->reason : errno, error);
     }
-    if (file->is_unnamed && status == TARN_OK && !unnamed_name(file)) {
-        status = file_failed(file->path, "write", errno, error);
+    return status;
+}
+
+enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
+                                  struct tarn_error *error)
+{
+    const bool is_draft = file->is_unnamed || file->draft[0];
+
+    status = pack_finish(file, status, error);
+    if (is_draft && status == TARN_OK) {
+        status = draft_end(file, error);
     }
     if (close(file->file) != 0 && status == TARN_OK) {
         status = file_failed(file->path, "write", errno, error);
@@ -295,6 +333,9 @@ enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status statu
     }
     if (file->draft[0] && status) {
         (void)unlink(file->draft);
+    }
+    if (is_draft && status == TARN_OK) {
+        folder_store(file);
     }
     tn_host_free(file, sizeof *file);
     return status;
