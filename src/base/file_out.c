@@ -4,10 +4,11 @@
  * written as a draft in the same directory: a file without a name, which is gone when the process
  * ends, or, where the file system has none, one under a new, unpredictable name. Finally it gets
  * its name or replaces the file of that name. Its bytes are on the disk before it has the name, and
- * the name before it is finished, so that a power cut leaves the old file or the new one. Nothing is ever written through a symbolic link:
- * an existing link is replaced, not followed. A replaced file keeps its mode; a new one follows the
- * umask. Devices and pipes, also through links, are written in place. A file whose name ends as
- * those of compressed files do is compressed on the way. Guarded by its owner.
+ * the name is there before it is finished, so that a power cut leaves the old file or the new one.
+ * Nothing is ever written through a symbolic link: an existing link is replaced, not followed. A
+ * replaced file keeps its mode; a new one follows the umask. Devices and pipes, also through links,
+ * are written in place. A file whose name ends as those of compressed files do is compressed on the
+ * way. Guarded by its owner.
  */
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -132,7 +133,8 @@ static bool is_flushed(int file)
     return copy < 0 || close(copy) == 0;
 }
 
-/* False with errno if the bytes could not be stored; a file system that cannot be asked is trusted. */
+/* False with errno if the bytes could not be stored; a file system without that call is
+ * trusted. */
 static bool is_stored(const struct tarn_file *out)
 {
     return fsync(out->file) == 0 || errno == EINVAL || errno == ENOTSUP;

@@ -2,9 +2,9 @@
 /*
  * A file system that loses what was not stored. The calls of a file that is being written are
  * followed: bytes are safe once the file was stored, names once the directory was. After each call
- * the power may fail; then any first part of the changes of names that were not stored has happened,
- * and of each file there is what was stored. At the path must be the whole old file or the whole new
- * one, and once the file is finished the new one.
+ * the power may fail; then any first part of the changes of names that were not stored has
+ * happened, and of each file there is what was stored. At the path must be the whole old file or
+ * the whole new one, and once the file is finished the new one.
  */
 #define _GNU_SOURCE /* O_TMPFILE, syscall */
 #include "support/test.h"
@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -202,12 +203,12 @@ int close(int descriptor)
 
 int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
 {
-    int descriptor = NONE;
     const int done = (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+    const char *number = strrchr(from, '/');
 
-    assert_int_equal(sscanf(from, "/proc/self/fd/%d", &descriptor), 1);
+    assert_non_null(number); /* /proc/self/fd/NUMBER */
     if (disk.is_followed && done == 0) {
-        disk_change(disk_file_of(descriptor), "", to);
+        disk_change(disk_file_of((int)strtol(number + 1, NULL, 10)), "", to);
         the_power_fails();
     }
     return done;
