@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct model model = {0};
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &model.allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &model.allocator, &error));
     CHECK(tarn_tracker_create(NULL, &model.tracker, &error));
     add_name(&model, TARN_TRACK_DEVICE, "cuda:0", &model.device);
     add_name(&model, TARN_TRACK_MODULE, "Model", &model.name);

@@ -57,6 +57,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     must(tarn_tracker_check(tracker, &findings) == 0);
     write_all(tracker);
     tarn_tracker_destroy(tracker);
-    must(tarn_host_usage().live_count == 0);
+    must(tarn_host_get_usage().live_count == 0);
     return 0;
 }

@@ -213,7 +213,7 @@ static enum tarn_status range_check(const struct tn_engine *engine,
                        (unsigned long long)range->address);
     }
     for (; block && block->mapped; block = block->next) {
-        if (block->uses != 0) {
+        if (tn_stream_use_has_streams(&engine->waits, block)) {
             return tn_fail(error, TARN_ERR_STATE,
                            "block 0x%llx of the pool is used by other streams; it cannot be "
                            "restored before they are done",

@@ -280,7 +280,7 @@ static void failures_are_reported(void **state)
     const struct tarn_writer full = {test_collect_write, &collect};
     const struct tarn_writer writer = {.write = drop};
     struct tarn_tracker *tracker = open_small();
-    const uint64_t live = tarn_host_usage().live_count;
+    const uint64_t live = tarn_host_get_usage().live_count;
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
 
     (void)state;
@@ -290,10 +290,10 @@ static void failures_are_reported(void **state)
         status = write_all(tracker, &writer);
         tarn_host_fail_nth(0);
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
-        assert_int_equal(tarn_host_usage().live_count, live);
+        assert_int_equal(tarn_host_get_usage().live_count, live);
     }
     tarn_tracker_destroy(tracker);
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
 int main(void)
