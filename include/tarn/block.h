@@ -39,11 +39,11 @@ TARN_API enum tarn_status tarn_allocator_find_block(struct tarn_allocator *alloc
                                                     struct tarn_block *block_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Attaches a pointer and a number of the program's to the allocated block at `ptr`, in place of what
- * it has; NULL and 0 take it off. The library keeps both until the block is freed, shows them in
- * struct tarn_block and in walks, and never looks behind the pointer. Files do not have them. The
- * call and the free of such a block take the way of blocks that other streams use; others cost what
- * they did. Fails as tarn_allocator_find_block, and with TARN_ERR_HOST_MEMORY. */
+/* Attaches a pointer and a number of the program's to the allocated block at `ptr`, in place of
+ * what it has; NULL and 0 take it off. The library keeps both until the block is freed, shows them
+ * in struct tarn_block and in walks, and never looks behind the pointer. Files do not have them.
+ * The call and the free of such a block take the way of blocks that other streams use; others cost
+ * what they did. Fails as tarn_allocator_find_block, and with TARN_ERR_HOST_MEMORY. */
 TARN_API enum tarn_status tarn_allocator_set_user_data(struct tarn_allocator *allocator,
                                                        tarn_ptr ptr, void *user, uint64_t tag,
                                                        struct tarn_error *error) TARN_MUST_CHECK;

@@ -37,8 +37,8 @@ enum {
     TARN_OOM_PATH_BYTES = 4001 /* of a path with its NUL */
 };
 
-/* Where tarn_oom_dump_create(..., path, ...) would write, for programs that write the file themselves:
- * the expanded path, or "" if there is none. `text` has space for TARN_OOM_PATH_BYTES.
+/* Where tarn_oom_dump_create(..., path, ...) would write, for programs that write the file
+ * themselves: the expanded path, or "" if there is none. `text` has space for TARN_OOM_PATH_BYTES.
  * TARN_ERR_INVALID_ARGUMENT as there. */
 TARN_API enum tarn_status tarn_oom_dump_expand(const char *path, char *text,
                                                struct tarn_error *error) TARN_MUST_CHECK;

@@ -91,9 +91,11 @@ namespace detail
 // Calls with a struct tarn_error, which is on the stack only while the call runs.
 template <class Call> void check(Call &&call)
 {
-    tarn_error error{};
+    tarn_error error; // written only on failure: clearing its text would cost as much as the call
 
-    if (std::forward<Call>(call)(&error) != TARN_OK) {
+    error.text[0] = '\0';
+    error.status = std::forward<Call>(call)(&error);
+    if (error.status != TARN_OK) {
         raise(error);
     }
 }

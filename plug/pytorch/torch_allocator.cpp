@@ -294,8 +294,8 @@ tarn_status unless_async(tarn_status status)
 tarn_status track_one(tarn_allocator *allocator, tarn_error *error)
 {
     tarn_sink sink = {};
-    const bool has_it =
-        tarn_allocator_switch_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER, nullptr) == TARN_OK;
+    const bool has_it = tarn_allocator_switch_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER,
+                                                   nullptr) == TARN_OK;
 
     sink.context = &trackers;
     sink.receive = track;

@@ -564,15 +564,15 @@ LIBRARY = {
         [c_void_p, c_size_t, c_size_t, c_size_t, POINTER(TrackRow), c_size_t, POINTER(c_size_t)],
     ),
     "tarn_tracker_write_rows": (
-        c_int, [c_void_p, c_int, c_char_p, c_int, POINTER(Writer), _ERROR]
+        c_int, [c_void_p, c_int, c_int, c_int, POINTER(Writer), _ERROR]
     ),
     "tarn_tracker_write_modules": (
-        c_int, [c_void_p, c_uint32, c_char_p, c_int, POINTER(Writer), _ERROR]
+        c_int, [c_void_p, c_uint32, c_int, c_int, POINTER(Writer), _ERROR]
     ),
     "tarn_tracker_write_tree": (
-        c_int, [c_void_p, c_int, c_uint32, c_char_p, c_uint32, POINTER(Writer), _ERROR]
+        c_int, [c_void_p, c_int, c_uint32, c_int, c_uint32, POINTER(Writer), _ERROR]
     ),
-    "tarn_tracker_write_iterations": (c_int, [c_void_p, c_char_p, POINTER(Writer), _ERROR]),
+    "tarn_tracker_write_iterations": (c_int, [c_void_p, c_int, POINTER(Writer), _ERROR]),
     "tarn_tracker_write_json": (c_int, [c_void_p, c_bool, POINTER(Writer), _ERROR]),
     "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
 }

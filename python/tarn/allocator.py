@@ -316,7 +316,8 @@ class Allocator:
 
     def remove_pressure(self, function):
         """Ends that; KeyError where on_pressure was not called with it."""
-        check(lib.tarn_allocator_remove_pressure_callback(self.handle, self._pressure.pop(function), None))
+        callback = self._pressure.pop(function)
+        check(lib.tarn_allocator_remove_pressure_callback(self.handle, callback, None))
 
     def find_block(self, ptr):
         """The fields of struct tarn_block (tarn/block.h); `pool` is a pair of numbers."""

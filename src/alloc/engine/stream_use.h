@@ -13,8 +13,8 @@
  * A record also holds what a program attaches to a block: the free of a block with a record leaves
  * the fast path anyway, so nothing else has to look for it.
  *
- * Owns: the records (one per block with uses or user data, referred to by index), the queues, a pool of events.
- * Guarded by the engine's lock. Cost: nothing for blocks without uses.
+ * Owns: the records (one per block with uses or user data, referred to by index), the queues, a
+ * pool of events. Guarded by the engine's lock. Cost: nothing for blocks without uses.
  */
 #ifndef TN_ALLOC_ENGINE_STREAM_USE_H
 #define TN_ALLOC_ENGINE_STREAM_USE_H

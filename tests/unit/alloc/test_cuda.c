@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocators on GPUs, with a driver that simulates one: the same pointers as on the simulated
- * device, private pools under real captures, the message when memory runs out, tarn_allocator_create_on. */
+ * device, private pools under real captures, the message when memory runs out,
+ * tarn_allocator_create_on. */
 #include "support/test.h"
 
 #include "support/cuda.h"
