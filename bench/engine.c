@@ -137,7 +137,7 @@ static void fill_and_limit(struct state *state)
 static void fill_and_listen(struct state *state)
 {
     fill(state);
-    must(tarn_allocator_on_pressure(state->allocator, evict, state));
+    must(tarn_allocator_add_pressure_callback(state->allocator, evict, state));
 }
 
 static void nothing(struct state *state)
@@ -168,7 +168,7 @@ static double run(const struct measure *measure)
     struct state *state = bench_must_alloc(1, sizeof *state);
     const long calls = (long)((double)measure->calls * scale) + 1;
 
-    must(tarn_open("sim:1000MiB", "", &state->allocator, NULL));
+    must(tarn_allocator_create_on("sim:1000MiB", "", &state->allocator, NULL));
     must(tarn_pool_create(state->allocator, NULL, &state->pool, NULL));
     measure->prepare(state);
     for (int i = 0; i < 100; i++) {

@@ -41,7 +41,7 @@ static void figure_put(const char *what, const char *name, const char *unit, dou
 /* Seconds of loading it; *bytes_out is what it then holds. */
 static double load_seconds(const char *path, uint64_t *bytes_out)
 {
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     struct tarn_snapshot *snapshot;
     struct tarn_error error;
     const double begin = bench_now_ns();
@@ -52,7 +52,7 @@ static double load_seconds(const char *path, uint64_t *bytes_out)
     }
     const double seconds = (bench_now_ns() - begin) / 1e9;
 
-    *bytes_out = tarn_host_usage().live_bytes - before;
+    *bytes_out = tarn_host_get_usage().live_bytes - before;
     tarn_snapshot_destroy(snapshot);
     return seconds;
 }

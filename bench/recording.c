@@ -26,8 +26,8 @@ static void history_open(struct bench_recording *recording, const struct bench_s
     }
     tarn_history_get_sink(recording->history, setting->level, &sink);
     if (tarn_allocator_add_sink(recording->tarn.allocator, &sink, &error) ||
-        tarn_allocator_set_sink(recording->tarn.allocator, recording->history, setting->is_on,
-                                setting->level, &error)) {
+        tarn_allocator_switch_sink(recording->tarn.allocator, recording->history, setting->is_on,
+                                   setting->level, &error)) {
         bench_fail(&error);
     }
 }

@@ -74,7 +74,7 @@ static void report_bytes(const struct scene *scene, const char *name, const char
 
 static double bytes_of(const struct scene *scene)
 {
-    return (double)tarn_host_usage().live_bytes - (double)scene->bytes_before;
+    return (double)tarn_host_get_usage().live_bytes - (double)scene->bytes_before;
 }
 
 static void scene_begin(struct scene *scene, uint64_t rows, uint64_t streams, bool expandable)
@@ -88,7 +88,7 @@ static void scene_begin(struct scene *scene, uint64_t rows, uint64_t streams, bo
     scene->live = live;
     scene->streams = streams;
     scene->rows = rows;
-    scene->bytes_before = tarn_host_usage().live_bytes;
+    scene->bytes_before = tarn_host_get_usage().live_bytes;
 }
 
 static uint64_t scene_alloc(struct scene *scene, uint64_t slot, uint64_t size)

@@ -30,8 +30,8 @@ int main(int argc, char **argv)
     tarn_ptr other;
     unsigned char byte = 1;
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
-    struct tarn_device *device = tarn_allocator_device(allocator);
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
+    struct tarn_device *device = tarn_allocator_get_device(allocator);
 
     CHECK(tarn_stream_create(device, &stream, &error));
     CHECK(tarn_allocator_alloc(allocator, SIZE, stream, &input, &error));

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     tarn_ptr first;
     tarn_ptr second;
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
 
     CHECK(tarn_allocator_alloc(allocator, 100 << 20, 0, &first, &error));
     CHECK(tarn_copy_from_host(allocator, first, text, sizeof text, 0, &error));

@@ -27,7 +27,8 @@ static struct tarn_allocator *open_device(int argc, char **argv)
     struct tarn_allocator *allocator;
     struct tarn_error error;
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL, &allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : NULL, &allocator,
+                                   &error));
     return allocator;
 }
 

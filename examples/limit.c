@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     unsigned failures = 0;
     size_t count = 0;
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
     CHECK(tarn_allocator_set_memory_fraction(allocator, 0.5, &error));
     if (tarn_allocator_add_oom_observer(allocator, observe, &failures) != TARN_OK) {
         return 1;

@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     struct tarn_sink sink;
     tarn_ptr ptr;
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &server.allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &server.allocator, &error));
     CHECK(tarn_history_create(NULL, &history, &error));
     tarn_history_get_sink(history, TARN_CONTEXT_STATE, &sink);
     CHECK(tarn_allocator_add_sink(server.allocator, &sink, &error));
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
     CHECK(tarn_allocator_set_soft_limit(server.allocator, SOFT_MIB * MIB, &error));
     CHECK(tarn_pool_create(server.allocator, &options, &server.pool, &error));
     CHECK(tarn_alloc_with(server.allocator, WEIGHTS_MIB * MIB, 0, &weights, &ptr, &error));
-    if (tarn_allocator_on_pressure(server.allocator, evict, &server) != TARN_OK) {
+    if (tarn_allocator_add_pressure_callback(server.allocator, evict, &server) != TARN_OK) {
         return 1;
     }
 
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
         (void)drop(&server, &server.sequences[i]);
     }
     CHECK(tarn_allocator_free(server.allocator, ptr, &error));
-    CHECK(tarn_allocator_remove_pressure(server.allocator, evict, &server));
+    CHECK(tarn_allocator_remove_pressure_callback(server.allocator, evict, &server));
     tarn_pool_destroy(server.pool);
     tarn_allocator_destroy(server.allocator);
     tarn_history_destroy(history);

@@ -24,8 +24,8 @@ int main(int argc, char **argv)
     tarn_ptr kept;
     tarn_ptr next;
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
-    struct tarn_device *device = tarn_allocator_device(allocator);
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &allocator, &error));
+    struct tarn_device *device = tarn_allocator_get_device(allocator);
 
     CHECK(tarn_stream_create(device, &main_stream, &error));
     CHECK(tarn_stream_create(device, &side_stream, &error));

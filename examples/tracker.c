@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct model model = {0};
 
-    CHECK(tarn_open(argc > 1 ? argv[1] : NULL, NULL, &model.allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : NULL, NULL, &model.allocator, &error));
     CHECK(tarn_tracker_create(NULL, &model.tracker, &error));
     add_name(&model, TARN_TRACK_DEVICE, "cuda:0", &model.device);
     add_name(&model, TARN_TRACK_MODULE, "Model", &model.name);
@@ -142,9 +142,9 @@ int main(int argc, char **argv)
         step(&model);
     }
     EXPECT(tarn_tracker_check(model.tracker, &findings) == 0);
-    CHECK(
-        tarn_tracker_write_tree(model.tracker, TARN_TRACK_TOTAL_PEAK, 0, "MiB", 40, &out, &error));
-    CHECK(tarn_tracker_write_iterations(model.tracker, "MiB", &out, &error));
+    CHECK(tarn_tracker_write_tree(model.tracker, TARN_TRACK_TOTAL_PEAK, 0, TARN_UNITS_MIB, 40, &out,
+                                  &error));
+    CHECK(tarn_tracker_write_iterations(model.tracker, TARN_UNITS_MIB, &out, &error));
     for (int i = 0; i < LAYERS; i++) {
         drop(&model, &model.parameters[i]);
         drop(&model, &model.moments[i]);

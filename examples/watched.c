@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     tarn_ptr weights;
 
     tarn_control_enable(); /* takes requests as well: tarn dump, tarn control */
-    CHECK(tarn_open(argc > 1 ? argv[1] : "sim:16GiB", NULL, &allocator, &error));
+    CHECK(tarn_allocator_create_on(argc > 1 ? argv[1] : "sim:16GiB", NULL, &allocator, &error));
     CHECK(tarn_watch_start(allocator, &options, &error));
     CHECK(tarn_allocator_alloc(allocator, 6144 * MIB, 0, &weights, &error));
     (void)printf("process %ld serves for %ld s\n", (long)getpid(), seconds);

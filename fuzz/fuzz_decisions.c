@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         (void)close(ends[1]);
     }
     (void)close(ends[0]);
-    if (tarn_host_usage().live_count != 0) {
+    if (tarn_host_get_usage().live_count != 0) {
         abort();
     }
     return 0;

@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         write_and_read(snapshot, TARN_SNAPSHOT_JSON);
         tarn_snapshot_destroy(snapshot);
     }
-    if (tarn_host_usage().live_count != 0) {
+    if (tarn_host_get_usage().live_count != 0) {
         abort();
     }
     return 0;

@@ -354,7 +354,7 @@ static void command_run(const struct command_form *format, uint64_t *seed)
     check_output(&shown, format, has_result);
     check_messages(&shown, !has_result);
     check_folder(&shown);
-    if (tarn_host_usage().live_count != 0) {
+    if (tarn_host_get_usage().live_count != 0) {
         line_show(&shown);
         BROKEN("host memory is left\n");
     }

@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         replay(snapshot);
     }
     tarn_snapshot_destroy(snapshot);
-    if (tarn_host_usage().live_bytes != 0) {
+    if (tarn_host_get_usage().live_bytes != 0) {
         abort();
     }
     return 0;

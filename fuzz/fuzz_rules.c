@@ -77,6 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tarn_suppressions_destroy(suppressions);
     tarn_rules_destroy(rules);
     tarn_snapshot_destroy(snapshot);
-    must(tarn_host_usage().live_bytes == 0);
+    must(tarn_host_get_usage().live_bytes == 0);
     return 0;
 }

@@ -32,13 +32,14 @@ static void write_all(struct tarn_tracker *tracker)
     const struct tarn_writer writer = {drop, &written};
 
     for (int format = 0; format < TARN_TRACK_FORMAT_COUNT; format++) {
-        must(!tarn_tracker_write_rows(tracker, TARN_TRACK_AT_END, "KiB",
+        must(!tarn_tracker_write_rows(tracker, TARN_TRACK_AT_END, TARN_UNITS_KIB,
                                       (enum tarn_track_format)format, &writer, NULL));
-        must(!tarn_tracker_write_modules(tracker, 3, "B", (enum tarn_track_format)format, &writer,
-                                         NULL));
+        must(!tarn_tracker_write_modules(tracker, 3, TARN_UNITS_BYTES,
+                                         (enum tarn_track_format)format, &writer, NULL));
     }
-    must(!tarn_tracker_write_tree(tracker, TARN_TRACK_TOTAL_PEAK, 0, "MiB", 20, &writer, NULL));
-    must(!tarn_tracker_write_iterations(tracker, "GiB", &writer, NULL));
+    must(!tarn_tracker_write_tree(tracker, TARN_TRACK_TOTAL_PEAK, 0, TARN_UNITS_MIB, 20, &writer,
+                                  NULL));
+    must(!tarn_tracker_write_iterations(tracker, TARN_UNITS_GIB, &writer, NULL));
     must(!tarn_tracker_write_json(tracker, true, &writer, NULL));
     must(written > 0);
 }
@@ -57,6 +58,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     must(tarn_tracker_check(tracker, &findings) == 0);
     write_all(tracker);
     tarn_tracker_destroy(tracker);
-    must(tarn_host_usage().live_count == 0);
+    must(tarn_host_get_usage().live_count == 0);
     return 0;
 }

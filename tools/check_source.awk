@@ -212,7 +212,7 @@ function check_call(line, name) {
     }
     if (has_word(environment, name) && path !~ /^src\/alloc\/config\/[a-z_]*\.c$/ &&
         path != "src/capture/oom_dump.c" && path != "plug/preload/process.c") {
-        breach(line, "calls " name ": only tarn_config_from_env and tarn_dump_on_oom do")
+        breach(line, "calls " name ": only tarn_config_from_env and tarn_oom_dump_create do")
     }
 }
 

@@ -99,9 +99,12 @@ static const struct cli_opt track_opts[] = {
     {0},
 };
 
-static const char *units_of(const struct track_values *values, int otherwise)
+static enum tarn_units units_of(const struct track_values *values, int otherwise)
 {
-    return units_choices[values->units >= 0 ? values->units : otherwise];
+    static const enum tarn_units units[] = {TARN_UNITS_BYTES, TARN_UNITS_KIB, TARN_UNITS_MIB,
+                                            TARN_UNITS_GIB};
+
+    return units[values->units >= 0 ? values->units : otherwise];
 }
 
 static uint32_t depth_of(const struct track_values *values, uint32_t otherwise)

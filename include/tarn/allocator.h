@@ -45,16 +45,16 @@ TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
  * (tarn_config_parse; "" means the defaults, NULL the environment's settings,
  * tarn_config_from_env). Caller owns *allocator_out, free with tarn_allocator_destroy, which also
  * closes the device. */
-TARN_API enum tarn_status tarn_open(const char *device, const char *settings,
-                                    struct tarn_allocator **allocator_out,
-                                    struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_allocator_create_on(const char *device, const char *settings,
+                                                   struct tarn_allocator **allocator_out,
+                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
 /* The allocator's device; borrowed. */
-TARN_API struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator);
+TARN_API struct tarn_device *tarn_allocator_get_device(struct tarn_allocator *allocator);
 
-/* Returns all memory to the device, allocated blocks included, and closes the device if tarn_open
- * opened it. No other call may be in progress or follow. NULL is allowed. In a forked child it does
- * nothing. */
+/* Returns all memory to the device, allocated blocks included, and closes the device if
+ * tarn_allocator_create_on opened it. No other call may be in progress or follow. NULL is allowed.
+ * In a forked child it does nothing. */
 TARN_API void tarn_allocator_destroy(struct tarn_allocator *allocator);
 
 /* Allocates `size` bytes for work on `stream`, which must outlive the memory cached for it
@@ -177,7 +177,9 @@ struct tarn_block_info {
     uint64_t requested_size;
     uint64_t stack;
     bool allocated;
-    bool active; /* allocated or waiting for streams */
+    bool active;       /* allocated or waiting for streams */
+    void *user;        /* of an allocated block: tarn_allocator_set_user_data (block.h) */
+    uint64_t user_tag; /* ... */
 };
 
 /* Called in address order with the allocator's lock held: they must not call the allocator. `block`
@@ -275,10 +277,10 @@ TARN_API enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocat
 /* Enables or disables the sinks with that context and sets their level. A disabled sink costs
  * nothing. Stacks stored with blocks stay until the blocks are freed. TARN_ERR_NOT_FOUND when there
  * is no such sink. */
-TARN_API enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator,
-                                                  const void *context, bool on,
-                                                  enum tarn_context_level level,
-                                                  struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_allocator_switch_sink(struct tarn_allocator *allocator,
+                                                     const void *context, bool on,
+                                                     enum tarn_context_level level,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Removes the sinks with that context. The stacks stored with blocks and segments are released
  * first; after that none of their functions is called. A sink that captures may only be removed

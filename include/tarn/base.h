@@ -34,11 +34,14 @@ typedef uint64_t tarn_ptr;
 /* Handle of a stream; 0 is the device's default stream. */
 typedef uint64_t tarn_stream;
 
-/* How text reports write byte counts. JSON always has whole bytes. */
+/* How text writes byte counts. JSON always has whole bytes. */
 enum tarn_units {
-    TARN_UNITS_IEC,  /* "1.50 GiB", by 1024 */
-    TARN_UNITS_SI,   /* "1.61 GB", by 1000 */
-    TARN_UNITS_BYTES /* "1610612736" */
+    TARN_UNITS_IEC,   /* "1.50 GiB", by 1024 */
+    TARN_UNITS_SI,    /* "1.61 GB", by 1000 */
+    TARN_UNITS_BYTES, /* "1610612736" */
+    TARN_UNITS_KIB,   /* these always in that unit: "1572864.00 KiB" */
+    TARN_UNITS_MIB,
+    TARN_UNITS_GIB
 };
 
 #define TARN_SIZE_TEXT_MAX 32

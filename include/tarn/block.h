@@ -28,6 +28,8 @@ struct tarn_block {
     uint64_t segment;         /* address of the segment */
     uint64_t segment_size;    /* bytes; of an expandable segment all reserved addresses */
     uint64_t stack;           /* id from the event sink, 0 = none */
+    void *user;               /* tarn_allocator_set_user_data */
+    uint64_t user_tag;
 };
 
 /* What is known about the block at `ptr`. Fields beyond struct_size are not written.
@@ -36,6 +38,15 @@ struct tarn_block {
 TARN_API enum tarn_status tarn_allocator_find_block(struct tarn_allocator *allocator, tarn_ptr ptr,
                                                     struct tarn_block *block_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Attaches a pointer and a number of the program's to the allocated block at `ptr`, in place of
+ * what it has; NULL and 0 take it off. The library keeps both until the block is freed, shows them
+ * in struct tarn_block and in walks, and never looks behind the pointer. Files do not have them.
+ * The call and the free of such a block take the way of blocks that other streams use; others cost
+ * what they did. Fails as tarn_allocator_find_block, and with TARN_ERR_HOST_MEMORY. */
+TARN_API enum tarn_status tarn_allocator_set_user_data(struct tarn_allocator *allocator,
+                                                       tarn_ptr ptr, void *user, uint64_t tag,
+                                                       struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Bytes usable at `ptr`, 0 when nothing is allocated there. */
 TARN_API uint64_t tarn_allocator_usable_size(struct tarn_allocator *allocator, tarn_ptr ptr);

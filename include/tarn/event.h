@@ -101,8 +101,8 @@ TARN_API void tarn_pop_compile_context(void);
 TARN_API enum tarn_status tarn_set_user_metadata(const char *text) TARN_MUST_CHECK;
 
 /* The calling thread's texts: "N/A" and "" where there are none. Valid until it changes them. */
-TARN_API const char *tarn_compile_context(void);
-TARN_API const char *tarn_user_metadata(void);
+TARN_API const char *tarn_get_compile_context(void);
+TARN_API const char *tarn_get_user_metadata(void);
 
 #ifdef __cplusplus
 }

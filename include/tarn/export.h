@@ -46,7 +46,7 @@ struct tarn_export_options {
 };
 
 /* Writes a snapshot in that format. `options` may be NULL. A database is built in host memory that
- * tarn_host_usage does not count. Fails with TARN_ERR_HOST_MEMORY, with TARN_ERR_LIMIT when a
+ * tarn_host_get_usage does not count. Fails with TARN_ERR_HOST_MEMORY, with TARN_ERR_LIMIT when a
  * database would become too large, or with what the writer returned. */
 TARN_API enum tarn_status tarn_export(const struct tarn_snapshot *snapshot,
                                       enum tarn_export_format format,

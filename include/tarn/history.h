@@ -8,7 +8,7 @@
  *     tarn_history_create(NULL, &history, &error);
  *     tarn_history_get_sink(history, TARN_CONTEXT_ALL, &sink);
  *     tarn_allocator_add_sink(allocator, &sink, &error);               recording
- *     tarn_allocator_set_sink(allocator, history, false, TARN_CONTEXT_NEVER, &error);     not now
+ *     tarn_allocator_switch_sink(allocator, history, false, TARN_CONTEXT_NEVER, &error);  not now
  *     tarn_allocator_remove_sink(allocator, history, &error);          before tarn_history_destroy
  *
  * The sink's context is the history. Levels are PyTorch's (tarn/event.h): NEVER records events

@@ -31,7 +31,7 @@ struct tarn_host_usage {
 TARN_API enum tarn_status tarn_host_set_hooks(const struct tarn_host_hooks *hooks) TARN_MUST_CHECK;
 
 /* Any thread; the three numbers are not read atomically together. */
-TARN_API struct tarn_host_usage tarn_host_usage(void);
+TARN_API struct tarn_host_usage tarn_host_get_usage(void);
 
 /* For tests: the n-th host allocation from now on fails once (n >= 1); 0 cancels that. */
 TARN_API void tarn_host_fail_nth(uint64_t n);

@@ -28,17 +28,17 @@ struct tarn_oom_dump;
  * TARN_ERR_INVALID_ARGUMENT for a path that is empty, longer than 4,000 bytes or contains any other
  * %; TARN_ERR_LIMIT when the allocator has TARN_OBSERVERS_MAX observers; TARN_ERR_NOT_SUPPORTED for
  * backend:cudaMallocAsync. */
-TARN_API enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator,
-                                           struct tarn_history *history, const char *path,
-                                           struct tarn_oom_dump **dump_out,
-                                           struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_oom_dump_create(struct tarn_allocator *allocator,
+                                               struct tarn_history *history, const char *path,
+                                               struct tarn_oom_dump **dump_out,
+                                               struct tarn_error *error) TARN_MUST_CHECK;
 
 enum {
     TARN_OOM_PATH_BYTES = 4001 /* of a path with its NUL */
 };
 
-/* Where tarn_dump_on_oom(..., path, ...) would write, for programs that write the file themselves:
- * the expanded path, or "" if there is none. `text` has space for TARN_OOM_PATH_BYTES.
+/* Where tarn_oom_dump_create(..., path, ...) would write, for programs that write the file
+ * themselves: the expanded path, or "" if there is none. `text` has space for TARN_OOM_PATH_BYTES.
  * TARN_ERR_INVALID_ARGUMENT as there. */
 TARN_API enum tarn_status tarn_oom_dump_expand(const char *path, char *text,
                                                struct tarn_error *error) TARN_MUST_CHECK;
@@ -49,11 +49,11 @@ TARN_API void tarn_oom_dump_destroy(struct tarn_oom_dump *dump);
 /* The number of failures so far, and the status of the last dump with its text in `error`; TARN_OK
  * when there was none. Any thread. */
 TARN_API uint64_t tarn_oom_dump_count(struct tarn_oom_dump *dump);
-TARN_API enum tarn_status tarn_oom_dump_status(struct tarn_oom_dump *dump,
-                                               struct tarn_error *error);
+TARN_API enum tarn_status tarn_oom_dump_get_status(struct tarn_oom_dump *dump,
+                                                   struct tarn_error *error);
 
 /* The expanded path. Borrowed until `dump` is destroyed. */
-TARN_API const char *tarn_oom_dump_path(const struct tarn_oom_dump *dump);
+TARN_API const char *tarn_oom_dump_get_path(const struct tarn_oom_dump *dump);
 
 #ifdef __cplusplus
 }

@@ -63,13 +63,13 @@ TARN_API enum tarn_status tarn_pluggable_create_allocator(const struct tarn_plug
                                                           struct tarn_allocator **allocator_out,
                                                           struct tarn_error *error) TARN_MUST_CHECK;
 
-/* torch.cuda.memory.change_current_allocator: from now on tarn_allocator_create and tarn_open
- * create allocators of this kind, whatever their settings; NULL restores libtarn's own. `pluggable`
- * is borrowed while it is current. TARN_ERR_STATE while an allocator created by those two exists,
- * because it must free its own blocks. PyTorch has the same rule, but never allows a change once
- * its allocator has been used. Any thread. */
-TARN_API enum tarn_status tarn_change_current_allocator(const struct tarn_pluggable *pluggable,
-                                                        struct tarn_error *error) TARN_MUST_CHECK;
+/* torch.cuda.memory.change_current_allocator: from now on tarn_allocator_create and
+ * tarn_allocator_create_on create allocators of this kind, whatever their settings; NULL restores
+ * libtarn's own. `pluggable` is borrowed while it is current. TARN_ERR_STATE while an allocator
+ * created by those two exists, because it must free its own blocks. PyTorch has the same rule, but
+ * never allows a change once its allocator has been used. Any thread. */
+TARN_API enum tarn_status tarn_pluggable_set_current(const struct tarn_pluggable *pluggable,
+                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

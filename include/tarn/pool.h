@@ -95,9 +95,9 @@ TARN_API enum tarn_status tarn_pool_get_stats(struct tarn_pool *pool,
 
 /* The pool's allocator; its id in walks, events and snapshots; its name. Borrowed until the pool is
  * destroyed. */
-TARN_API struct tarn_allocator *tarn_pool_allocator(const struct tarn_pool *pool);
+TARN_API struct tarn_allocator *tarn_pool_get_allocator(const struct tarn_pool *pool);
 TARN_API struct tarn_pool_id tarn_pool_get_id(const struct tarn_pool *pool);
-TARN_API const char *tarn_pool_name(const struct tarn_pool *pool);
+TARN_API const char *tarn_pool_get_name(const struct tarn_pool *pool);
 
 #ifdef __cplusplus
 }

@@ -52,16 +52,16 @@ enum {
 
 /* Adds a callback; at most TARN_OBSERVERS_MAX, then TARN_ERR_LIMIT. They are called in this order,
  * until enough has been freed. */
-TARN_API enum tarn_status tarn_allocator_on_pressure(struct tarn_allocator *allocator,
-                                                     tarn_pressure_callback callback,
-                                                     void *context) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_allocator_add_pressure_callback(struct tarn_allocator *allocator,
+                                                               tarn_pressure_callback callback,
+                                                               void *context) TARN_MUST_CHECK;
 
 /* Remove what was added with the same function and context: the most recent one. No new call
  * begins afterwards; one that has begun on another thread may still be running, so keep the context
  * until the requests in progress have returned. TARN_ERR_NOT_FOUND when there is none. */
-TARN_API enum tarn_status tarn_allocator_remove_pressure(struct tarn_allocator *allocator,
-                                                         tarn_pressure_callback callback,
-                                                         void *context) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_allocator_remove_pressure_callback(struct tarn_allocator *allocator,
+                                                                  tarn_pressure_callback callback,
+                                                                  void *context) TARN_MUST_CHECK;
 TARN_API enum tarn_status tarn_allocator_remove_oom_observer(struct tarn_allocator *allocator,
                                                              tarn_oom_observer observer,
                                                              void *context) TARN_MUST_CHECK;

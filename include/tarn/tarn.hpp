@@ -91,9 +91,11 @@ namespace detail
 // Calls with a struct tarn_error, which is on the stack only while the call runs.
 template <class Call> void check(Call &&call)
 {
-    tarn_error error{};
+    tarn_error error; // written only on failure: clearing its text would cost as much as the call
 
-    if (std::forward<Call>(call)(&error) != TARN_OK) {
+    error.text[0] = '\0';
+    error.status = std::forward<Call>(call)(&error);
+    if (error.status != TARN_OK) {
         raise(error);
     }
 }
@@ -206,12 +208,12 @@ class allocator : public detail::owner<tarn_allocator, tarn_allocator_destroy>
     using owner::owner;
     allocator() noexcept = default;
 
-    // As tarn_open.
+    // As tarn_allocator_create_on.
     [[nodiscard]] static tarn_status open(const char *device, const char *settings, allocator &out,
                                           tarn_error *error = nullptr) noexcept
     {
         tarn_allocator *made = nullptr;
-        const tarn_status status = tarn_open(device, settings, &made, error);
+        const tarn_status status = tarn_allocator_create_on(device, settings, &made, error);
 
         if (status == TARN_OK) {
             out.reset(made);
@@ -315,7 +317,7 @@ class pool : public detail::owner<tarn_pool, tarn_pool_destroy>
 
     bool deallocate(tarn_ptr ptr) const noexcept
     {
-        return tarn_allocator_free(tarn_pool_allocator(get()), ptr, nullptr) == TARN_OK;
+        return tarn_allocator_free(tarn_pool_get_allocator(get()), ptr, nullptr) == TARN_OK;
     }
 
 #if TARN_EXCEPTIONS
@@ -380,7 +382,7 @@ class buffer
     [[nodiscard]] static tarn_status make(const pool &from, std::size_t bytes, stream_ref stream,
                                           buffer &out, tarn_error *error = nullptr) noexcept
     {
-        return fill(from, tarn_pool_allocator(from.get()), bytes, stream, out, error);
+        return fill(from, tarn_pool_get_allocator(from.get()), bytes, stream, out, error);
     }
 
 #if TARN_EXCEPTIONS
@@ -466,7 +468,7 @@ class pinned : public detail::owner<tarn_pinned, tarn_pinned_destroy>
     {
         tarn_pinned *made = nullptr;
         const tarn_status status =
-            tarn_pinned_create(tarn_allocator_device(from.get()), nullptr, &made, error);
+            tarn_pinned_create(tarn_allocator_get_device(from.get()), nullptr, &made, error);
 
         if (status == TARN_OK) {
             out.reset(made);
@@ -550,7 +552,7 @@ class stream_source
     {
     }
     explicit stream_source(const pool &from) noexcept
-        : allocator_(tarn_pool_allocator(from.get())), pool_(from.get())
+        : allocator_(tarn_pool_get_allocator(from.get())), pool_(from.get())
     {
     }
     stream_source(const stream_source &other) noexcept

@@ -282,7 +282,6 @@ TARN_API enum tarn_status tarn_tracker_get_owned(struct tarn_tracker *tracker,
                                                  uint32_t device,
                                                  struct tarn_track_row *row_out) TARN_MUST_CHECK;
 
-/* Units: "B", "KiB", "MiB", "GiB". */
 enum tarn_track_format {
     TARN_TRACK_TEXT,  /* as PyTorch's display functions */
     TARN_TRACK_TABLE, /* ... with tabulate=True */
@@ -290,15 +289,15 @@ enum tarn_track_format {
 };
 
 /* Write what PyTorch's display_snapshot and display_modulewise_snapshots print, byte for byte. Fail
- * with TARN_ERR_INVALID_ARGUMENT and PyTorch's message for other units, TARN_ERR_HOST_MEMORY, or
+ * with TARN_ERR_INVALID_ARGUMENT and PyTorch's message for units other than
+ * TARN_UNITS_BYTES, _KIB, _MIB and _GIB, TARN_ERR_HOST_MEMORY, or
  * what the writer returns. The writer is called with no lock held. */
-TARN_API enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *tracker,
-                                                  enum tarn_track_point point, const char *units,
-                                                  enum tarn_track_format format,
-                                                  const struct tarn_writer *writer,
-                                                  struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status
+tarn_tracker_write_rows(struct tarn_tracker *tracker, enum tarn_track_point point,
+                        enum tarn_units units, enum tarn_track_format format,
+                        const struct tarn_writer *writer, struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *tracker, uint32_t depth,
-                                                     const char *units,
+                                                     enum tarn_units units,
                                                      enum tarn_track_format format,
                                                      const struct tarn_writer *writer,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
@@ -315,13 +314,13 @@ TARN_API enum tarn_status tarn_tracker_write_json(struct tarn_tracker *tracker, 
  * most `bar_width` characters. TARN_TRACK_PEAKS is treated as TARN_TRACK_TOTAL_PEAK. */
 TARN_API enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *tracker,
                                                   enum tarn_track_point point, uint32_t depth,
-                                                  const char *units, uint32_t bar_width,
+                                                  enum tarn_units units, uint32_t bar_width,
                                                   const struct tarn_writer *writer,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Writes one line per iteration: start, peak, end, and the categories that grew. */
 TARN_API enum tarn_status tarn_tracker_write_iterations(struct tarn_tracker *tracker,
-                                                        const char *units,
+                                                        enum tarn_units units,
                                                         const struct tarn_writer *writer,
                                                         struct tarn_error *error) TARN_MUST_CHECK;
 

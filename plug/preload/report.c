@@ -91,7 +91,7 @@ void run_report_allocator(struct tarn_allocator *allocator)
     char allocated[TARN_SIZE_TEXT_MAX];
 
     tarn_allocator_get_stats(allocator, &stats);
-    tarn_device_get_info(tarn_allocator_device(allocator), &info);
+    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
     run_say("tarn run: GPU %d: served by tarn: %s allocated and %s reserved at most\n",
             info.ordinal,
             size_text(allocated, (uint64_t)stats.by_pool[TARN_STAT_ALLOCATED_BYTES][0].peak),

@@ -105,7 +105,7 @@ tarn_status record_one(int ordinal, tarn_allocator *allocator, tarn_error *error
     if (wish.clear) {
         tarn_history_clear(history);
     }
-    return tarn_allocator_set_sink(allocator, history, true, wish.level, error);
+    return tarn_allocator_switch_sink(allocator, history, true, wish.level, error);
 }
 
 tarn_status stop_one(int ordinal, tarn_allocator *allocator)
@@ -113,7 +113,7 @@ tarn_status stop_one(int ordinal, tarn_allocator *allocator)
     tarn_history *const history = devices[ordinal].history.load();
 
     if (history) {
-        (void)!tarn_allocator_set_sink(allocator, history, false, TARN_CONTEXT_NEVER, nullptr);
+        (void)!tarn_allocator_switch_sink(allocator, history, false, TARN_CONTEXT_NEVER, nullptr);
         tarn_history_clear(history);
     }
     return TARN_OK;

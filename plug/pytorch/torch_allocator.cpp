@@ -294,8 +294,8 @@ tarn_status unless_async(tarn_status status)
 tarn_status track_one(tarn_allocator *allocator, tarn_error *error)
 {
     tarn_sink sink = {};
-    const bool has_it =
-        tarn_allocator_set_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER, nullptr) == TARN_OK;
+    const bool has_it = tarn_allocator_switch_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER,
+                                                   nullptr) == TARN_OK;
 
     sink.context = &trackers;
     sink.receive = track;
@@ -815,7 +815,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     std::string getUserMetadata()
     {
-        return tarn_user_metadata();
+        return tarn_get_user_metadata();
     }
 
     cca::SnapshotInfo snapshot()
@@ -927,7 +927,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         };
 
         info.struct_size = sizeof info;
-        tarn_device_get_info(tarn_allocator_device(allocator), &info);
+        tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
         c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
                                          bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
     }

@@ -410,6 +410,8 @@ class Block(Structure):
         ("segment", c_uint64),
         ("segment_size", c_uint64),
         ("stack", c_uint64),
+        ("user", c_void_p),
+        ("user_tag", c_uint64),
     ]
 
 
@@ -497,9 +499,12 @@ LIBRARY = {
     "tarn_alloc_explain": (c_int, [c_void_p, c_uint64, c_uint64, _ERROR]),
     "tarn_allocator_set_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
     "tarn_allocator_set_soft_limit": (c_int, [c_void_p, c_uint64, _ERROR]),
-    "tarn_allocator_on_pressure": (c_int, [c_void_p, PRESSURE, c_void_p]),
-    "tarn_allocator_remove_pressure": (c_int, [c_void_p, PRESSURE, c_void_p]),
+    "tarn_allocator_add_pressure_callback": (c_int, [c_void_p, PRESSURE, c_void_p]),
+    "tarn_allocator_remove_pressure_callback": (c_int, [c_void_p, PRESSURE, c_void_p]),
     "tarn_allocator_find_block": (c_int, [c_void_p, c_uint64, POINTER(Block), _ERROR]),
+    "tarn_allocator_set_user_data": (
+        c_int, [c_void_p, c_uint64, c_void_p, c_uint64, POINTER(TarnError)]
+    ),
     "tarn_allocator_usable_size": (c_uint64, [c_void_p, c_uint64]),
     "tarn_allocator_good_size": (c_uint64, [c_void_p, c_uint64]),
     "tarn_allocator_release_stream": (c_int, [c_void_p, c_uint64, _ERROR]),
@@ -511,7 +516,7 @@ LIBRARY = {
     "tarn_onnx_empty_cache": (None, []),
     "tarn_allocator_annotate": (c_int, [c_void_p, c_uint64, c_char_p, _ERROR]),
     "tarn_set_user_metadata": (c_int, [c_char_p]),
-    "tarn_user_metadata": (c_char_p, []),
+    "tarn_get_user_metadata": (c_char_p, []),
     "tarn_history_get_usage": (None, [c_void_p, POINTER(HistoryUsage)]),
     "tarn_snapshot_capture": (
         c_int,
@@ -559,15 +564,15 @@ LIBRARY = {
         [c_void_p, c_size_t, c_size_t, c_size_t, POINTER(TrackRow), c_size_t, POINTER(c_size_t)],
     ),
     "tarn_tracker_write_rows": (
-        c_int, [c_void_p, c_int, c_char_p, c_int, POINTER(Writer), _ERROR]
+        c_int, [c_void_p, c_int, c_int, c_int, POINTER(Writer), _ERROR]
     ),
     "tarn_tracker_write_modules": (
-        c_int, [c_void_p, c_uint32, c_char_p, c_int, POINTER(Writer), _ERROR]
+        c_int, [c_void_p, c_uint32, c_int, c_int, POINTER(Writer), _ERROR]
     ),
     "tarn_tracker_write_tree": (
-        c_int, [c_void_p, c_int, c_uint32, c_char_p, c_uint32, POINTER(Writer), _ERROR]
+        c_int, [c_void_p, c_int, c_uint32, c_int, c_uint32, POINTER(Writer), _ERROR]
     ),
-    "tarn_tracker_write_iterations": (c_int, [c_void_p, c_char_p, POINTER(Writer), _ERROR]),
+    "tarn_tracker_write_iterations": (c_int, [c_void_p, c_int, POINTER(Writer), _ERROR]),
     "tarn_tracker_write_json": (c_int, [c_void_p, c_bool, POINTER(Writer), _ERROR]),
     "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
 }

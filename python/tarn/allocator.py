@@ -311,12 +311,13 @@ class Allocator:
             return int(function(pressure.contents.bytes) or 0)
 
         callback = _ffi.PRESSURE(called)
-        check(lib.tarn_allocator_on_pressure(self.handle, callback, None))
+        check(lib.tarn_allocator_add_pressure_callback(self.handle, callback, None))
         self._pressure[function] = callback
 
     def remove_pressure(self, function):
         """Ends that; KeyError where on_pressure was not called with it."""
-        check(lib.tarn_allocator_remove_pressure(self.handle, self._pressure.pop(function), None))
+        callback = self._pressure.pop(function)
+        check(lib.tarn_allocator_remove_pressure_callback(self.handle, callback, None))
 
     def find_block(self, ptr):
         """The fields of struct tarn_block (tarn/block.h); `pool` is a pair of numbers."""
@@ -324,6 +325,11 @@ class Allocator:
         call(lib.tarn_allocator_find_block, self.handle, ptr, ctypes.byref(found))
         fields = {name: getattr(found, name) for name, _ in found._fields_[1:]}
         return {**fields, "pool": (found.pool.first, found.pool.second)}
+
+    def set_user_data(self, ptr, user=None, tag=0):
+        """Attaches an address and a number to a live block until it is freed; find_block has them
+        as `user` and `user_tag`. Without both it takes them off."""
+        call(lib.tarn_allocator_set_user_data, self.handle, ptr, user, tag)
 
     def good_size(self, size):
         """What a request of this size is rounded up to."""

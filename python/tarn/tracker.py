@@ -126,6 +126,7 @@ class State(_Text):
 _REF_TYPES = tuple(RefType)
 _PARAM, _BUFFER, _GRAD, _OPT, _OTHER = 0, 1, 2, 5, 6
 _DEVICE, _MODULE = 0, 3  # enum tarn_track_names
+_UNITS = {"B": 2, "KiB": 3, "MiB": 4, "GiB": 5}  # enum tarn_units
 _MOMENTS = {"current": 0, "peak": 1, "moment": 2}
 _STATES = tuple(State)
 
@@ -653,7 +654,7 @@ class MemTracker(TorchDispatchMode):
 
     @staticmethod
     def _check_units(units):
-        if units not in ("B", "KiB", "MiB", "GiB"):
+        if units not in _UNITS:
             raise ValueError(
                 f"Unsupported unit: {units}. Supported units are: B, KiB, MiB, GiB"
             )
@@ -664,7 +665,7 @@ class MemTracker(TorchDispatchMode):
             raise ValueError(f"Invalid type {type}")
         self._check_units(units)
         text = self._write(
-            lib.tarn_tracker_write_rows, _MOMENTS[type], units.encode(), int(bool(tabulate))
+            lib.tarn_tracker_write_rows, _MOMENTS[type], _UNITS[units], int(bool(tabulate))
         )
         print(text, end="")
 
@@ -673,7 +674,7 @@ class MemTracker(TorchDispatchMode):
         self._check_units(units)
         limit = min(max(math.ceil(depth), 0), 2**32 - 1)
         text = self._write(
-            lib.tarn_tracker_write_modules, limit, units.encode(), int(bool(tabulate))
+            lib.tarn_tracker_write_modules, limit, _UNITS[units], int(bool(tabulate))
         )
         print(text, end="")
 
@@ -692,14 +693,14 @@ class MemTracker(TorchDispatchMode):
             raise ValueError(f"Invalid type {type}")
         self._check_units(units)
         text = self._write(
-            lib.tarn_tracker_write_tree, _MOMENTS[type], depth, units.encode(), width
+            lib.tarn_tracker_write_tree, _MOMENTS[type], depth, _UNITS[units], width
         )
         print(text, end="")
 
     def display_iterations(self, units="MiB"):
         """Prints one line per iteration: start, peak, end, and the categories that grew."""
         self._check_units(units)
-        print(self._write(lib.tarn_tracker_write_iterations, units.encode()), end="")
+        print(self._write(lib.tarn_tracker_write_iterations, _UNITS[units]), end="")
 
     def as_dict(self):
         """All data as plain dictionaries and lists, keyed by device and module names."""

@@ -53,7 +53,7 @@ enum tarn_status tarn_host_set_hooks(const struct tarn_host_hooks *wanted)
     return TARN_OK;
 }
 
-struct tarn_host_usage tarn_host_usage(void)
+struct tarn_host_usage tarn_host_get_usage(void)
 {
     return (struct tarn_host_usage){
         .live_bytes = atomic_load(&live_bytes),

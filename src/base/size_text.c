@@ -23,7 +23,10 @@ static struct amount amount_in(enum tarn_units units, double bytes)
     const double step = units == TARN_UNITS_SI ? 1000.0 : 1024.0;
     struct amount amount = {.value = bytes};
 
-    while (amount.unit < PREFIX_COUNT - 1 && fabs(amount.value) >= step) {
+    const unsigned fixed = units >= TARN_UNITS_KIB ? (unsigned)(units - TARN_UNITS_KIB) + 1 : 0;
+
+    while (fixed ? amount.unit < fixed
+                 : amount.unit < PREFIX_COUNT - 1 && fabs(amount.value) >= step) {
         amount.value /= step;
         amount.unit++;
     }

@@ -104,7 +104,7 @@ static void emit(struct tarn_observer *observer, enum tarn_action action,
         .size = memory->size,
         .stream = memory->stream,
         .stack = stack,
-        .compile_context = tarn_compile_context(),
+        .compile_context = tarn_get_compile_context(),
         .user_metadata = memory->what ? memory->what : "",
     };
 

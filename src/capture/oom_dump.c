@@ -141,9 +141,9 @@ static void dump_observe(void *context, const struct tarn_oom *oom)
     tn_lock_release(&dump->lock);
 }
 
-enum tarn_status tarn_dump_on_oom(struct tarn_allocator *allocator, struct tarn_history *history,
-                                  const char *path, struct tarn_oom_dump **dump_out,
-                                  struct tarn_error *error)
+enum tarn_status tarn_oom_dump_create(struct tarn_allocator *allocator,
+                                      struct tarn_history *history, const char *path,
+                                      struct tarn_oom_dump **dump_out, struct tarn_error *error)
 {
     const char *given = path_given(path);
 
@@ -196,7 +196,7 @@ uint64_t tarn_oom_dump_count(struct tarn_oom_dump *dump)
     return count;
 }
 
-enum tarn_status tarn_oom_dump_status(struct tarn_oom_dump *dump, struct tarn_error *error)
+enum tarn_status tarn_oom_dump_get_status(struct tarn_oom_dump *dump, struct tarn_error *error)
 {
     if (tn_fork_passed(&dump->fork)) {
         return tn_fork_refuse(error, "what dumps when memory runs out");
@@ -211,7 +211,7 @@ enum tarn_status tarn_oom_dump_status(struct tarn_oom_dump *dump, struct tarn_er
     return st;
 }
 
-const char *tarn_oom_dump_path(const struct tarn_oom_dump *dump)
+const char *tarn_oom_dump_get_path(const struct tarn_oom_dump *dump)
 {
     return dump->path;
 }

@@ -119,14 +119,14 @@ enum tarn_status tarn_set_user_metadata(const char *text)
     return st;
 }
 
-const char *tarn_compile_context(void)
+const char *tarn_get_compile_context(void)
 {
     const char *text = present_context;
 
     return text ? text : tn_no_compile_context;
 }
 
-const char *tarn_user_metadata(void)
+const char *tarn_get_user_metadata(void)
 {
     const char *text = present_metadata;
 

@@ -7,7 +7,7 @@
 
 #include "tarn/event.h"
 
-/* The result of tarn_compile_context outside all regions: "N/A". Compared by address. */
+/* The result of tarn_get_compile_context outside all regions: "N/A". Compared by address. */
 extern const char tn_no_compile_context[];
 
 #endif

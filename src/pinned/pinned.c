@@ -171,8 +171,8 @@ static void block_emit(const struct tarn_pinned *pinned, const struct tn_pinned_
         .address = block_start(block),
         .size = size,
         .stack = sink->level >= TARN_CONTEXT_ALLOC ? block->stack : 0,
-        .compile_context = tarn_compile_context(),
-        .user_metadata = tarn_user_metadata(),
+        .compile_context = tarn_get_compile_context(),
+        .user_metadata = tarn_get_user_metadata(),
     };
 
     if (sink->receive) {

@@ -14,24 +14,22 @@
 
 /* ---- amounts ---- */
 
-static const struct tn_track_unit units[] = {{"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-
-enum {
-    UNITS = sizeof units / sizeof units[0]
+static const struct tn_track_unit units[] = {
+    [TARN_UNITS_BYTES] = {"B", 0},
+    [TARN_UNITS_KIB] = {"KiB", 10},
+    [TARN_UNITS_MIB] = {"MiB", 20},
+    [TARN_UNITS_GIB] = {"GiB", 30},
 };
 
-enum tarn_status tn_track_unit_find(const char *name, const struct tn_track_unit **unit_out,
+enum tarn_status tn_track_unit_find(enum tarn_units wanted, const struct tn_track_unit **unit_out,
                                     struct tarn_error *error)
 {
-    for (size_t i = 0; name && i < UNITS; i++) {
-        if (strcmp(units[i].name, name) == 0) {
-            *unit_out = &units[i];
-            return TARN_OK;
-        }
+    if ((unsigned)wanted < sizeof units / sizeof units[0] && units[wanted].name) {
+        *unit_out = &units[wanted];
+        return TARN_OK;
     }
     return tn_fail(error, TARN_ERR_INVALID_ARGUMENT,
-                   "Unsupported unit: %.*s. Supported units are: B, KiB, MiB, GiB",
-                   name ? tn_utf8_cut(name, 60) : 6, name ? name : "(none)");
+                   "Unsupported unit: %d. Supported units are: B, KiB, MiB, GiB", (int)wanted);
 }
 
 /* Hundredths of the unit, rounded half to even as in Python's round: bytes divided by a power of
@@ -49,6 +47,7 @@ static int64_t hundredths(int64_t bytes, unsigned shift)
 
 bool tn_amount_shows(int64_t bytes, const struct tn_track_unit *unit)
 {
+    tn_assert(unit);
     return unit->shift == 0 ? bytes > 0 : hundredths(bytes, unit->shift) > 0;
 }
 
@@ -56,6 +55,7 @@ struct tn_amount tn_amount_format(int64_t bytes, const struct tn_track_unit *uni
 {
     struct tn_amount amount;
 
+    tn_assert(unit);
     if (unit->shift == 0) {
         (void)snprintf(amount.text, sizeof amount.text, "%" PRId64 " %s", bytes, unit->name);
         return amount;
@@ -427,7 +427,7 @@ static enum tarn_status print_modules(struct tn_text_out *out, const struct tarn
 }
 
 enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *t, enum tarn_track_point point,
-                                         const char *unit, enum tarn_track_format format,
+                                         enum tarn_units unit, enum tarn_track_format format,
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {
     struct display display = {.format = format, .point = point};
@@ -437,7 +437,7 @@ enum tarn_status tarn_tracker_write_rows(struct tarn_tracker *t, enum tarn_track
 }
 
 enum tarn_status tarn_tracker_write_modules(struct tarn_tracker *t, uint32_t depth,
-                                            const char *unit, enum tarn_track_format format,
+                                            enum tarn_units unit, enum tarn_track_format format,
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error)
 {
@@ -491,12 +491,12 @@ static enum tarn_status print_iterations(struct tn_text_out *out, const struct t
     return TARN_OK;
 }
 
-enum tarn_status tarn_tracker_write_iterations(struct tarn_tracker *t, const char *name,
+enum tarn_status tarn_tracker_write_iterations(struct tarn_tracker *t, enum tarn_units wanted,
                                                const struct tarn_writer *writer,
                                                struct tarn_error *error)
 {
     const struct tn_track_unit *unit = NULL;
-    const enum tarn_status st = tn_track_unit_find(name, &unit, error);
+    const enum tarn_status st = tn_track_unit_find(wanted, &unit, error);
 
     if (st) {
         return st;

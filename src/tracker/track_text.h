@@ -24,7 +24,7 @@ struct tn_amount {
 };
 
 /* TARN_ERR_INVALID_ARGUMENT with PyTorch's message. */
-enum tarn_status tn_track_unit_find(const char *name, const struct tn_track_unit **unit_out,
+enum tarn_status tn_track_unit_find(enum tarn_units wanted, const struct tn_track_unit **unit_out,
                                     struct tarn_error *error) TN_MUST_CHECK;
 
 /* As Python prints round(bytes / unit, 2) and the unit: "12.25 MiB", "0.0 KiB"; "17 B". */

@@ -225,7 +225,7 @@ static enum tarn_status print_tree(struct tn_text_out *out, const struct tarn_tr
 }
 
 enum tarn_status tarn_tracker_write_tree(struct tarn_tracker *t, enum tarn_track_point point,
-                                         uint32_t depth, const char *unit, uint32_t bar_width,
+                                         uint32_t depth, enum tarn_units unit, uint32_t bar_width,
                                          const struct tarn_writer *writer, struct tarn_error *error)
 {
     struct tree tree = {

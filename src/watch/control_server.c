@@ -104,8 +104,8 @@ static enum tarn_status history_begin(struct tarn_capture_source *source, struct
     struct tarn_sink sink;
 
     if (source->history) {
-        return tarn_allocator_set_sink(source->allocator, source->history, true, TARN_CONTEXT_ALL,
-                                       error);
+        return tarn_allocator_switch_sink(source->allocator, source->history, true,
+                                          TARN_CONTEXT_ALL, error);
     }
     tarn_history_get_sink(server.history, TARN_CONTEXT_ALL, &sink);
     const enum tarn_status st = tarn_allocator_add_sink(source->allocator, &sink, error);
@@ -124,8 +124,8 @@ static enum tarn_status serve_history_off(void)
         const struct tarn_capture_source *source = &server.sources[i];
 
         if (source->history) {
-            (void)!tarn_allocator_set_sink(source->allocator, source->history, false,
-                                           TARN_CONTEXT_NEVER, NULL);
+            (void)!tarn_allocator_switch_sink(source->allocator, source->history, false,
+                                              TARN_CONTEXT_NEVER, NULL);
         }
     }
     if (server.history) {

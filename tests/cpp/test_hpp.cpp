@@ -304,7 +304,7 @@ static int memory_waits_for_the_stream_that_gave_it_back()
 {
     int failures = 0;
     const tarn::allocator allocator = opened();
-    tarn_device *device = tarn_allocator_device(allocator.get());
+    tarn_device *device = tarn_allocator_get_device(allocator.get());
     rmm_adaptor adaptor(allocator);
     rmm_resource &resource = adaptor;
     void *memory = resource.allocate(MIB, {handle(16)});

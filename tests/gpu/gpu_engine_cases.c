@@ -94,7 +94,8 @@ static bool server_open(struct server *server, const char *settings)
         server->allocator &&
         TARN(tarn_allocator_set_limit(server->allocator, LIMIT_MIB * MIB, &error)) &&
         TARN(tarn_allocator_set_soft_limit(server->allocator, LIMIT_MIB / 2 * MIB, &error)) &&
-        CHECK(tarn_allocator_on_pressure(server->allocator, make_room, server) == TARN_OK);
+        CHECK(tarn_allocator_add_pressure_callback(server->allocator, make_room, server) ==
+              TARN_OK);
     for (int i = 0; server->right && i < POOLS; i++) {
         const struct tarn_pool_options options = {.struct_size = sizeof options};
 

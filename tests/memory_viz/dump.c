@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: dump FILE [SETTINGS]\n");
         return 2;
     }
-    check(tarn_open("sim:1GiB", argc > 2 ? argv[2] : "", &source.allocator, &error));
+    check(tarn_allocator_create_on("sim:1GiB", argc > 2 ? argv[2] : "", &source.allocator, &error));
     check(tarn_history_create(NULL, &source.history, &error));
     tarn_history_get_sink(source.history, TARN_CONTEXT_ALL, &sink);
     check(tarn_allocator_add_sink(source.allocator, &sink, &error));

@@ -746,7 +746,7 @@ bool pair_apply(struct pair *pair, const struct op *op, char text[PAIR_TEXT_MAX]
 
 size_t pair_run(const struct program *program, unsigned walk_every, char text[PAIR_TEXT_MAX])
 {
-    const uint64_t live = tarn_host_usage().live_count;
+    const uint64_t live = tarn_host_get_usage().live_count;
     struct pair *pair = pair_create(program, walk_every);
     size_t done = 0;
 
@@ -759,7 +759,7 @@ size_t pair_run(const struct program *program, unsigned walk_every, char text[PA
         done -= done > 0 && !pair_apply(pair, &walk, text);
     }
     pair_destroy(pair);
-    if (done > 0 && done == program->count && tarn_host_usage().live_count != live) {
+    if (done > 0 && done == program->count && tarn_host_get_usage().live_count != live) {
         (void)snprintf(text, PAIR_TEXT_MAX, "host memory leaks");
         done--;
     }

@@ -301,7 +301,8 @@ static void run_program(const char *conf, uint64_t seed)
     rig_open(&world.rig, 400 * MIB, conf);
     assert_int_equal(tarn_allocator_set_limit(world.rig.allocator, 360 * MIB, &world.rig.error),
                      TARN_OK);
-    assert_int_equal(tarn_allocator_on_pressure(world.rig.allocator, make_room, &world), TARN_OK);
+    assert_int_equal(tarn_allocator_add_pressure_callback(world.rig.allocator, make_room, &world),
+                     TARN_OK);
     for (int i = 0; i < POOLS; i++) {
         assert_int_equal(
             tarn_pool_create(world.rig.allocator, NULL, &world.pools[i], &world.rig.error),

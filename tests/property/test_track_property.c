@@ -264,7 +264,7 @@ static void same_as_reference(void **state)
         check_modules(&pair);
         tarn_tracker_destroy(pair.tracker);
     }
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
 int main(void)

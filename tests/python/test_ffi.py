@@ -38,6 +38,7 @@ SCALARS = {
     "enum tarn_flame_view": ctypes.c_int,
     "enum tarn_track_format": ctypes.c_int,
     "enum tarn_track_point": ctypes.c_int,
+    "enum tarn_units": ctypes.c_int,
     "enum tarn_track_names": ctypes.c_int,
     "unsigned": ctypes.c_uint,
     "tarn_pressure_callback": _ffi.PRESSURE,

@@ -131,7 +131,7 @@ static void pools_and_listeners_are_refused(void)
     REFUSED(tarn_allocator_set_checkpoint(a, NULL, NULL, &error));
     REFUSED(tarn_allocator_check_pool_live(a, id, NULL, 0, &live, &error));
     REFUSED(tarn_allocator_add_sink(a, &sink, &error));
-    REFUSED(tarn_allocator_set_sink(a, analysis.history, false, TARN_CONTEXT_NEVER, &error));
+    REFUSED(tarn_allocator_switch_sink(a, analysis.history, false, TARN_CONTEXT_NEVER, &error));
     REFUSED(tarn_allocator_remove_sink(a, analysis.history, &error));
     CHILD_REQUIRE(tarn_allocator_set_pool_use_on_oom(a, id, true) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_allocator_set_pool_no_split(a, id, true) == TARN_ERR_STATE);
@@ -296,7 +296,7 @@ static void dump_is_refused(void)
 {
     struct tarn_error error;
 
-    REFUSED(tarn_oom_dump_status(analysis.dump, &error));
+    REFUSED(tarn_oom_dump_get_status(analysis.dump, &error));
     CHILD_REQUIRE(tarn_oom_dump_count(analysis.dump) == 0);
 }
 
@@ -308,7 +308,7 @@ static void new_things_work(void)
     struct tarn_error error;
     tarn_ptr ptr = 0;
 
-    CHILD_REQUIRE(tarn_open("sim:1GiB", "", &own, &error) == TARN_OK);
+    CHILD_REQUIRE(tarn_allocator_create_on("sim:1GiB", "", &own, &error) == TARN_OK);
     CHILD_REQUIRE(tarn_allocator_alloc(own, 3000, 2, &ptr, &error) == TARN_OK);
     CHILD_REQUIRE(tarn_allocator_free(own, ptr, &error) == TARN_OK);
     tarn_allocator_destroy(own);
@@ -341,7 +341,7 @@ static void child(void *context)
     new_things_work();
     destroy_all();
     /* What was destroyed here counts no more. */
-    CHILD_REQUIRE(tarn_change_current_allocator(NULL, &error) == TARN_OK || !*alone);
+    CHILD_REQUIRE(tarn_pluggable_set_current(NULL, &error) == TARN_OK || !*alone);
 }
 
 /* ---- the parent ---- */
@@ -365,7 +365,7 @@ static int scene_open(void **state)
     assert_int_equal(tarn_pinned_create(analysis.device, NULL, &analysis.pinned, NULL), TARN_OK);
     assert_int_equal(tarn_tracker_create(NULL, &analysis.tracker, NULL), TARN_OK);
     assert_int_equal(
-        tarn_dump_on_oom(analysis.allocator, analysis.history, "unused", &analysis.dump, NULL),
+        tarn_oom_dump_create(analysis.allocator, analysis.history, "unused", &analysis.dump, NULL),
         TARN_OK);
     assert_int_equal(tarn_allocator_alloc(analysis.allocator, 5000, 1, &analysis.block, NULL),
                      TARN_OK);
@@ -472,7 +472,7 @@ static bool work_on_records(void)
 
     tarn_history_get_usage(analysis.history, &usage);
     tarn_allocator_get_stats(analysis.allocator, &stats);
-    if (tarn_open("sim:1GiB", "", &other, NULL)) { /* the lists of what there is */
+    if (tarn_allocator_create_on("sim:1GiB", "", &other, NULL)) { /* the lists of what there is */
         return false;
     }
     tarn_allocator_destroy(other);
@@ -545,7 +545,8 @@ static void engines_of_all_kinds_refuse(void **state)
         struct tarn_allocator *allocator = NULL;
         tarn_ptr ptr = 0;
 
-        assert_int_equal(tarn_open("sim:1GiB", settings[i], &allocator, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_create_on("sim:1GiB", settings[i], &allocator, NULL),
+                         TARN_OK);
         assert_int_equal(tarn_allocator_alloc(allocator, 3000, 0, &ptr, NULL), TARN_OK);
         child_run(other_child, allocator);
         assert_int_equal(tarn_allocator_free(allocator, ptr, NULL), TARN_OK);

@@ -51,7 +51,7 @@ static void scene_open(struct analysis *analysis, enum tarn_stack_source source)
     };
     struct tarn_sink sink;
 
-    *analysis = (struct analysis){.host_bytes = tarn_host_usage().live_bytes};
+    *analysis = (struct analysis){.host_bytes = tarn_host_get_usage().live_bytes};
     assert_int_equal(tarn_sim_open(&sim, &analysis->device, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_create(analysis->device, NULL, &analysis->allocator, NULL),
                      TARN_OK);
@@ -75,7 +75,7 @@ static void scene_close(struct analysis *analysis)
     tarn_history_destroy(analysis->history);
     tarn_allocator_destroy(analysis->allocator);
     tarn_device_close(analysis->device);
-    assert_int_equal(tarn_host_usage().live_bytes, analysis->host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, analysis->host_bytes);
 }
 
 static __attribute__((noinline)) enum tarn_status alloc_deep(struct analysis *analysis,
@@ -153,9 +153,9 @@ static void disturb(struct analysis *analysis)
     for (unsigned round = 0; atomic_load(&analysis->running) > 0; round++) {
         uint64_t count = 0;
 
-        assert_int_equal(tarn_allocator_set_sink(analysis->allocator, analysis->history,
-                                                 round % 4 != 0,
-                                                 (enum tarn_context_level)(round % 4), NULL),
+        assert_int_equal(tarn_allocator_switch_sink(analysis->allocator, analysis->history,
+                                                    round % 4 != 0,
+                                                    (enum tarn_context_level)(round % 4), NULL),
                          TARN_OK);
         assert_int_equal(tarn_history_walk(analysis->history, count_entry, &count), TARN_OK);
         assert_true(count <= 1000);

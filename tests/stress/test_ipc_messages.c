@@ -38,7 +38,7 @@ static struct tarn_allocator *open_backed(const char *settings)
     struct tarn_allocator *allocator = NULL;
     struct tarn_error error;
 
-    if (tarn_open("sim:1GiB,backed", settings, &allocator, &error)) {
+    if (tarn_allocator_create_on("sim:1GiB,backed", settings, &allocator, &error)) {
         (void)fprintf(stderr, "%s\n", error.text);
     }
     return allocator;
@@ -165,7 +165,7 @@ static void try_all(struct analysis *analysis)
         assert_true(try_message(analysis, &analysis->genuine[i]));
     }
     const uint64_t descriptors = descriptors_count();
-    const uint64_t bytes = tarn_host_usage().live_bytes;
+    const uint64_t bytes = tarn_host_get_usage().live_bytes;
 
     for (int i = 0; i < MESSAGES; i++) {
         struct message message = analysis->genuine[draw(analysis, GENUINE)];
@@ -177,7 +177,7 @@ static void try_all(struct analysis *analysis)
     }
     expect_nothing_open(analysis);
     assert_int_equal(descriptors_count(), descriptors);
-    assert_int_equal(tarn_host_usage().live_bytes, bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
     assert_true(opened > 0 && opened < MESSAGES / 2);
 }
 
@@ -205,7 +205,7 @@ static void forged_messages_open_nothing_else(void **state)
     }
     analysis.allocator = open_backed("");
     assert_non_null(analysis.allocator);
-    analysis.device = tarn_allocator_device(analysis.allocator);
+    analysis.device = tarn_allocator_get_device(analysis.allocator);
     try_all(&analysis);
     tarn_allocator_destroy(analysis.allocator);
     assert_int_equal(write(to_owner[1], "x", 1), 1);

@@ -76,7 +76,7 @@ static inline void report_says(report_function *report, const void *context, con
  * were. */
 static inline uint64_t report_fails_cleanly(report_function *report, const void *context)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
     uint64_t n = 0;
 
@@ -90,7 +90,7 @@ static inline uint64_t report_fails_cleanly(report_function *report, const void 
         tarn_host_fail_nth(0);
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
         assert_int_equal(error.status, status);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         free(collect.text);
     }
     return n - 1;
@@ -102,11 +102,11 @@ static inline void report_is_refused(report_function *report, const void *contex
     struct test_collect collect = {.room = 20};
     const struct tarn_writer writer = {test_collect_write, &collect};
     struct tarn_error error = {.status = TARN_OK};
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     assert_int_equal(report(context, &writer, &error), TARN_ERR_IO);
     assert_int_equal(error.status, TARN_ERR_IO);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
     free(collect.text);
 }
 
@@ -119,7 +119,7 @@ static inline void report_leaves_nothing(report_function *report, const char *na
     assert_true(report_fails_cleanly(report, &asked) >= least);
     report_is_refused(report, &asked);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 #endif

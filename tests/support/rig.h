@@ -30,7 +30,7 @@ static inline void rig_open_with(struct rig *rig, struct tarn_sim_options option
 {
     struct tarn_config config;
 
-    *rig = (struct rig){.host_bytes = tarn_host_usage().live_bytes};
+    *rig = (struct rig){.host_bytes = tarn_host_get_usage().live_bytes};
     rig->device = sim_open_with(options);
     assert_int_equal(tarn_config_parse(conf, &config, &rig->error), TARN_OK);
     assert_int_equal(tarn_allocator_create(rig->device, &config, &rig->allocator, &rig->error),
@@ -72,7 +72,7 @@ static inline void rig_close(struct rig *rig)
     assert_int_equal(left.live_reservations, 0);
     assert_int_equal(left.live_events, 0);
     sim_close(rig->device);
-    assert_int_equal(tarn_host_usage().live_bytes, rig->host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, rig->host_bytes);
 }
 
 static inline tarn_ptr rig_alloc(struct rig *rig, uint64_t size, tarn_stream stream)

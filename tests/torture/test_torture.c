@@ -402,7 +402,7 @@ struct run {
 static uint64_t calls_now(const struct run *run)
 {
     if (run->failure->host) {
-        return tarn_host_usage().alloc_calls;
+        return tarn_host_get_usage().alloc_calls;
     }
     struct tarn_sim_counters counters = {.struct_size = sizeof counters};
 
@@ -751,7 +751,7 @@ static bool run_once(const struct scenario *scenario, const struct failure *fail
     struct run run = {.scenario = scenario, .failure = failure, .n = n, .where = "open"};
     const struct tarn_sim_options options = {.struct_size = sizeof options,
                                              .capacity = ops_capacity(scenario->capacity)};
-    const uint64_t live = tarn_host_usage().live_count;
+    const uint64_t live = tarn_host_get_usage().live_count;
 
     assert_int_equal(tarn_sim_open(&options, &run.device, NULL), TARN_OK);
     run_create(&run);
@@ -763,8 +763,8 @@ static bool run_once(const struct scenario *scenario, const struct failure *fail
     tarn_allocator_destroy(run.allocator);
     check_device_is_empty(&run);
     tarn_device_close(run.device);
-    CHECK(&run, tarn_host_usage().live_count == live, "%llu pieces of host memory leak",
-          (unsigned long long)(tarn_host_usage().live_count - live));
+    CHECK(&run, tarn_host_get_usage().live_count == live, "%llu pieces of host memory leak",
+          (unsigned long long)(tarn_host_get_usage().live_count - live));
     return run.fired;
 }
 

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct tarn_device *tarn_allocator_device(struct tarn_allocator *allocator)
+struct tarn_device *tarn_allocator_get_device(struct tarn_allocator *allocator)
 {
     return allocator->device;
 }
@@ -320,9 +320,9 @@ enum tarn_status tarn_allocator_add_sink(struct tarn_allocator *allocator,
                              : methods->refuse("recordHistory", error);
 }
 
-enum tarn_status tarn_allocator_set_sink(struct tarn_allocator *allocator, const void *context,
-                                         bool on, enum tarn_context_level level,
-                                         struct tarn_error *error)
+enum tarn_status tarn_allocator_switch_sink(struct tarn_allocator *allocator, const void *context,
+                                            bool on, enum tarn_context_level level,
+                                            struct tarn_error *error)
 {
     const struct tn_engine_methods *methods = allocator->methods;
 

@@ -9,10 +9,13 @@
 #include "alloc/pool/segment.h"
 #include "base/sized.h"
 
-static struct tarn_block block_describe(const struct tn_heap *heap, const struct tn_block *block)
+static struct tarn_block block_describe(const struct tn_engine *engine,
+                                        const struct tn_block *block)
 {
-    const struct tn_segment *segment = tn_segment_find(heap, block->address);
+    const struct tn_segment *segment = tn_segment_find(&engine->heap, block->address);
     const struct tn_private_pool *owner = block->set->pool->owner;
+    uint64_t tag = 0;
+    void *user = tn_stream_use_user(&engine->waits, block, &tag);
 
     return (struct tarn_block){
         .is_large = !block->set->pool->is_small,
@@ -25,6 +28,8 @@ static struct tarn_block block_describe(const struct tn_heap *heap, const struct
         .segment = segment->address,
         .segment_size = segment->size,
         .stack = block->u.stack,
+        .user = user,
+        .user_tag = tag,
     };
 }
 
@@ -43,7 +48,7 @@ enum tarn_status tarn_allocator_find_block(struct tarn_allocator *allocator, tar
     const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
 
     if (block) {
-        found = block_describe(&engine->heap, block);
+        found = block_describe(engine, block);
     }
     tn_engine_unlock(engine);
     if (!block) {
@@ -51,6 +56,25 @@ enum tarn_status tarn_allocator_find_block(struct tarn_allocator *allocator, tar
     }
     tn_sized_write(block_out, block_out->struct_size, &found, sizeof found);
     return TARN_OK;
+}
+
+enum tarn_status tarn_allocator_set_user_data(struct tarn_allocator *allocator, tarn_ptr ptr,
+                                              void *user, uint64_t tag, struct tarn_error *error)
+{
+    struct tn_engine *engine = NULL;
+    enum tarn_status st = tn_allocator_need_engine(allocator, "data of blocks", &engine, error);
+
+    if (st) {
+        return st;
+    }
+    tn_engine_lock(engine); /* the block leaves the undo logs, which skip blocks with records */
+    struct tn_block *block = tn_heap_find(&engine->heap, ptr);
+
+    st = block ? tn_stream_use_set_user(&engine->waits, block, user, tag)
+               : tn_pointer_unknown(ptr, error);
+    tn_core_assert(engine);
+    tn_engine_unlock(engine);
+    return st == TARN_ERR_HOST_MEMORY ? tn_fail_memory(error) : st;
 }
 
 uint64_t tarn_allocator_usable_size(struct tarn_allocator *allocator, tarn_ptr ptr)

@@ -213,7 +213,7 @@ static enum tarn_status range_check(const struct tn_engine *engine,
                        (unsigned long long)range->address);
     }
     for (; block && block->mapped; block = block->next) {
-        if (block->uses != 0) {
+        if (tn_stream_use_has_streams(&engine->waits, block)) {
             return tn_fail(error, TARN_ERR_STATE,
                            "block 0x%llx of the pool is used by other streams; it cannot be "
                            "restored before they are done",
@@ -335,7 +335,8 @@ static void list_head(void *context, struct tn_block *head)
 static struct tn_block *restore_free(struct tn_engine *engine, struct tn_block *block)
 {
     struct tn_block *below = block->prev;
-    const bool joins_below = block->uses == 0 && below && tn_block_is_idle(below) && below->mapped;
+    const bool joins_below = !tn_stream_use_has_streams(&engine->waits, block) && below &&
+                             tn_block_is_idle(below) && below->mapped;
 
     tn_native_free_surely(engine, block, 0);
     return joins_below ? below : block;

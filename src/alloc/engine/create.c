@@ -87,8 +87,9 @@ static enum tarn_status settings_read(const char *settings, struct tarn_config *
                     : tarn_config_from_env(config_out, error);
 }
 
-enum tarn_status tarn_open(const char *device, const char *settings,
-                           struct tarn_allocator **allocator_out, struct tarn_error *error)
+enum tarn_status tarn_allocator_create_on(const char *device, const char *settings,
+                                          struct tarn_allocator **allocator_out,
+                                          struct tarn_error *error)
 {
     struct tarn_device *opened = NULL;
     struct tarn_allocator *allocator = NULL;

@@ -222,7 +222,7 @@ enum tarn_status tn_native_alloc_in(struct tn_engine *engine, struct tn_private_
 static enum tarn_status free_block(struct tn_engine *engine, struct tn_block *block, uint64_t stack,
                                    struct tarn_error *error)
 {
-    const bool waits = block->uses != 0;
+    const bool waits = tn_stream_use_end(&engine->waits, block);
 
     if (waits) {
         const bool capturing = tn_heap_is_capturing(&engine->heap);

@@ -95,8 +95,8 @@ void tn_current_release(void)
     tn_fork_release();
 }
 
-enum tarn_status tarn_change_current_allocator(const struct tarn_pluggable *pluggable,
-                                               struct tarn_error *error)
+enum tarn_status tarn_pluggable_set_current(const struct tarn_pluggable *pluggable,
+                                            struct tarn_error *error)
 {
     tn_fork_hold();
     const uint64_t allocators = current.allocators;

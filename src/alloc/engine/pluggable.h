@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The allocation functions of a shared object, and the kind of allocator that is created: libtarn's
- * own, or one over the functions that tarn_change_current_allocator made current.
+ * own, or one over the functions that tarn_pluggable_set_current made current.
  *
  * Locks: tn_fork_hold guards which is current, and the number of allocators created since.
  */

@@ -240,7 +240,7 @@ enum tarn_status tarn_pool_get_stats(struct tarn_pool *pool, struct tarn_pool_st
     return TARN_OK;
 }
 
-struct tarn_allocator *tarn_pool_allocator(const struct tarn_pool *pool)
+struct tarn_allocator *tarn_pool_get_allocator(const struct tarn_pool *pool)
 {
     return pool->allocator;
 }
@@ -250,7 +250,7 @@ struct tarn_pool_id tarn_pool_get_id(const struct tarn_pool *pool)
     return pool->pool->id;
 }
 
-const char *tarn_pool_name(const struct tarn_pool *pool)
+const char *tarn_pool_get_name(const struct tarn_pool *pool)
 {
     return pool->pool->name;
 }

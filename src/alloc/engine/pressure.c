@@ -50,8 +50,9 @@ uint64_t tarn_allocator_get_soft_limit(struct tarn_allocator *allocator)
 
 /* ---- callbacks ---- */
 
-enum tarn_status tarn_allocator_on_pressure(struct tarn_allocator *allocator,
-                                            tarn_pressure_callback callback, void *context)
+enum tarn_status tarn_allocator_add_pressure_callback(struct tarn_allocator *allocator,
+                                                      tarn_pressure_callback callback,
+                                                      void *context)
 {
     struct tn_engine *engine = NULL;
     enum tarn_status st = tn_allocator_need_engine(allocator, "a callback", &engine, NULL);
@@ -80,8 +81,9 @@ static enum tarn_status list_remove(struct tarn_allocator *allocator, size_t off
     return st;
 }
 
-enum tarn_status tarn_allocator_remove_pressure(struct tarn_allocator *allocator,
-                                                tarn_pressure_callback callback, void *context)
+enum tarn_status tarn_allocator_remove_pressure_callback(struct tarn_allocator *allocator,
+                                                         tarn_pressure_callback callback,
+                                                         void *context)
 {
     return list_remove(allocator, offsetof(struct tn_engine, pressures), (tn_any_function)callback,
                        context);

@@ -268,7 +268,7 @@ static enum tarn_status alloc_named(struct tarn_allocator *allocator, uint64_t s
 {
     char before[TARN_LABEL_MAX];
 
-    (void)snprintf(before, sizeof before, "%s", tarn_user_metadata());
+    (void)snprintf(before, sizeof before, "%s", tarn_get_user_metadata());
     enum tarn_status st = tarn_set_user_metadata(name);
 
     if (st) {

@@ -62,6 +62,8 @@ static void uses_detach(struct tn_stream_waits *waits, struct tn_block *block)
     uses->count = 0;
     tn_capture_marks_drop(&uses->marks);
     uses->event_count = 0;
+    uses->user = NULL;
+    uses->user_tag = 0;
     uses->next_free = waits->free_record;
     waits->free_record = block->uses;
     block->uses = 0;
@@ -104,6 +106,51 @@ enum tarn_status tn_stream_use_record(struct tn_stream_waits *waits, struct tn_b
     }
     used->captured = used->captured || capturing;
     return TARN_OK;
+}
+
+enum tarn_status tn_stream_use_set_user(struct tn_stream_waits *waits, struct tn_block *block,
+                                        void *user, uint64_t tag)
+{
+    const bool some = user || tag != 0;
+
+    if (block->uses == 0) {
+        if (!some) {
+            return TARN_OK;
+        }
+        if (!uses_attach(waits, block)) {
+            return TARN_ERR_HOST_MEMORY;
+        }
+    }
+    uses_of(waits, block)->user = user;
+    uses_of(waits, block)->user_tag = tag;
+    if (!some) {
+        (void)tn_stream_use_end(waits, block);
+    }
+    return TARN_OK;
+}
+
+void *tn_stream_use_user(const struct tn_stream_waits *waits, const struct tn_block *block,
+                         uint64_t *tag_out)
+{
+    const struct tn_stream_uses *uses =
+        block->allocated && block->uses ? uses_of(waits, block) : NULL;
+
+    *tag_out = uses ? uses->user_tag : 0;
+    return uses ? uses->user : NULL;
+}
+
+bool tn_stream_use_has_streams(const struct tn_stream_waits *waits, const struct tn_block *block)
+{
+    return block->uses != 0 &&
+           (uses_of(waits, block)->count > 0 || uses_of(waits, block)->event_count > 0);
+}
+
+bool tn_stream_use_end(struct tn_stream_waits *waits, struct tn_block *block)
+{
+    if (block->uses != 0 && uses_of(waits, block)->count == 0) {
+        uses_detach(waits, block);
+    }
+    return block->uses != 0;
 }
 
 static struct tn_event_queue *waits_find_queue(const struct tn_stream_waits *waits,

@@ -10,8 +10,11 @@
  * the work that was captured did not run. With graph_capture_record_stream_reuse a deferred block
  * can be reused within the capture, once the graph proves that it is safe (capture_order.h).
  *
- * Owns: the records (one per block with uses, referred to by index), the queues, a pool of events.
- * Guarded by the engine's lock. Cost: nothing for blocks without uses.
+ * A record also holds what a program attaches to a block: the free of a block with a record leaves
+ * the fast path anyway, so nothing else has to look for it.
+ *
+ * Owns: the records (one per block with uses or user data, referred to by index), the queues, a
+ * pool of events. Guarded by the engine's lock. Cost: nothing for blocks without uses.
  */
 #ifndef TN_ALLOC_ENGINE_STREAM_USE_H
 #define TN_ALLOC_ENGINE_STREAM_USE_H
@@ -26,7 +29,7 @@ struct tn_used_stream {
     bool captured; /* recorded during a capture */
 };
 
-/* Uses of one block. */
+/* Uses of one block, and what the program attached to it. */
 struct tn_stream_uses {
     struct tn_block *block; /* NULL: the record is free */
     struct tn_used_stream *streams;
@@ -35,6 +38,8 @@ struct tn_stream_uses {
     uint32_t event_count; /* events that it waits for; streams are empty then */
     uint32_t next_free;
     struct tn_capture_marks marks; /* deferred: what the graph has to prove */
+    void *user;                    /* allocated: the program's (tarn/block.h) */
+    uint64_t user_tag;
 };
 
 struct tn_pending_event {
@@ -84,6 +89,22 @@ void tn_stream_waits_fini(struct tn_stream_waits *waits);
  * under way. */
 enum tarn_status tn_stream_use_record(struct tn_stream_waits *waits, struct tn_block *block,
                                       tarn_stream stream, bool capturing) TN_MUST_CHECK;
+
+/* Attaches the program's data to an allocated block until it is freed; NULL and 0 take it off.
+ * TARN_ERR_HOST_MEMORY, and nothing changed. */
+enum tarn_status tn_stream_use_set_user(struct tn_stream_waits *waits, struct tn_block *block,
+                                        void *user, uint64_t tag) TN_MUST_CHECK;
+
+/* The data attached to a block, *tag_out included; NULL and 0 for none. */
+void *tn_stream_use_user(const struct tn_stream_waits *waits, const struct tn_block *block,
+                         uint64_t *tag_out);
+
+/* Whether streams other than its own use the block. */
+bool tn_stream_use_has_streams(const struct tn_stream_waits *waits, const struct tn_block *block);
+
+/* The block is about to be freed: one that no other stream uses loses its data. Whether it still
+ * has uses, which tn_stream_use_release takes. */
+bool tn_stream_use_end(struct tn_stream_waits *waits, struct tn_block *block);
 
 /* The block with uses is about to be freed: records an event on each of its streams, or defers it
  * during a capture. On failure nothing changed. Afterwards the block has events instead of streams,

@@ -33,8 +33,11 @@ static struct tarn_segment_info range_describe(const struct tn_segment *segment,
     return info;
 }
 
-static bool show_block(const struct tarn_walker *walker, const struct tn_block *block)
+static bool show_block(const struct tn_engine *engine, const struct tarn_walker *walker,
+                       const struct tn_block *block)
 {
+    uint64_t tag = 0;
+    void *user = tn_stream_use_user(&engine->waits, block, &tag);
     const struct tarn_block_info info = {
         .address = block->address,
         .size = block->size,
@@ -42,14 +45,17 @@ static bool show_block(const struct tarn_walker *walker, const struct tn_block *
         .stack = tn_block_is_active(block) ? block->u.stack : 0,
         .allocated = block->allocated,
         .active = tn_block_is_active(block),
+        .user = user,
+        .user_tag = tag,
     };
 
     return !walker->block || walker->block(walker->context, &info);
 }
 
 /* Shows the mapped range at `head`; *next_out is what follows it. */
-static bool show_range(const struct tn_segment *segment, const struct tn_block *head,
-                       const struct tarn_walker *walker, const struct tn_block **next_out)
+static bool show_range(const struct tn_engine *engine, const struct tn_segment *segment,
+                       const struct tn_block *head, const struct tarn_walker *walker,
+                       const struct tn_block **next_out)
 {
     const struct tn_block *block = head;
 
@@ -61,7 +67,7 @@ static bool show_range(const struct tn_segment *segment, const struct tn_block *
         }
     }
     for (; block && block->mapped; block = block->next) {
-        if (!show_block(walker, block)) {
+        if (!show_block(engine, walker, block)) {
             return false;
         }
     }
@@ -70,7 +76,8 @@ static bool show_range(const struct tn_segment *segment, const struct tn_block *
 }
 
 /* Shows the mapped ranges of a segment, unless they are away; false when the walker stopped. */
-static bool show_segment(const struct tn_segment *segment, const struct tarn_walker *walker)
+static bool show_segment(const struct tn_engine *engine, const struct tn_segment *segment,
+                         const struct tarn_walker *walker)
 {
     const struct tn_private_pool *owner = segment->first->set->pool->owner;
     const struct tn_block *block = segment->first;
@@ -81,7 +88,7 @@ static bool show_segment(const struct tn_segment *segment, const struct tarn_wal
     while (block) {
         if (!block->mapped) {
             block = block->next;
-        } else if (!show_range(segment, block, walker, &block)) {
+        } else if (!show_range(engine, segment, block, walker, &block)) {
             return false;
         }
     }
@@ -100,7 +107,7 @@ void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)
 {
     const struct tn_segment *segment = tn_segment_first(&engine->heap);
 
-    while (segment && show_segment(segment, walker)) {
+    while (segment && show_segment(engine, segment, walker)) {
         segment = tn_segment_next(segment);
     }
 }
@@ -110,7 +117,7 @@ void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
 {
     const struct tn_segment *segment = tn_segment_first(&engine->heap);
 
-    while (segment && (!segment_is_of(segment, id) || show_segment(segment, walker))) {
+    while (segment && (!segment_is_of(segment, id) || show_segment(engine, segment, walker))) {
         segment = tn_segment_next(segment);
     }
 }

@@ -140,7 +140,7 @@ static uint64_t pool_word(const struct tn_pool *pool, int word)
 /* The thread's text; where it has none, the name of the pool. */
 static const char *metadata_of(const struct tn_pool *pool)
 {
-    const char *text = tarn_user_metadata();
+    const char *text = tarn_get_user_metadata();
 
     return tn_likely(!pool || !pool->owner) || text[0] ? text : pool->owner->name;
 }
@@ -158,7 +158,7 @@ static inline struct tarn_trace_event event_make(const struct tn_heap *heap,
         .stream = stream,
         .pool_id = {pool_word(pool, 0), pool_word(pool, 1)},
         .stack = stack_shown(heap, stack),
-        .compile_context = tarn_compile_context(),
+        .compile_context = tarn_get_compile_context(),
         .user_metadata = metadata_of(pool),
     };
 }

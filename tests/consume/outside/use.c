@@ -9,7 +9,7 @@ int main(void)
     static struct tarn_error error;
     tarn_ptr ptr;
 
-    if (tarn_open("sim:1GiB", NULL, &allocator, &error) != TARN_OK ||
+    if (tarn_allocator_create_on("sim:1GiB", NULL, &allocator, &error) != TARN_OK ||
         tarn_allocator_alloc(allocator, 100 << 20, 0, &ptr, &error) != TARN_OK ||
         tarn_allocator_free(allocator, ptr, &error) != TARN_OK) {
         (void)fprintf(stderr, "%s\n", error.text);

@@ -9,7 +9,7 @@ static enum tarn_status take(struct tarn_error *error)
 {
     struct tarn_capture_source source = {NULL, NULL};
     struct tarn_snapshot *snapshot = NULL;
-    enum tarn_status status = tarn_open("sim:1GiB", NULL, &source.allocator, error);
+    enum tarn_status status = tarn_allocator_create_on("sim:1GiB", NULL, &source.allocator, error);
 
     if (status == TARN_OK) {
         status = tarn_snapshot_capture(&source, 1, NULL, &snapshot, error);

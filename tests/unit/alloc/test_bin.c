@@ -131,7 +131,7 @@ static void random_run(uint64_t seed, uint64_t sizes)
 {
     static bool inside[MANY];
     static struct model model;
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_bin bin = {0};
 
     random_state = seed;
@@ -167,7 +167,7 @@ static void random_run(uint64_t seed, uint64_t sizes)
     assert_null(bin.directory);
     bin_fini(&bin);
     assert_int_equal(tn_bin_memory(&bin), 0);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static void random_blocks_of_one_size_equal_a_sorted_list(void **state)
@@ -224,7 +224,7 @@ static void a_directory_comes_and_goes_in_every_order(void **state)
 
 static void memory_is_what_the_host_gave(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_bin bin = {0};
 
     (void)state;
@@ -233,10 +233,10 @@ static void memory_is_what_the_host_gave(void **state)
     for (uint64_t i = 0; i < MANY; i++) {
         assert_true(bin_insert(&bin, &blocks[i]));
         assert_int_equal(tn_bin_memory(&bin) + tn_leaf_store_memory(&store),
-                         tarn_host_usage().live_bytes - live);
+                         tarn_host_get_usage().live_bytes - live);
     }
     bin_fini(&bin);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 /* Each insertion first with every host allocation that it makes failing. */
@@ -282,12 +282,12 @@ static void removing_needs_no_host_memory(void **state)
     for (uint64_t i = 0; i < MANY; i++) {
         assert_true(bin_insert(&bin, &blocks[i]));
     }
-    const uint64_t calls = tarn_host_usage().alloc_calls;
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
     for (uint64_t i = 0; i < MANY; i++) {
         (void)tn_bin_remove(&bin, &blocks[i]);
     }
-    assert_int_equal(tarn_host_usage().alloc_calls, calls);
+    assert_int_equal(tarn_host_get_usage().alloc_calls, calls);
     bin_fini(&bin);
 }
 

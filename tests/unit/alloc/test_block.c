@@ -48,7 +48,7 @@ static int node_compare(const void *a, const void *b)
 
 static void chunks_come_and_go(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_block_slab slab = {0};
 
     (void)state;
@@ -56,7 +56,7 @@ static void chunks_come_and_go(void **state)
         nodes[i] = tn_block_create(&slab);
         assert_int_equal(slab.live, i + 1);
         assert_int_equal(slab.chunks, i / CHUNK_NODES + 1);
-        assert_int_equal(tn_block_slab_memory(&slab), tarn_host_usage().live_bytes - live);
+        assert_int_equal(tn_block_slab_memory(&slab), tarn_host_get_usage().live_bytes - live);
     }
     assert_null(slab.partial);
     qsort(nodes, MANY, sizeof(struct tn_block *), node_compare);
@@ -77,7 +77,7 @@ static void chunks_come_and_go(void **state)
     assert_int_equal(slab.chunks, 1);
     tn_block_destroy(nodes[0]);
     tn_block_slab_fini(&slab);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static void random_use_never_gives_a_node_twice(void **state)

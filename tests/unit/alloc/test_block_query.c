@@ -4,6 +4,7 @@
 
 #include "support/rig.h"
 #include "tarn/block.h"
+#include "tarn/host.h"
 #include "tarn/pool.h"
 
 static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
@@ -47,6 +48,110 @@ static void a_block_is_described(void **state)
         tarn_pool_destroy(pool);
         rig_close(&rig);
     }
+}
+
+static void has_user_data(const struct rig *rig, tarn_ptr ptr, void *user, uint64_t tag)
+{
+    struct tarn_block block = {.struct_size = sizeof block};
+
+    assert_int_equal(tarn_allocator_find_block(rig->allocator, ptr, &block, NULL), TARN_OK);
+    assert_ptr_equal(block.user, user);
+    assert_int_equal(block.user_tag, tag);
+}
+
+static void attach(struct rig *rig, tarn_ptr ptr, void *user, uint64_t tag)
+{
+    assert_int_equal(tarn_allocator_set_user_data(rig->allocator, ptr, user, tag, &rig->error),
+                     TARN_OK);
+    rig_check(rig);
+}
+
+static bool sum_tags(void *context, const struct tarn_block_info *block)
+{
+    *(uint64_t *)context += block->user_tag;
+    return true;
+}
+
+static uint64_t tags_of(struct rig *rig)
+{
+    uint64_t sum = 0;
+    const struct tarn_walker walker = {.context = &sum, .block = sum_tags};
+
+    assert_int_equal(tarn_allocator_walk(rig->allocator, &walker), TARN_OK);
+    return sum;
+}
+
+static void data_stays_with_its_block(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        for (int round = 0; round < 3; round++) { /* the undo log serves the later ones */
+            const tarn_ptr a = rig_alloc(&rig, MIB, 7);
+            const tarn_ptr b = rig_alloc(&rig, 3 * MIB, 7);
+
+            has_user_data(&rig, a, NULL, 0);
+            attach(&rig, a, &rig, 40);
+            attach(&rig, b, NULL, 2);
+            has_user_data(&rig, a, &rig, 40);
+            has_user_data(&rig, b, NULL, 2);
+            assert_int_equal(tags_of(&rig), 42);
+            attach(&rig, b, NULL, 0);
+            has_user_data(&rig, b, NULL, 0);
+            rig_free(&rig, b);
+            rig_free(&rig, a);
+            assert_int_equal(tags_of(&rig), 0);
+            rig_check(&rig);
+        }
+        assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 0);
+        rig_empty_cache(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        rig_close(&rig);
+    }
+}
+
+static void data_and_uses_share_a_record(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 40 * MIB, 5);
+
+    attach(&rig, ptr, &rig, 1);
+    rig_record(&rig, ptr, 6);
+    attach(&rig, ptr, NULL, 0); /* the use stays */
+    attach(&rig, ptr, &rig, 2);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 6), TARN_OK);
+    rig_free(&rig, ptr);
+    rig_check(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 40 * MIB);
+    assert_int_equal(tags_of(&rig), 0);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 6), TARN_OK);
+    rig_empty_cache(&rig);
+    has_user_data(&rig, rig_alloc(&rig, 40 * MIB, 5), NULL, 0);
+    rig_close(&rig);
+}
+
+static void data_that_cannot_be_kept_changes_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, MIB, 0);
+
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_set_user_data(rig.allocator, ptr, &rig, 1, &rig.error),
+                     TARN_ERR_HOST_MEMORY);
+    has_user_data(&rig, ptr, NULL, 0);
+    assert_int_equal(tarn_allocator_set_user_data(rig.allocator, ptr + 512, &rig, 1, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    attach(&rig, ptr, &rig, 1);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
 }
 
 static void sizes_are_what_the_allocator_makes_of_them(void **state)
@@ -154,6 +259,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_described),
+        cmocka_unit_test(data_stays_with_its_block),
+        cmocka_unit_test(data_and_uses_share_a_record),
+        cmocka_unit_test(data_that_cannot_be_kept_changes_nothing),
         cmocka_unit_test(sizes_are_what_the_allocator_makes_of_them),
         cmocka_unit_test(only_that_stream_s_cache_is_released),
         cmocka_unit_test(frees_that_wait_are_waited_for),

@@ -75,7 +75,7 @@ static void two_allocators_that_ask_each_other_end(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(tarn_open("sim:1GiB", "", &allocators[i], NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_create_on("sim:1GiB", "", &allocators[i], NULL), TARN_OK);
     }
     for (int i = 0; i < 2; i++) {
         asking[i] = (struct asking){.asked = allocators[1 - i], .size = 20 * MIB};

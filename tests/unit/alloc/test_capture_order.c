@@ -458,8 +458,8 @@ static void what_was_walked_goes_with_the_routing(void **state)
         rig_free(&rig, x);
         capture(&rig, MAIN, false);
         end_routing(&rig);
-        live = round == 0 ? tarn_host_usage().live_bytes : live;
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        live = round == 0 ? tarn_host_get_usage().live_bytes : live;
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     rig_close(&rig);
 }

@@ -649,13 +649,13 @@ static void without_host_memory_nothing_changes(void **state)
     rig_open(&rig, GIB, "");
     run_and_keep(&rig, sizes, keep, 6);
     for (uint64_t n = 1; st != TARN_OK; n++) {
-        const uint64_t live = tarn_host_usage().live_bytes;
+        const uint64_t live = tarn_host_get_usage().live_bytes;
 
         tarn_host_fail_nth(n);
         st = tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error);
         tarn_host_fail_nth(0);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
-        assert_true(st == TARN_OK || tarn_host_usage().live_bytes == live);
+        assert_true(st == TARN_OK || tarn_host_get_usage().live_bytes == live);
         failures += st != TARN_OK;
     }
     begin(&rig);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocators on GPUs, with a driver that simulates one: the same pointers as on the simulated
- * device, private pools under real captures, the message when memory runs out, tarn_open. */
+ * device, private pools under real captures, the message when memory runs out,
+ * tarn_allocator_create_on. */
 #include "support/test.h"
 
 #include "support/cuda.h"
@@ -38,8 +39,8 @@ static void same_answers(struct tarn_allocator *a, struct tarn_allocator *b, uns
     uint64_t random = seed;
 
     for (size_t i = 1; i < 3; i++) {
-        struct tarn_device *device = tarn_allocator_device(a);
-        struct tarn_device *other = tarn_allocator_device(b);
+        struct tarn_device *device = tarn_allocator_get_device(a);
+        struct tarn_device *other = tarn_allocator_get_device(b);
         tarn_stream same = 0;
 
         assert_int_equal(device->ops->stream_create(device, &streams[i]), TARN_OK);
@@ -83,7 +84,7 @@ static void same_answers(struct tarn_allocator *a, struct tarn_allocator *b, uns
     tarn_allocator_get_stats(b, &y);
     assert_memory_equal(&x, &y, sizeof x);
     for (size_t i = 1; i < 3; i++) {
-        struct tarn_device *device = tarn_allocator_device(a);
+        struct tarn_device *device = tarn_allocator_get_device(a);
 
         assert_int_equal(device->ops->stream_destroy(device, streams[i]), TARN_OK);
     }
@@ -255,20 +256,21 @@ static void the_driver_may_shut_down_first(void **state)
     }
 }
 
-/* ---- tarn_open ---- */
+/* ---- tarn_allocator_create_on ---- */
 
 static void an_allocator_may_own_its_device(void **state)
 {
     const struct fake_cuda *fake = fake_open(FAKE_CUDA);
-    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     struct tarn_allocator *allocator = NULL;
     struct tarn_config config;
     struct tarn_device_info info = {.struct_size = sizeof info};
     tarn_ptr ptr = 0;
 
     (void)state;
-    assert_int_equal(tarn_open(NULL, "expandable_segments:True", &allocator, NULL), TARN_OK);
-    tarn_device_get_info(tarn_allocator_device(allocator), &info);
+    assert_int_equal(tarn_allocator_create_on(NULL, "expandable_segments:True", &allocator, NULL),
+                     TARN_OK);
+    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
     assert_string_equal(info.backend, "cuda");
     tarn_allocator_get_config(allocator, &config);
     assert_true(config.expandable_segments);
@@ -278,11 +280,12 @@ static void an_allocator_may_own_its_device(void **state)
     assert_int_equal(fake->retained(0), 0);
     assert_int_equal(fake->alive(0), 0);
 
-    assert_int_equal(tarn_open("sim:1GiB", "backend:cudaMallocAsync", &allocator, NULL), TARN_OK);
-    tarn_device_get_info(tarn_allocator_device(allocator), &info);
+    assert_int_equal(
+        tarn_allocator_create_on("sim:1GiB", "backend:cudaMallocAsync", &allocator, NULL), TARN_OK);
+    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
     assert_string_equal(info.backend, "sim");
     tarn_allocator_destroy(allocator);
-    assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
 }
 
 static void settings_may_come_from_the_environment(void **state)
@@ -293,17 +296,17 @@ static void settings_may_come_from_the_environment(void **state)
 
     (void)state;
     assert_int_equal(setenv("TARN_ALLOC_CONF", "max_split_size_mb:64", 1), 0);
-    assert_int_equal(tarn_open("sim", NULL, &allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create_on("sim", NULL, &allocator, NULL), TARN_OK);
     tarn_allocator_get_config(allocator, &config);
     assert_int_equal(config.max_split_size, 64 * MIB);
     tarn_allocator_destroy(allocator);
-    assert_int_equal(tarn_open("sim", "", &allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create_on("sim", "", &allocator, NULL), TARN_OK);
     tarn_allocator_get_config(allocator, &config);
     assert_true(config.max_split_size == TARN_SIZE_UNLIMITED);
     tarn_allocator_destroy(allocator);
     allocator = NULL;
     assert_int_equal(setenv("TARN_ALLOC_CONF", "nonsense", 1), 0);
-    assert_int_equal(tarn_open("sim", NULL, &allocator, &error), TARN_ERR_CONFIG);
+    assert_int_equal(tarn_allocator_create_on("sim", NULL, &allocator, &error), TARN_ERR_CONFIG);
     assert_int_equal(unsetenv("TARN_ALLOC_CONF"), 0);
     assert_null(allocator);
 }
@@ -311,21 +314,24 @@ static void settings_may_come_from_the_environment(void **state)
 static void a_failing_open_leaves_nothing(void **state)
 {
     const struct fake_cuda *fake = fake_open(FAKE_CUDA);
-    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     struct tarn_allocator *allocator = NULL;
     struct tarn_error error = {.status = TARN_OK};
 
     (void)state;
-    assert_int_equal(tarn_open("sim", "nonsense", &allocator, &error), TARN_ERR_CONFIG);
-    assert_int_equal(tarn_open("nonsense", "", &allocator, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_allocator_create_on("sim", "nonsense", &allocator, &error),
+                     TARN_ERR_CONFIG);
+    assert_int_equal(tarn_allocator_create_on("nonsense", "", &allocator, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
     for (uint64_t n = 1; n <= 2; n++) { /* the device, the allocator */
         tarn_host_fail_nth(n);
-        assert_int_equal(tarn_open("cuda", "", &allocator, &error), TARN_ERR_HOST_MEMORY);
+        assert_int_equal(tarn_allocator_create_on("cuda", "", &allocator, &error),
+                         TARN_ERR_HOST_MEMORY);
         tarn_host_fail_nth(0);
     }
     assert_null(allocator);
     assert_int_equal(fake->retained(0), 0);
-    assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
 }
 
 static void a_stream_of_each_thread_is_refused(void **state)

@@ -531,7 +531,7 @@ static void nth_host_allocation_fails_without_leak(void **state)
 
     (void)state;
     while (!good) {
-        const struct tarn_host_usage before = tarn_host_usage();
+        const struct tarn_host_usage before = tarn_host_get_usage();
         struct rig rig;
 
         rig_open(&rig, GIB);
@@ -540,8 +540,8 @@ static void nth_host_allocation_fails_without_leak(void **state)
         tarn_host_fail_nth(0);
         assert_int_equal(scenario(&rig), true);
         rig_close(&rig);
-        assert_int_equal(tarn_host_usage().live_bytes, before.live_bytes);
-        assert_int_equal(tarn_host_usage().live_count, before.live_count);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before.live_bytes);
+        assert_int_equal(tarn_host_get_usage().live_count, before.live_count);
     }
     assert_true(n > 10);
 }
@@ -549,7 +549,7 @@ static void nth_host_allocation_fails_without_leak(void **state)
 static void creating_fails_without_leak(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
-    const struct tarn_host_usage before = tarn_host_usage();
+    const struct tarn_host_usage before = tarn_host_get_usage();
     struct tarn_config config;
     struct tarn_allocator *allocator = NULL;
 
@@ -560,7 +560,7 @@ static void creating_fails_without_leak(void **state)
                      TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     assert_null(allocator);
-    assert_int_equal(tarn_host_usage().live_bytes, before.live_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before.live_bytes);
     sim_close(device);
 }
 

@@ -315,7 +315,7 @@ static void nth_failure_leaks_nothing(void **state)
         uint64_t n = 0;
 
         while (!good) {
-            const struct tarn_host_usage before = tarn_host_usage();
+            const struct tarn_host_usage before = tarn_host_get_usage();
 
             n++;
             tarn_host_fail_nth(host ? n : 0);
@@ -324,7 +324,7 @@ static void nth_failure_leaks_nothing(void **state)
             tarn_host_fail_nth(0);
             assert_int_equal(sim_counters(device).used_bytes, 0);
             if (host) {
-                assert_int_equal(tarn_host_usage().live_bytes, before.live_bytes);
+                assert_int_equal(tarn_host_get_usage().live_bytes, before.live_bytes);
             }
         }
         assert_true(n > 3);

@@ -41,8 +41,8 @@ static void nobody_may_receive_events(void **state)
     idle_is(&rig, false);
     rig_free(&rig, rig_alloc(&rig, 512, 0));
     idle_is(&rig, false);
-    assert_int_equal(tarn_allocator_set_sink(rig.allocator, &rig, false, TARN_CONTEXT_NEVER, NULL),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_allocator_switch_sink(rig.allocator, &rig, false, TARN_CONTEXT_NEVER, NULL), TARN_OK);
     idle_is(&rig, true);
     assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &rig, NULL), TARN_OK);
     idle_is(&rig, true);

@@ -105,7 +105,7 @@ static uint64_t random_size(void)
 static void random_blocks_equal_a_sorted_list(void **state)
 {
     static bool inside[MANY];
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
 
     (void)state;
@@ -143,7 +143,7 @@ static void random_blocks_equal_a_sorted_list(void **state)
     }
     set_equals(set);
     tn_free_set_destroy(set);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 /* Around every border between classes: one unit below, at, and above. */
@@ -265,14 +265,14 @@ static void trimming_gives_memory_back(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
     const size_t bare = tn_free_set_memory(set);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     (void)state;
     for (uint64_t i = 0; i < MANY; i++) {
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512 * (1 + i % 300)};
         assert_true(set_insert(set, &blocks[i]));
     }
-    assert_int_equal(tn_free_set_memory(set) - bare, tarn_host_usage().live_bytes - live);
+    assert_int_equal(tn_free_set_memory(set) - bare, tarn_host_get_usage().live_bytes - live);
     for (uint64_t i = 1; i < MANY; i++) {
         tn_free_set_remove(set, &blocks[i]);
     }
@@ -282,7 +282,7 @@ static void trimming_gives_memory_back(void **state)
     tn_free_set_remove(set, &blocks[0]);
     tn_free_set_trim(set);
     assert_int_equal(tn_free_set_memory(set), bare);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
     assert_null(tn_free_set_first(set));
     assert_true(set_insert(set, &blocks[5])); /* works as before */
     assert_ptr_equal(tn_free_set_find(set, 512), &blocks[5]);
@@ -291,7 +291,7 @@ static void trimming_gives_memory_back(void **state)
 
 static void without_host_memory_nothing_changes(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     uint64_t failures = 0;
     struct tn_block far = {.address = 512, .size = TN_BIN_SIZE_END};
 
@@ -325,7 +325,7 @@ static void without_host_memory_nothing_changes(void **state)
     assert_int_equal(set->unmapped.capacity, 0);
     tarn_host_fail_nth(0);
     tn_free_set_destroy(set);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 int main(void)

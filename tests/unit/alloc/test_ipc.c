@@ -356,7 +356,7 @@ static void open_under_failures(void *context)
     const struct sent *sent = context;
     struct tarn_device *device;
     struct tarn_allocator *allocator = child_open(&device);
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     tarn_ptr ptr = 0;
     unsigned failed = 0;
 
@@ -373,7 +373,7 @@ static void open_under_failures(void *context)
         CHILD_REQUIRE(st == TARN_ERR_DEVICE && ptr == 0);
         CHILD_REQUIRE(sim_counters(device).live_pages == 0);
         CHILD_REQUIRE(sim_counters(device).live_reservations == 0);
-        CHILD_REQUIRE(tarn_host_usage().live_bytes == before);
+        CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
     }
     CHILD_REQUIRE(failed >= 1);
     for (uint64_t n = 1;; n++) {
@@ -386,7 +386,7 @@ static void open_under_failures(void *context)
         }
         CHILD_REQUIRE(st == TARN_ERR_DEVICE);
     }
-    CHILD_REQUIRE(tarn_host_usage().live_bytes == before);
+    CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
     for (uint64_t n = 1;; n++) { /* each host allocation of it */
         tarn_host_fail_nth(n);
         const enum tarn_status st =
@@ -397,7 +397,7 @@ static void open_under_failures(void *context)
             break;
         }
         CHILD_REQUIRE(st == TARN_ERR_HOST_MEMORY);
-        CHILD_REQUIRE(tarn_host_usage().live_bytes == before);
+        CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
     }
     child_close(allocator, device);
 }
@@ -475,7 +475,7 @@ static void copies_choose_their_kind(void **state)
     tarn_allocator_destroy(b.allocator);
     sim_close(a.device);
     sim_close(b.device);
-    assert_int_equal(tarn_host_usage().live_bytes, a.host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, a.host_bytes);
 }
 
 int main(void)

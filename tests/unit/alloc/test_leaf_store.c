@@ -49,37 +49,37 @@ static void pieces_are_apart(void **state)
 
 static void the_host_is_asked_once_a_batch(void **state)
 {
-    const uint64_t calls = tarn_host_usage().alloc_calls;
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
     struct tn_leaf_store store = {0};
 
     (void)state;
     take_all(&store);
-    assert_int_equal(tarn_host_usage().alloc_calls - calls, 6);
+    assert_int_equal(tarn_host_get_usage().alloc_calls - calls, 6);
     give_all(&store);
     take_all(&store); /* again: from what was given back */
-    assert_int_equal(tarn_host_usage().alloc_calls - calls, 6);
+    assert_int_equal(tarn_host_get_usage().alloc_calls - calls, 6);
     give_all(&store);
     tn_leaf_store_trim(&store);
 }
 
 static void a_trim_keeps_what_is_used(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_leaf_store store = {0};
 
     (void)state;
     take_all(&store);
-    assert_int_equal(tn_leaf_store_memory(&store), tarn_host_usage().live_bytes - live);
+    assert_int_equal(tn_leaf_store_memory(&store), tarn_host_get_usage().live_bytes - live);
     for (int i = 1; i < MANY; i++) {
         tn_leaf_store_give(&store, pieces[i]);
     }
     tn_leaf_store_trim(&store);
     memset(pieces[0], 1, TN_LEAF_STORE_PIECE);
-    assert_int_equal(tn_leaf_store_memory(&store), tarn_host_usage().live_bytes - live);
+    assert_int_equal(tn_leaf_store_memory(&store), tarn_host_get_usage().live_bytes - live);
     tn_leaf_store_give(&store, pieces[0]);
     tn_leaf_store_trim(&store);
     assert_int_equal(tn_leaf_store_memory(&store), 0);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static void without_host_memory_nothing_changes(void **state)

@@ -31,7 +31,7 @@ static int open_all(void **state)
     char why[256];
 
     (void)state;
-    host_bytes = tarn_host_usage().live_bytes;
+    host_bytes = tarn_host_get_usage().live_bytes;
     void *handle = tn_dl_open(PLUGGABLE_LIBRARY, why, sizeof why);
 
     assert_non_null(handle);
@@ -52,7 +52,7 @@ static int close_all(void **state)
     tarn_allocator_destroy(allocator);
     sim_close(device);
     tarn_pluggable_close(opened);
-    assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
     return 0;
 }
 
@@ -286,7 +286,7 @@ static void the_rest_is_refused(void **state)
                  "a pluggable allocator does not support cacheInfo: its library has no function "
                  "for it");
     assert_int_equal(tarn_allocator_add_sink(allocator, &sink, &error), TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(tarn_allocator_set_sink(allocator, &error, true, TARN_CONTEXT_ALL, &error),
+    assert_int_equal(tarn_allocator_switch_sink(allocator, &error, true, TARN_CONTEXT_ALL, &error),
                      TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_remove_sink(allocator, &error, &error), TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_annotate(allocator, 1, "x", &error), TARN_ERR_NOT_SUPPORTED);
@@ -324,7 +324,7 @@ static void expect_backend(const char *name)
 
     assert_string_equal(tarn_allocator_get_backend(made), name);
     tarn_allocator_destroy(made);
-    assert_int_equal(tarn_open("sim:1GiB", "", &made, &error), TARN_OK);
+    assert_int_equal(tarn_allocator_create_on("sim:1GiB", "", &made, &error), TARN_OK);
     assert_string_equal(tarn_allocator_get_backend(made), name);
     tarn_allocator_destroy(made);
 }
@@ -337,15 +337,15 @@ static void the_current_one_changes_while_there_is_none(void **state)
 
     (void)state;
     expect_backend("native");
-    assert_int_equal(tarn_change_current_allocator(opened, &error), TARN_OK);
+    assert_int_equal(tarn_pluggable_set_current(opened, &error), TARN_OK);
     expect_backend("pluggable");
     struct tarn_allocator *made = make();
 
-    expect_error(tarn_change_current_allocator(NULL, &error), TARN_ERR_STATE, text);
+    expect_error(tarn_pluggable_set_current(NULL, &error), TARN_ERR_STATE, text);
     tarn_allocator_destroy(made);
-    assert_int_equal(tarn_change_current_allocator(NULL, &error), TARN_OK);
+    assert_int_equal(tarn_pluggable_set_current(NULL, &error), TARN_OK);
     made = make();
-    expect_error(tarn_change_current_allocator(opened, &error), TARN_ERR_STATE, text);
+    expect_error(tarn_pluggable_set_current(opened, &error), TARN_ERR_STATE, text);
     assert_string_equal(tarn_allocator_get_backend(made), "native");
     tarn_allocator_destroy(made);
     expect_backend("native");
@@ -359,7 +359,7 @@ static void closing_the_current_one_leaves_libtarns_own(void **state)
     assert_int_equal(
         tarn_pluggable_open(PLUGGABLE_LIBRARY, "library_alloc", "library_free", &second, &error),
         TARN_OK);
-    assert_int_equal(tarn_change_current_allocator(second, &error), TARN_OK);
+    assert_int_equal(tarn_pluggable_set_current(second, &error), TARN_OK);
     tarn_pluggable_close(second);
     expect_backend("native");
     tarn_pluggable_close(NULL);
@@ -378,13 +378,13 @@ static enum tarn_status all_of_it(void)
     if (st) {
         return st;
     }
-    assert_int_equal(tarn_change_current_allocator(second, &error), TARN_OK);
+    assert_int_equal(tarn_pluggable_set_current(second, &error), TARN_OK);
     st = tarn_allocator_create(device, NULL, &made, &error);
     for (int i = 0; st == TARN_OK && i < 20; i++) {
         st = tarn_allocator_alloc(made, 10, 0, &ptr, &error);
     }
     tarn_allocator_destroy(made);
-    assert_int_equal(tarn_change_current_allocator(NULL, &error), TARN_OK); /* none is left */
+    assert_int_equal(tarn_pluggable_set_current(NULL, &error), TARN_OK); /* none is left */
     tarn_pluggable_close(second);
     return st;
 }
@@ -396,13 +396,13 @@ static void every_want_of_host_memory_leaves_it_whole(void **state)
 
     (void)state;
     while (st != TARN_OK) {
-        const uint64_t before = tarn_host_usage().live_bytes;
+        const uint64_t before = tarn_host_get_usage().live_bytes;
 
         tarn_host_fail_nth(++n);
         st = all_of_it();
         tarn_host_fail_nth(0);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
     }
     assert_true(n > 20);
     assert_int_equal(library->allocs, library->frees);

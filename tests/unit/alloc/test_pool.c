@@ -84,7 +84,7 @@ static void blocks_come_by_stream_size_and_address(void **state)
 
 static void memory_is_what_the_host_gave(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_block block = {.address = 512, .size = 512};
     struct tn_pool pool;
 
@@ -93,7 +93,7 @@ static void memory_is_what_the_host_gave(void **state)
     assert_int_equal(tn_pool_memory(&pool), 0);
     for (uint64_t i = 0; i < STREAMS; i++) {
         assert_non_null(tn_pool_get_set(&pool, i));
-        assert_int_equal(tn_pool_memory(&pool), tarn_host_usage().live_bytes - live);
+        assert_int_equal(tn_pool_memory(&pool), tarn_host_get_usage().live_bytes - live);
     }
     const size_t bare = tn_pool_memory(&pool);
     struct tn_free_set *set = tn_pool_get_set(&pool, 3);
@@ -104,7 +104,7 @@ static void memory_is_what_the_host_gave(void **state)
     tn_pool_trim(&pool);
     assert_int_equal(tn_pool_memory(&pool), bare);
     tn_pool_fini(&pool);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static void without_host_memory_nothing_changes(void **state)

@@ -171,8 +171,8 @@ static void a_pool_has_counters_a_name_and_an_id(void **state)
         assert_int_equal(stats.segments, 2);
         assert_int_equal(stats.reserved, rig_now(&rig, TARN_STAT_RESERVED_BYTES));
         assert_int_equal(stats.reserved_peak, stats.reserved);
-        assert_string_equal(tarn_pool_name(pool), "kv cache");
-        assert_ptr_equal(tarn_pool_allocator(pool), rig.allocator);
+        assert_string_equal(tarn_pool_get_name(pool), "kv cache");
+        assert_ptr_equal(tarn_pool_get_allocator(pool), rig.allocator);
 
         struct rig_totals totals = {0};
         const struct tarn_walker walker = {&totals, rig_count_segment, rig_count_block};
@@ -461,7 +461,7 @@ static void options_are_checked(void **state)
         assert_null(pool);
     }
     assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
-    assert_string_equal(tarn_pool_name(pool), "");
+    assert_string_equal(tarn_pool_get_name(pool), "");
     tarn_ptr ptr = 7;
 
     assert_int_equal(tarn_pool_alloc(pool, 0, 0, &ptr, &rig.error), TARN_OK);

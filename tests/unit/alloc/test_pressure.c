@@ -40,7 +40,7 @@ static void cache_fill(struct cache *cache, struct rig *rig, int count)
         cache->blocks[i] = rig_alloc(rig, 100 * MIB, 0);
     }
     cache->count = count;
-    assert_int_equal(tarn_allocator_on_pressure(rig->allocator, evict, cache), TARN_OK);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig->allocator, evict, cache), TARN_OK);
 }
 
 static void cache_empty(struct cache *cache)
@@ -149,7 +149,8 @@ static void small_steps_lead_there(void **state)
             cache.blocks[k] = rig_alloc(&rig, 20 * MIB, 0);
         }
         cache.count = 16;
-        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, evict_little, &cache), TARN_OK);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, evict_little, &cache),
+                         TARN_OK);
         const tarn_ptr served = rig_alloc(&rig, 300 * MIB, 0);
 
         assert_int_equal(cache.calls, 15);
@@ -175,7 +176,7 @@ static void a_callback_that_frees_nothing_ends(void **state)
         rig_open(&rig, 256 * MIB, settings[i]);
         const tarn_ptr most = rig_alloc(&rig, 200 * MIB, 0);
 
-        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_OK);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
         rig_alloc_oom(&rig, 100 * MIB, 0);
         assert_int_equal(calls, TARN_PRESSURE_ROUNDS);
         assert_int_equal(rig_stats(&rig).num_ooms, 1);
@@ -262,7 +263,8 @@ static void a_callback_s_own_request_calls_nobody(void **state)
     (void)state;
     rig_open(&rig, 256 * MIB, "");
     greedy.rig = &rig;
-    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, allocate, &greedy), TARN_OK);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, allocate, &greedy),
+                     TARN_OK);
     rig_alloc_oom(&rig, 300 * MIB, 0);
     assert_int_equal(greedy.calls, 1);
     assert_int_equal(greedy.status, TARN_ERR_OUT_OF_MEMORY);
@@ -295,13 +297,13 @@ static void all_of_them_can_be_removed(void **state)
 
     (void)state;
     rig_open(&rig, 256 * MIB, "");
-    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
     assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, count_oom, &calls), TARN_OK);
     assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, count_miss, &calls),
                      TARN_OK);
-    assert_int_equal(tarn_allocator_remove_pressure(rig.allocator, lie, &other),
+    assert_int_equal(tarn_allocator_remove_pressure_callback(rig.allocator, lie, &other),
                      TARN_ERR_NOT_FOUND);
-    assert_int_equal(tarn_allocator_remove_pressure(rig.allocator, lie, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
     assert_int_equal(tarn_allocator_remove_oom_observer(rig.allocator, count_oom, &calls), TARN_OK);
     assert_int_equal(tarn_allocator_remove_oom_observer(rig.allocator, count_oom, &calls),
                      TARN_ERR_NOT_FOUND);
@@ -310,17 +312,19 @@ static void all_of_them_can_be_removed(void **state)
     rig_alloc_oom(&rig, 300 * MIB, 0);
     assert_int_equal(calls, 0);
     for (int i = 0; i < TARN_OBSERVERS_MAX; i++) {
-        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_OK);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
     }
-    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls), TARN_ERR_LIMIT);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls),
+                     TARN_ERR_LIMIT);
     rig_close(&rig);
 }
 
 static uint64_t remove_itself(void *context, const struct tarn_pressure *pressure)
 {
     ++*(int *)context;
-    assert_int_equal(tarn_allocator_remove_pressure(pressure->allocator, remove_itself, context),
-                     TARN_OK);
+    assert_int_equal(
+        tarn_allocator_remove_pressure_callback(pressure->allocator, remove_itself, context),
+        TARN_OK);
     return 1;
 }
 
@@ -331,7 +335,8 @@ static void a_callback_may_remove_itself(void **state)
 
     (void)state;
     rig_open(&rig, 256 * MIB, "");
-    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, remove_itself, &calls), TARN_OK);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, remove_itself, &calls),
+                     TARN_OK);
     rig_alloc_oom(&rig, 300 * MIB, 0);
     assert_int_equal(calls, 1);
     rig_close(&rig);
@@ -344,7 +349,7 @@ static void other_engines_refuse(void **state)
 
     (void)state;
     rig_open(&rig, GIB, "backend:cudaMallocAsync");
-    assert_int_equal(tarn_allocator_on_pressure(rig.allocator, lie, &calls),
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls),
                      TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_set_limit(rig.allocator, GIB, &rig.error),
                      TARN_ERR_NOT_SUPPORTED);

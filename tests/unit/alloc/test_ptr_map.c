@@ -21,7 +21,7 @@ struct scene {
 
 static void scene_open(struct scene *scene)
 {
-    *scene = (struct scene){.host_bytes = tarn_host_usage().live_bytes};
+    *scene = (struct scene){.host_bytes = tarn_host_get_usage().live_bytes};
     scene->blocks = aligned_alloc(64, BLOCKS * sizeof *scene->blocks);
     assert_non_null(scene->blocks);
     memset(scene->blocks, 0, BLOCKS * sizeof *scene->blocks);
@@ -31,7 +31,7 @@ static void scene_close(struct scene *scene)
 {
     tn_ptr_map_fini(&scene->map);
     free(scene->blocks);
-    assert_int_equal(tarn_host_usage().live_bytes, scene->host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, scene->host_bytes);
 }
 
 static void put(struct scene *scene, uint32_t i)
@@ -141,7 +141,7 @@ static void it_gives_memory_back(void **state)
     }
     const size_t full = tn_ptr_map_memory(&scene.map);
 
-    assert_int_equal(full, tarn_host_usage().live_bytes - scene.host_bytes);
+    assert_int_equal(full, tarn_host_get_usage().live_bytes - scene.host_bytes);
     assert_true(full <= (size_t)BLOCKS * 32);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         take(&scene, i);

@@ -158,8 +158,8 @@ static void a_failed_try_leaves_no_trace(void **state)
                          TARN_OK);
         assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, count_miss, &called),
                          TARN_OK);
-        assert_int_equal(tarn_allocator_on_pressure(rig.allocator, count_pressure, &called),
-                         TARN_OK);
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, count_pressure, &called), TARN_OK);
         assert_int_equal(tarn_allocator_add_sink(
                              rig.allocator,
                              &(struct tarn_sink){.context = &called, .receive = count_events},
@@ -349,7 +349,7 @@ static void a_name_is_the_metadata_of_the_event(void **state)
     assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error), TARN_OK);
     assert_string_equal(seen.metadata, "kv block");
     assert_int_equal(seen.pool.second, tarn_pool_get_id(pool).second);
-    assert_string_equal(tarn_user_metadata(), "step 7");
+    assert_string_equal(tarn_get_user_metadata(), "step 7");
     rig_free(&rig, ptr);
     rig_free(&rig, rig_alloc(&rig, MIB, 0));
     assert_string_equal(seen.metadata, "step 7");
@@ -361,7 +361,7 @@ static void a_name_is_the_metadata_of_the_event(void **state)
     options.name = long_name;
     assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error),
                      TARN_ERR_LIMIT);
-    assert_string_equal(tarn_user_metadata(), "step 7");
+    assert_string_equal(tarn_get_user_metadata(), "step 7");
     assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
     assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &seen, &rig.error), TARN_OK);
     tarn_pool_destroy(pool);

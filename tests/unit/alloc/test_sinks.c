@@ -89,7 +89,7 @@ static void open_counting(struct rig *rig, uint64_t capacity, const char *conf, 
 
 static void set(struct rig *rig, bool on, enum tarn_context_level level)
 {
-    assert_int_equal(tarn_allocator_set_sink(rig->allocator, &counting, on, level, &rig->error),
+    assert_int_equal(tarn_allocator_switch_sink(rig->allocator, &counting, on, level, &rig->error),
                      TARN_OK);
 }
 
@@ -218,7 +218,7 @@ static void a_sink_can_be_removed(void **state)
     assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &other, &rig.error),
                      TARN_ERR_NOT_FOUND);
     assert_int_equal(
-        tarn_allocator_set_sink(rig.allocator, &other, true, TARN_CONTEXT_ALL, &rig.error),
+        tarn_allocator_switch_sink(rig.allocator, &other, true, TARN_CONTEXT_ALL, &rig.error),
         TARN_ERR_NOT_FOUND);
     sink = sink_of(&counting, TARN_CONTEXT_ALL); /* there is room, and nobody captures */
     assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);

@@ -472,7 +472,7 @@ static void events_carry_user_metadata(void **state)
     (void)state;
     open_with_texts(&rig, &texts);
     assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
-    assert_string_equal(tarn_user_metadata(), "step 7");
+    assert_string_equal(tarn_get_user_metadata(), "step 7");
     (void)rig_alloc(&rig, 512, 0);
     texts_are(&texts, "N/A", "step 7");
     assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
@@ -515,26 +515,26 @@ static void *set_and_end(void *unused)
 /* Texts take host memory while they are there, and give it back with the last one or the thread. */
 static void texts_take_host_memory(void **state)
 {
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     pthread_t thread;
 
     (void)state;
     tarn_host_fail_nth(1);
     assert_int_equal(tarn_push_compile_context("0/0"), TARN_ERR_HOST_MEMORY);
-    assert_string_equal(tarn_compile_context(), "N/A");
+    assert_string_equal(tarn_get_compile_context(), "N/A");
     tarn_host_fail_nth(1);
     assert_int_equal(tarn_set_user_metadata("step 7"), TARN_ERR_HOST_MEMORY);
-    assert_string_equal(tarn_user_metadata(), "");
+    assert_string_equal(tarn_get_user_metadata(), "");
     assert_int_equal(tarn_push_compile_context("0/0"), TARN_OK);
     assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
-    assert_true(tarn_host_usage().live_bytes > before);
+    assert_true(tarn_host_get_usage().live_bytes > before);
     tarn_pop_compile_context();
-    assert_true(tarn_host_usage().live_bytes > before);
+    assert_true(tarn_host_get_usage().live_bytes > before);
     assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
-    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before);
     assert_int_equal(pthread_create(&thread, NULL, set_and_end, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before);
 }
 
 static void texts_beyond_the_limits_change_nothing(void **state)
@@ -548,17 +548,17 @@ static void texts_beyond_the_limits_change_nothing(void **state)
     assert_int_equal(tarn_set_user_metadata(NULL), TARN_ERR_INVALID_ARGUMENT);
     assert_int_equal(tarn_push_compile_context(text), TARN_ERR_LIMIT);
     assert_int_equal(tarn_set_user_metadata(text), TARN_ERR_LIMIT);
-    assert_string_equal(tarn_compile_context(), "N/A");
-    assert_string_equal(tarn_user_metadata(), "");
+    assert_string_equal(tarn_get_compile_context(), "N/A");
+    assert_string_equal(tarn_get_user_metadata(), "");
     for (int i = 0; i < TARN_COMPILE_CONTEXTS_MAX; i++) {
         assert_int_equal(tarn_push_compile_context(text + 1 + i), TARN_OK);
     }
     assert_int_equal(tarn_push_compile_context("one too deep"), TARN_ERR_LIMIT);
-    assert_string_equal(tarn_compile_context(), text + TARN_COMPILE_CONTEXTS_MAX);
+    assert_string_equal(tarn_get_compile_context(), text + TARN_COMPILE_CONTEXTS_MAX);
     for (int i = 0; i < TARN_COMPILE_CONTEXTS_MAX; i++) {
         tarn_pop_compile_context();
     }
-    assert_string_equal(tarn_compile_context(), "N/A");
+    assert_string_equal(tarn_get_compile_context(), "N/A");
 }
 
 /* PyTorch's _annotate_memory: an event of its own for memory that is live, an error otherwise. */

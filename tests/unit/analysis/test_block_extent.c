@@ -33,7 +33,7 @@ static void made_close(struct made *made)
 {
     tn_block_extents_fini(&made->extents);
     trace_close(&made->trace);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static uint64_t size_of(const struct made *made, const struct trace_row *rows, uint64_t entry)
@@ -192,7 +192,7 @@ static void every_host_failure_is_reported(void **state)
     }
     trace_open(&made, rows, sizeof rows / sizeof *rows, &segment, 1);
     const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     for (uint64_t n = 1; !good; n++) {
         tarn_host_fail_nth(n);
@@ -203,7 +203,7 @@ static void every_host_failure_is_reported(void **state)
             assert_int_equal(extents.allocated.count, BLOCKS);
             tn_block_extents_fini(&extents);
         }
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     assert_true(failures >= 5);
     trace_close(&made);

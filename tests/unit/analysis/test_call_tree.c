@@ -194,7 +194,7 @@ static void failures_leave_nothing(void **state)
         }
         tarn_snapshot_destroy(snapshot);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

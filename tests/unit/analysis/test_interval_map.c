@@ -99,7 +99,7 @@ static void ranges_end_with_the_space(void **state)
     assert_int_equal(label_at(&cover, UINT64_MAX - 1), 7);
     assert_int_equal(label_at(&cover, 0), -1);
     tn_interval_map_fini(&cover);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -41,7 +41,7 @@ static void blocks_are_numbered_as_they_appear(void **state)
     assert_int_equal(tn_lifetime_walk_at(&walk, UINT64_MAX), 4);
     assert_int_equal(walk.count, 5);
     tn_lifetime_walk_fini(&walk);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void failures_change_nothing(void **state)

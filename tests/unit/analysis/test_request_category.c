@@ -119,7 +119,7 @@ static void a_device_without_a_trace_is_refused(void **state)
 static void failures_leave_nothing(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(trace);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
@@ -133,7 +133,7 @@ static void failures_leave_nothing(void **state)
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
         assert_int_equal(categories != NULL, status == TARN_OK);
         tarn_categories_destroy(categories);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         failures += status != TARN_OK;
     }
     assert_true(failures >= 15);

@@ -215,7 +215,7 @@ static void failures_leave_nothing(void **state)
         tarn_host_fail_nth(0);
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
         tarn_rules_destroy(rules);
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
 }
 

@@ -48,7 +48,7 @@ static void segments_are_those_of_the_moment(void **state)
     assert_false(tn_segment_walk_first(&walk)->has_pool);
     tn_segment_walk_fini(&walk);
     trace_close(&made);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* Pages are mapped at once and unmapped in pieces; a range that is told of later cuts others. */
@@ -77,7 +77,7 @@ static void ranges_are_cut(void **state)
     ranges_are(&walk, (const uint64_t[]){0, 20, 20, 40, 40, 50, 50, 70}, 4);
     tn_segment_walk_fini(&walk);
     trace_close(&made);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

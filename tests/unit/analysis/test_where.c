@@ -42,7 +42,7 @@ static void expressions_are_read(void **state)
         tarn_where_destroy(where);
     }
     tarn_where_destroy(NULL);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void what_is_wrong_is_said_with_its_column(void **state)
@@ -111,7 +111,7 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         assert_int_equal(error.offset, strtoll(error.text + before, NULL, 10) - 1);
         assert_int_equal(tarn_where_parse(rows[i].text, &where, NULL), TARN_ERR_INVALID_ARGUMENT);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void expect_limit(const char *text, const char *said)
@@ -148,7 +148,7 @@ static void limits_are_kept(void **state)
     (void)snprintf(text + TN_WHERE_TEXT_MAX - 5, 6, "freed");
     assert_int_equal(tarn_where_parse(text, &where, NULL), TARN_OK);
     tarn_where_destroy(where);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void failures_leave_nothing(void **state)
@@ -168,7 +168,7 @@ static void failures_leave_nothing(void **state)
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
         assert_int_equal(where != NULL, status == TARN_OK);
         tarn_where_destroy(where);
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
     assert_true(n > 4);
 }

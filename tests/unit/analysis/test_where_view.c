@@ -196,7 +196,7 @@ static void every_field_means_what_it_says(void **state)
         }
     }
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void times_need_times(void **state)
@@ -214,7 +214,7 @@ static void times_need_times(void **state)
     assert_string_equal(error.text, "the trace of device 0 has no times; use event numbers in "
                                     "--where");
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- against a slow evaluation ---- */
@@ -537,7 +537,7 @@ static void random_expressions_agree_with_a_slow_evaluation(void **state)
         assert_true(count < (size_t)EXPRESSIONS * BLOCKS / 10 * 9);
         tarn_snapshot_destroy(snapshot);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- reports ---- */
@@ -580,7 +580,7 @@ static void reports_say_what_they_leave_out(void **state)
     assert_true(report_fails_cleanly(live, &asked) > 20);
     tarn_where_destroy(where);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

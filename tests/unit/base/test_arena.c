@@ -27,7 +27,7 @@ static void pieces_are_apart_and_aligned(void **state)
     }
     tn_arena_fini(&arena);
     assert_int_equal(budget.used, 0);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void a_large_piece_leaves_the_chunk_in_use(void **state)
@@ -43,7 +43,7 @@ static void a_large_piece_leaves_the_chunk_in_use(void **state)
     const char *after = tn_arena_alloc(&arena, 16);
     assert_ptr_equal(before + 16, after);
     tn_arena_fini(&arena);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void sizes_that_cannot_be_are_refused(void **state)
@@ -62,7 +62,7 @@ static void sizes_that_cannot_be_are_refused(void **state)
     assert_null(tn_arena_alloc(&arena, 4096));
     tarn_host_fail_nth(0);
     tn_arena_fini(&arena);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void what_is_cleared_is_used_again(void **state)
@@ -84,7 +84,7 @@ static void what_is_cleared_is_used_again(void **state)
     assert_int_equal(budget.used, used);
     assert_ptr_equal(tn_arena_alloc(&arena, 32), first);
     tn_arena_fini(&arena);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static void items_stay_where_they_are(void **state)
     }
     tn_chunked_vec_fini(&store);
     assert_int_equal(store.count, 0);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void a_failed_push_changes_nothing(void **state)
@@ -46,7 +46,7 @@ static void a_failed_push_changes_nothing(void **state)
     }
     assert_non_null(tn_chunked_vec_push(&store));
     tn_chunked_vec_fini(&store);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

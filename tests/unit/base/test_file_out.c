@@ -60,7 +60,7 @@ static void place_remove(struct place *place)
 {
     (void)unlink(place->path);
     temp_folder_remove(&place->folder);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void put(struct tarn_file *file, const char *text)

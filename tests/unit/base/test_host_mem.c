@@ -15,10 +15,10 @@ static bool aligned(const void *memory, uintptr_t alignment)
 
 static void counters_follow_what_is_handed_out(void **state)
 {
-    const struct tarn_host_usage before = tarn_host_usage();
+    const struct tarn_host_usage before = tarn_host_get_usage();
     void *a = tn_host_alloc(100);
     void *b = tn_host_alloc(1);
-    struct tarn_host_usage now = tarn_host_usage();
+    struct tarn_host_usage now = tarn_host_get_usage();
 
     (void)state;
     assert_int_equal(now.live_bytes, before.live_bytes + 101);
@@ -27,7 +27,7 @@ static void counters_follow_what_is_handed_out(void **state)
     tn_host_free(a, 100);
     tn_host_free(b, 1);
     tn_host_free(NULL, 5);
-    now = tarn_host_usage();
+    now = tarn_host_get_usage();
     assert_int_equal(now.live_bytes, before.live_bytes);
     assert_int_equal(now.live_count, before.live_count);
     assert_int_equal(now.alloc_calls, before.alloc_calls + 2);
@@ -68,18 +68,18 @@ static void zeroed_memory_is_zero(void **state)
 
 static void size_zero_is_null_and_no_call(void **state)
 {
-    const struct tarn_host_usage before = tarn_host_usage();
+    const struct tarn_host_usage before = tarn_host_get_usage();
 
     (void)state;
     assert_null(tn_host_alloc(0));
     assert_null(tn_host_alloc_zero(0));
     assert_null(tn_host_alloc_aligned(0, 64));
-    assert_int_equal(tarn_host_usage().alloc_calls, before.alloc_calls);
+    assert_int_equal(tarn_host_get_usage().alloc_calls, before.alloc_calls);
 }
 
 static void resizing_keeps_the_contents(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     char *memory = tn_host_resize(NULL, 0, 10);
 
     (void)state;
@@ -88,30 +88,30 @@ static void resizing_keeps_the_contents(void **state)
     memory = tn_host_resize(memory, 10, 1000);
     assert_non_null(memory);
     assert_string_equal(memory, "123456789");
-    assert_int_equal(tarn_host_usage().live_bytes, live + 1000);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live + 1000);
     memory = tn_host_resize(memory, 1000, 4);
     assert_non_null(memory);
     assert_memory_equal(memory, "1234", 4);
     tarn_host_fail_nth(1);
     assert_null(tn_host_resize(memory, 4, 8));
     assert_memory_equal(memory, "1234", 4);
-    assert_int_equal(tarn_host_usage().live_bytes, live + 4);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live + 4);
     tn_host_free(memory, 4);
 }
 
 static void strings_are_copied(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     char *copy = tn_host_strdup("text");
 
     (void)state;
     assert_string_equal(copy, "text");
-    assert_int_equal(tarn_host_usage().live_bytes, live + 5);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live + 5);
     tn_host_strfree(copy);
     tn_host_strfree(NULL);
     tarn_host_fail_nth(1);
     assert_null(tn_host_strdup("text"));
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static void the_nth_call_fails_once(void **state)
@@ -173,7 +173,7 @@ static void hooks_get_every_call(void **state)
         .struct_size = sizeof hooks, .alloc = log_alloc, .release = log_release, .context = &log};
 
     (void)state;
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
     assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
     void *memory = tn_host_alloc_aligned(300, 4096);
 
@@ -185,10 +185,10 @@ static void hooks_get_every_call(void **state)
     tn_host_free(memory, 300);
     assert_int_equal(log.last_released, 300);
     log.refuse = true;
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     assert_null(tn_host_alloc(8));
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
     assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
     memory = tn_host_alloc(8);
     assert_non_null(memory);

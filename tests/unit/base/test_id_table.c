@@ -34,7 +34,7 @@ static void numbers_are_found_again(void **state)
         assert_int_equal(id, i);
     }
     tn_id_table_fini(&table);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void equal_hashes_are_told_apart(void **state)
@@ -73,7 +73,7 @@ static void a_failed_growth_changes_nothing(void **state)
     assert_false(tn_id_table_find(&table, 1, number_equal, &thing, &thing, &id));
     assert_true(tn_id_table_add(&table, 1, 0));
     tn_id_table_fini(&table);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* The hash sees every byte and the length. */

@@ -116,7 +116,7 @@ static void expect_read(struct bytes bytes, enum tarn_status wanted, size_t want
         assert_int_equal(size, wanted_size);
         tn_input_close(&input);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(bytes.data);
 }
 
@@ -179,7 +179,7 @@ static void cut_and_damaged_packing(void **state)
         free(packed[k].data);
     }
     free(plain.data);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void growth_is_limited(void **state)
@@ -203,7 +203,7 @@ static void growth_is_limited(void **state)
     assert_int_equal(tn_input_need(&input, size, &error), TARN_ERR_LIMIT);
     assert_non_null(strstr(error.text, "1000000 bytes"));
     tn_input_close(&input);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(packed.data);
     free(zeros);
 }
@@ -233,7 +233,7 @@ static void a_pipe_is_read_bit_by_bit(void **state)
     assert_int_equal(got, 0);
     tn_unpack_fini(&unpack);
     tn_source_close(&source);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void every_host_failure_is_reported(void **state)
@@ -255,7 +255,7 @@ static void every_host_failure_is_reported(void **state)
         }
         tarn_host_fail_nth(0);
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
     free(packed.data);
     free(plain.data);

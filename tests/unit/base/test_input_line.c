@@ -233,10 +233,10 @@ static void an_endless_line_is_refused_early(void **state)
 
     free(text);
     open_bytes(&input, &bytes);
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
 
     assert_int_equal(tn_input_line(&input, 1 << 20, &line, &length, NULL), TARN_ERR_LIMIT);
-    assert_true(tarn_host_usage().live_bytes < before + ((uint64_t)4 << 20));
+    assert_true(tarn_host_get_usage().live_bytes < before + ((uint64_t)4 << 20));
     tn_input_close(&input);
     free(bytes.at);
 }
@@ -276,7 +276,7 @@ static void packed_input_that_ends_early_is_not_an_end(void **state)
 
 static void every_host_failure_is_reported(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     const size_t size = (size_t)1 << 20;
     char *text = malloc(size);
     uint64_t failures = 0;
@@ -302,7 +302,7 @@ static void every_host_failure_is_reported(void **state)
             }
             tarn_host_fail_nth(0);
             assert_true(st == TARN_OK ? length == size : st == TARN_ERR_HOST_MEMORY);
-            assert_int_equal(tarn_host_usage().live_bytes, live);
+            assert_int_equal(tarn_host_get_usage().live_bytes, live);
             failures += st != TARN_OK;
         }
         free(bytes.at);

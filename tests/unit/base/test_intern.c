@@ -68,7 +68,7 @@ static void many_pieces_are_found_again(void **state)
         MANY = 5000
     };
     static struct tn_interned *pieces[MANY];
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     struct tn_intern intern;
 
     (void)state;
@@ -82,13 +82,13 @@ static void many_pieces_are_found_again(void **state)
                          pieces[i]);
         tn_interned_release(&intern, pieces[i]);
     }
-    assert_int_equal(tn_intern_usage(&intern).bytes, tarn_host_usage().live_bytes - before);
+    assert_int_equal(tn_intern_usage(&intern).bytes, tarn_host_get_usage().live_bytes - before);
     for (int i = 0; i < MANY; i += 2) {
         tn_interned_release(&intern, pieces[i]);
     }
     assert_int_equal(tn_intern_usage(&intern).count, MANY / 2);
     tn_intern_fini(&intern); /* what is still held goes as well */
-    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before);
 }
 
 /* Never more than the limit; what found no room is counted, and finds some when others went. */
@@ -131,14 +131,14 @@ static void host_memory_may_be_missing(void **state)
         uint64_t made = 0;
 
         tn_intern_init(&intern, TN_LOCK_STACKS, 1 << 20, NULL, NULL);
-        const uint64_t calls = tarn_host_usage().alloc_calls;
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
         tarn_host_fail_nth(n);
         for (int i = 0; i < 200; i++) {
             pieces[made] = tn_intern_get(&intern, &i, sizeof i, (uint64_t)i << 32, NULL);
             made += pieces[made] != NULL;
         }
-        const bool failed = tarn_host_usage().alloc_calls - calls >= n;
+        const bool failed = tarn_host_get_usage().alloc_calls - calls >= n;
 
         tarn_host_fail_nth(0);
         assert_int_equal(tn_intern_usage(&intern).count, made);

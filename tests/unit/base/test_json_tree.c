@@ -49,7 +49,7 @@ static void values_are_what_the_text_says(void **state)
     assert_true(tn_json_is_bool(tn_json_get(root, "f")));
     assert_string_equal(tn_json_text(tn_json_get(root, "s")), "x\n\xc3\xa9\xf0\x9f\x98\x80");
     tn_json_tree_fini(&f.tree);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* Nobody has to look first whether something is there. */
@@ -129,7 +129,7 @@ static void what_is_malformed_is_named(void **state)
         }
     }
     tn_json_tree_fini(&f.tree);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void the_last_of_a_repeated_key_counts(void **state)
@@ -162,13 +162,13 @@ static void one_text_cannot_take_all_memory(void **state)
     }
     tn_json_tree_init(&f.tree);
     assert_int_equal(tn_json_parse(&f.tree, text, size, false, &f.error), TARN_ERR_LIMIT);
-    assert_true(tarn_host_usage().live_bytes <= (uint64_t)256 << 20);
+    assert_true(tarn_host_get_usage().live_bytes <= (uint64_t)256 << 20);
     memset(text, '[', size);
     assert_int_equal(tn_json_parse(&f.tree, text, size, false, &f.error), TARN_ERR_LIMIT);
     assert_non_null(strstr(f.error.text, "nested too deeply"));
     assert_int_equal(parse(&f, "[]", false), TARN_OK); /* nothing of that stays */
     tn_json_tree_fini(&f.tree);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(text);
 }
 
@@ -196,7 +196,7 @@ static void every_allocation_may_fail(void **state)
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
         failures += status != TARN_OK;
         tn_json_tree_fini(&f.tree);
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
     assert_true(failures > 5);
 }

@@ -193,7 +193,7 @@ static void removing_closes_the_gap_in_every_run(void **state)
 static void without_host_memory_nothing_changes(void **state)
 {
     struct tn_map map = {0};
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     (void)state;
     tarn_host_fail_nth(1);
@@ -211,7 +211,7 @@ static void without_host_memory_nothing_changes(void **state)
     }
     assert_true(tn_map_reserve(&map, 1));
     tn_map_fini(&map);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 /* Numbers whose sizes pass 2^64 on the way are refused without asking for memory. */
@@ -227,12 +227,12 @@ static void room_that_cannot_be_is_refused(void **state)
 
     (void)state;
     for (int filled = 0; filled < 2; filled++) {
-        const uint64_t calls = tarn_host_usage().alloc_calls;
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             assert_false(tn_map_reserve(&map, numbers[i]));
         }
-        assert_int_equal(tarn_host_usage().alloc_calls, calls);
+        assert_int_equal(tarn_host_get_usage().alloc_calls, calls);
         assert_int_equal(map.count, filled ? 3 : 0);
         assert_int_equal(map.capacity, filled ? 64 : 0);
         for (uint64_t key = 1; key <= 3 && !filled; key++) {

@@ -272,7 +272,7 @@ static void without_host_memory(void **state)
         assert_int_equal(tn_matcher_init(&matcher, "[ab]"), TARN_ERR_HOST_MEMORY);
         tarn_host_fail_nth(0);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

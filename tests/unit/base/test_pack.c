@@ -82,7 +82,7 @@ static void what_is_packed_is_read_again(void **state)
         assert_int_equal(tn_input_fill(&input, SIZE + 1, NULL), TARN_ERR_TRUNCATED);
         tn_input_close(&input);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void nothing_is_a_file_too(void **state)
@@ -117,7 +117,7 @@ static void a_writer_that_fails_ends_it(void **state)
         assert_int_equal(pack_all((enum tn_packing)packing, 0), TARN_ERR_IO);
         assert_int_equal(pack_all((enum tn_packing)packing, 1), TARN_ERR_IO);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void no_memory_is_no_pack(void **state)
@@ -130,7 +130,7 @@ static void no_memory_is_no_pack(void **state)
         assert_null(tn_pack_create(TN_PACKING_GZIP, &writer));
         tarn_host_fail_nth(0);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void the_name_tells(void **state)

@@ -13,7 +13,7 @@ struct item {
 
 static void pushed_items_are_zero_and_stay_in_order(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_vec vec;
 
     (void)state;
@@ -34,7 +34,7 @@ static void pushed_items_are_zero_and_stay_in_order(void **state)
         assert_int_equal(item->b, i * 3);
     }
     tn_vec_fini(&vec);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 /* A place that was used before comes out zero again. */

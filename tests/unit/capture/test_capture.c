@@ -24,7 +24,7 @@ static void scene_open_on(struct analysis *analysis, struct tarn_sim_options sim
 {
     struct tarn_sink sink;
 
-    *analysis = (struct analysis){.host_bytes = tarn_host_usage().live_bytes};
+    *analysis = (struct analysis){.host_bytes = tarn_host_get_usage().live_bytes};
     rig_open_with(&analysis->rig, sim, conf);
     analysis->history = shared;
     if (!shared) {
@@ -57,7 +57,7 @@ static void scene_close(struct analysis *analysis, bool own_history)
     tarn_allocator_destroy(analysis->rig.allocator);
     sim_close(analysis->rig.device);
     if (own_history) {
-        assert_int_equal(tarn_host_usage().live_bytes, analysis->host_bytes);
+        assert_int_equal(tarn_host_get_usage().live_bytes, analysis->host_bytes);
     }
 }
 
@@ -355,8 +355,8 @@ static void stacks_are_the_historys_own(void **state)
         tarn_snapshot_destroy(snapshot);
     }
     tarn_history_destroy(foreign);
-    assert_int_equal(tarn_allocator_set_sink(analysis.rig.allocator, analysis.history, false,
-                                             TARN_CONTEXT_NEVER, NULL),
+    assert_int_equal(tarn_allocator_switch_sink(analysis.rig.allocator, analysis.history, false,
+                                                TARN_CONTEXT_NEVER, NULL),
                      TARN_OK);
     tarn_history_clear(analysis.history);
     snapshot = capture(&analysis, NULL);
@@ -439,7 +439,7 @@ static void every_host_allocation_may_fail(void **state)
     assert_int_equal(
         tarn_history_annotate(analysis.history, TARN_ANNOTATION_START, 0, "a", NULL, 0), TARN_OK);
     tarn_snapshot_destroy(capture(&analysis, NULL)); /* symbols are known from now on */
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
 
     while (st == TARN_ERR_HOST_MEMORY) {
         const struct tarn_capture_source source = source_of(&analysis);
@@ -448,7 +448,7 @@ static void every_host_allocation_may_fail(void **state)
         st = tarn_snapshot_capture(&source, 1, NULL, &snapshot, NULL);
         tarn_host_fail_nth(0);
         tarn_snapshot_destroy(snapshot);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
     }
     assert_int_equal(st, TARN_OK);
     assert_true(n > 20);
@@ -616,13 +616,13 @@ static void host_memory_for_pinned_may_fail(void **state)
 
     tarn_snapshot_destroy(capture(&pinned.analysis, &pinned.options)); /* names are known then */
     while (st != TARN_OK) {
-        const uint64_t before = tarn_host_usage().live_bytes;
+        const uint64_t before = tarn_host_get_usage().live_bytes;
 
         tarn_host_fail_nth(++n);
         st = tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, NULL);
         tarn_host_fail_nth(0);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
-        assert_true(st == TARN_OK || tarn_host_usage().live_bytes == before);
+        assert_true(st == TARN_OK || tarn_host_get_usage().live_bytes == before);
     }
     assert_true(n > 10);
     tarn_snapshot_destroy(snapshot);

@@ -242,14 +242,14 @@ static void every_host_allocation_may_fail(void **state)
     scene_open(&scene);
     (void)rig_alloc(&scene.rig, 1000, 0);
     const struct tarn_capture_source source = {scene.rig.allocator, scene.history};
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
 
     while (status == TARN_ERR_HOST_MEMORY) {
         assert_int_equal(seen.segments, 0); /* all of it or nothing */
         tarn_host_fail_nth(++n);
         status = tarn_capture_visit(&source, NULL, &visitor, NULL);
         tarn_host_fail_nth(0);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
     }
     assert_int_equal(status, TARN_OK);
     assert_true(n > 2);

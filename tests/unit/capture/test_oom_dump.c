@@ -41,7 +41,7 @@ static void scene_close(struct analysis *analysis)
     tarn_history_destroy(analysis->history);
     sim_close(analysis->rig.device);
     temp_folder_remove(&analysis->folder); /* nothing is left, no draft either */
-    assert_int_equal(tarn_host_usage().live_bytes, analysis->rig.host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, analysis->rig.host_bytes);
 }
 
 static enum tarn_status dump_to(struct analysis *analysis, const char *name)
@@ -49,8 +49,8 @@ static enum tarn_status dump_to(struct analysis *analysis, const char *name)
     char path[400];
 
     (void)snprintf(path, sizeof path, "%s/%s", analysis->folder.path, name);
-    return tarn_dump_on_oom(analysis->rig.allocator, analysis->history, path, &analysis->dump,
-                            &analysis->rig.error);
+    return tarn_oom_dump_create(analysis->rig.allocator, analysis->history, path, &analysis->dump,
+                                &analysis->rig.error);
 }
 
 static void expect_path(const struct analysis *analysis, const char *name)
@@ -58,7 +58,7 @@ static void expect_path(const struct analysis *analysis, const char *name)
     char path[400];
 
     (void)snprintf(path, sizeof path, "%s/%s", analysis->folder.path, name);
-    assert_string_equal(tarn_oom_dump_path(analysis->dump), path);
+    assert_string_equal(tarn_oom_dump_get_path(analysis->dump), path);
 }
 
 static void a_failure_leaves_a_snapshot(void **state)
@@ -75,20 +75,20 @@ static void a_failure_leaves_a_snapshot(void **state)
     expect_path(&analysis, name);
     const tarn_ptr ptr = rig_alloc(&analysis.rig, 40 * MIB, 0);
 
-    assert_int_equal(access(tarn_oom_dump_path(analysis.dump), F_OK), -1);
+    assert_int_equal(access(tarn_oom_dump_get_path(analysis.dump), F_OK), -1);
     rig_alloc_oom(&analysis.rig, 50 * MIB, 0);
     assert_int_equal(tarn_oom_dump_count(analysis.dump), 1);
-    assert_int_equal(tarn_oom_dump_status(analysis.dump, NULL), TARN_OK);
-    assert_int_equal(
-        tarn_snapshot_load(tarn_oom_dump_path(analysis.dump), NULL, &snapshot, &analysis.rig.error),
-        TARN_OK);
+    assert_int_equal(tarn_oom_dump_get_status(analysis.dump, NULL), TARN_OK);
+    assert_int_equal(tarn_snapshot_load(tarn_oom_dump_get_path(analysis.dump), NULL, &snapshot,
+                                        &analysis.rig.error),
+                     TARN_OK);
     assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
     assert_int_equal(tarn_snapshot_trace_length(snapshot, 0), 3); /* segment_alloc, alloc, oom */
     tarn_snapshot_destroy(snapshot);
     rig_free(&analysis.rig, ptr);
     rig_alloc_oom(&analysis.rig, 90 * MIB, 0); /* replaces it */
     assert_int_equal(tarn_oom_dump_count(analysis.dump), 2);
-    assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), 0);
+    assert_int_equal(unlink(tarn_oom_dump_get_path(analysis.dump)), 0);
     assert_int_equal(unsetenv("RANK"), 0);
     scene_close(&analysis);
 }
@@ -101,18 +101,18 @@ static void the_environment_may_say_where(void **state)
     (void)state;
     scene_open(&analysis);
     assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
-    assert_int_equal(tarn_dump_on_oom(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
+    assert_int_equal(tarn_oom_dump_create(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
                      TARN_OK);
     assert_null(analysis.dump);
     (void)snprintf(path, sizeof path, "%s/%%r.json", analysis.folder.path);
     assert_int_equal(setenv("TARN_DUMP_ON_OOM", path, 1), 0);
     assert_int_equal(setenv("SLURM_PROCID", "3", 1), 0);
-    assert_int_equal(tarn_dump_on_oom(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
+    assert_int_equal(tarn_oom_dump_create(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
                      TARN_OK);
     expect_path(&analysis, "3.json");
     rig_alloc_oom(&analysis.rig, 90 * MIB, 0);
-    assert_int_equal(tarn_oom_dump_status(analysis.dump, NULL), TARN_OK);
-    assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), 0);
+    assert_int_equal(tarn_oom_dump_get_status(analysis.dump, NULL), TARN_OK);
+    assert_int_equal(unlink(tarn_oom_dump_get_path(analysis.dump)), 0);
     assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
     assert_int_equal(unsetenv("SLURM_PROCID"), 0);
     scene_close(&analysis);
@@ -138,9 +138,9 @@ static void wrong_paths_are_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(
-            tarn_dump_on_oom(analysis.rig.allocator, NULL, wrong[i].path, &analysis.dump, &error),
-            TARN_ERR_INVALID_ARGUMENT);
+        assert_int_equal(tarn_oom_dump_create(analysis.rig.allocator, NULL, wrong[i].path,
+                                              &analysis.dump, &error),
+                         TARN_ERR_INVALID_ARGUMENT);
         if (!strstr(error.text, wrong[i].text)) {
             fail_msg("\"%s\" does not contain \"%s\"", error.text, wrong[i].text);
         }
@@ -158,7 +158,7 @@ static void a_dump_that_fails_says_so(void **state)
     assert_int_equal(dump_to(&analysis, "no/such/folder/dump.pickle"), TARN_OK);
     rig_alloc_oom(&analysis.rig, 90 * MIB, 0); /* with its own status and text */
     assert_int_equal(tarn_oom_dump_count(analysis.dump), 1);
-    assert_int_equal(tarn_oom_dump_status(analysis.dump, &error), TARN_ERR_IO);
+    assert_int_equal(tarn_oom_dump_get_status(analysis.dump, &error), TARN_ERR_IO);
     assert_non_null(strstr(error.text, "no/such/folder"));
     scene_close(&analysis);
 }
@@ -191,10 +191,10 @@ static void host_memory_may_run_out_as_well(void **state)
         tarn_host_fail_nth(0);
         assert_true(st == TARN_ERR_OUT_OF_MEMORY || st == TARN_ERR_HOST_MEMORY);
         const bool written = tarn_oom_dump_count(analysis.dump) > before &&
-                             tarn_oom_dump_status(analysis.dump, NULL) == TARN_OK;
+                             tarn_oom_dump_get_status(analysis.dump, NULL) == TARN_OK;
 
         failed += !written;
-        assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), written ? 0 : -1);
+        assert_int_equal(unlink(tarn_oom_dump_get_path(analysis.dump)), written ? 0 : -1);
     }
     assert_true(failed >= 3);
     scene_close(&analysis);
@@ -236,8 +236,8 @@ static void threads_that_fail_at_once_take_turns(void **state)
         assert_null(failed);
     }
     assert_int_equal(tarn_oom_dump_count(analysis.dump), THREADS * 10);
-    assert_int_equal(tarn_oom_dump_status(analysis.dump, NULL), TARN_OK);
-    assert_int_equal(unlink(tarn_oom_dump_path(analysis.dump)), 0);
+    assert_int_equal(tarn_oom_dump_get_status(analysis.dump, NULL), TARN_OK);
+    assert_int_equal(unlink(tarn_oom_dump_get_path(analysis.dump)), 0);
     scene_close(&analysis);
 }
 
@@ -250,14 +250,14 @@ static int rank_runs_out(const char *rank, const char *path)
     tarn_ptr ptr;
     int wrong = setenv("RANK", rank, 1) != 0;
 
-    wrong += tarn_open("sim:64MiB", "", &allocator, &error) != TARN_OK;
-    wrong += tarn_dump_on_oom(allocator, NULL, path, &dump, &error) != TARN_OK;
+    wrong += tarn_allocator_create_on("sim:64MiB", "", &allocator, &error) != TARN_OK;
+    wrong += tarn_oom_dump_create(allocator, NULL, path, &dump, &error) != TARN_OK;
     wrong += tarn_allocator_alloc(allocator, 30 * MIB, 0, &ptr, &error) != TARN_OK;
     for (int i = 0; i < 20; i++) {
         wrong +=
             tarn_allocator_alloc(allocator, 90 * MIB, 0, &ptr, &error) != TARN_ERR_OUT_OF_MEMORY;
     }
-    wrong += tarn_oom_dump_status(dump, &error) != TARN_OK;
+    wrong += tarn_oom_dump_get_status(dump, &error) != TARN_OK;
     wrong += tarn_oom_dump_count(dump) != 20;
     tarn_allocator_destroy(allocator);
     tarn_oom_dump_destroy(dump);

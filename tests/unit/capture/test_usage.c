@@ -114,13 +114,13 @@ static void failures_leave_no_file(void **state)
 
     (void)snprintf(path, sizeof path, "%s/usage.svg", folder.path);
     while (st != TARN_OK) {
-        const uint64_t before = tarn_host_usage().live_bytes;
+        const uint64_t before = tarn_host_get_usage().live_bytes;
 
         tarn_host_fail_nth(++n);
         st = tarn_save_segment_usage(&source, 1, path, &rig.error);
         tarn_host_fail_nth(0);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
         assert_int_equal(access(path, F_OK), st == TARN_OK ? 0 : -1);
     }
     assert_true(n > 5);

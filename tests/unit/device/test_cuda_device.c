@@ -106,7 +106,7 @@ static void each_step_of_opening_may_fail(void **state)
                                         "cuDeviceGetDefaultMemPool",
                                         "cuDevicePrimaryCtxRetain"};
     const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
-    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
 
     (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -128,7 +128,7 @@ static void each_step_of_opening_may_fail(void **state)
         assert_int_equal(tn_cuda_open(&options, &other, NULL), TARN_ERR_DEVICE);
     }
     assert_int_equal(fake->retained(0), 1);
-    assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
 }
 
 static void opening_needs_host_memory(void **state)
@@ -1050,7 +1050,7 @@ struct shared {
  * of other processes. */
 static int share_in_child(const struct shared *shared)
 {
-    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     tarn_ptr address = 0;
     tarn_ptr range = 0;
     uint64_t size = 0;
@@ -1087,7 +1087,7 @@ static int share_in_child(const struct shared *shared)
     wrong += fake->alive(0) != 0;
     tarn_device_close(device);
     wrong += fake->depth() != 1;
-    return wrong + (tarn_host_usage().live_bytes != host_bytes);
+    return wrong + (tarn_host_get_usage().live_bytes != host_bytes);
 }
 
 static void memory_is_shared_with_another_process(void **state)

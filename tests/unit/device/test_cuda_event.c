@@ -24,7 +24,7 @@ static int teardown(void **state)
 {
     (void)state;
     tarn_device_close(device);
-    return fake->spoiled() || tarn_host_usage().live_bytes != 0;
+    return fake->spoiled() || tarn_host_get_usage().live_bytes != 0;
 }
 
 static tn_event_handle event_make(void)

@@ -87,7 +87,7 @@ static void processes_and_the_number_are_shown(void **state)
 static void more_processes_than_usual_are_listed(void **state)
 {
     const struct fake_cuda *fake = fake_open(FAKE_CUDA);
-    const uint64_t host_bytes = tarn_host_usage().live_bytes;
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     struct tn_nvml_process processes[40];
     struct tn_nvml nvml;
     struct seen seen = {0};
@@ -101,7 +101,7 @@ static void more_processes_than_usual_are_listed(void **state)
     fake->set_processes(processes, 40);
     tn_nvml_init(&nvml, FAKE_CUDA);
     assert_int_equal(expect_seen(&nvml).used, 40 * MIB);
-    assert_int_equal(tarn_host_usage().live_bytes, host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
     tarn_host_fail_nth(1);
     assert_int_equal(tn_nvml_processes(&nvml, BUS_ID, see, &seen, &number, why, sizeof why),
                      TARN_ERR_HOST_MEMORY);

@@ -316,7 +316,7 @@ static void nth_host_allocation_fails_without_leak(void **state)
 {
     (void)state;
     for (int backed = 0; backed < 2; backed++) {
-        const struct tarn_host_usage before = tarn_host_usage();
+        const struct tarn_host_usage before = tarn_host_get_usage();
         uint64_t n = 0;
         bool good = false;
 
@@ -324,8 +324,8 @@ static void nth_host_allocation_fails_without_leak(void **state)
             tarn_host_fail_nth(++n);
             good = host_hungry_scenario(backed != 0);
             tarn_host_fail_nth(0);
-            assert_int_equal(tarn_host_usage().live_bytes, before.live_bytes);
-            assert_int_equal(tarn_host_usage().live_count, before.live_count);
+            assert_int_equal(tarn_host_get_usage().live_bytes, before.live_bytes);
+            assert_int_equal(tarn_host_get_usage().live_count, before.live_count);
         }
         assert_true(n > 8);
     }

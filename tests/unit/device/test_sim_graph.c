@@ -327,7 +327,7 @@ static void without_host_memory_nothing_changes(void **state)
 
     (void)state;
     for (uint64_t n = 1; failed; n++) {
-        const uint64_t live = tarn_host_usage().live_bytes;
+        const uint64_t live = tarn_host_get_usage().live_bytes;
         struct tarn_device *device = sim_open(GIB);
 
         failed = false;
@@ -356,7 +356,7 @@ static void without_host_memory_nothing_changes(void **state)
         assert_int_equal(look(device, A).count, 2);
         capture(device, A, false);
         sim_close(device);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     assert_true(failures >= 7);
 }

@@ -285,7 +285,7 @@ static void failures_leave_nothing(void **state)
         report_is_refused(exported, &asked);
     }
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* Files of every kind go into every form. */

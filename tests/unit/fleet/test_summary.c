@@ -102,7 +102,7 @@ static void what_is_written_is_read(void **state)
     free(again.text);
     free(file.text);
     tarn_fleet_destroy(fleet);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- merging ---- */
@@ -168,7 +168,7 @@ static void any_order_and_tree_of_merges_gives_equal_bytes(void **state)
     }
     free(wanted.text);
     tarn_fleet_destroy(all);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- files that are none ---- */
@@ -206,7 +206,7 @@ static void damaged_and_cut_files_are_refused(void **state)
     assert_int_equal(load(fleet, file.text, file.size, NULL), TARN_OK);
     free(file.text);
     tarn_fleet_destroy(fleet);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* Lines with the right checksum behind them. */
@@ -369,7 +369,7 @@ static void every_host_failure_leaves_the_fleet_as_it_was(void **state)
     every_failure(report_step, NULL);
     free(file.text);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- outliers ---- */
@@ -400,7 +400,7 @@ static void planted_outliers_come_first_and_alone(void **state)
     assert_non_null(strstr(collect.text, "planted"));
     free(collect.text);
     tarn_fleet_destroy(fleet);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -19,7 +19,7 @@ static void rig_open(struct rig *rig, struct tarn_history_options options)
 {
     struct tarn_error error;
 
-    *rig = (struct rig){.host_bytes = tarn_host_usage().live_bytes};
+    *rig = (struct rig){.host_bytes = tarn_host_get_usage().live_bytes};
     options.struct_size = sizeof options;
     assert_int_equal(tarn_history_create(&options, &rig->history, &error), TARN_OK);
     tarn_history_get_sink(rig->history, TARN_CONTEXT_ALL, &rig->sink);
@@ -29,7 +29,7 @@ static void rig_open(struct rig *rig, struct tarn_history_options options)
 static void rig_close(struct rig *rig)
 {
     tarn_history_destroy(rig->history);
-    assert_int_equal(tarn_host_usage().live_bytes, rig->host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, rig->host_bytes);
 }
 
 static struct tarn_history_usage usage(struct rig *rig)
@@ -57,8 +57,8 @@ static struct tarn_trace_event event_of(enum tarn_action action, uint64_t addres
         .size = address * 2,
         .stream = address * 3,
         .stack = stack,
-        .compile_context = tarn_compile_context(),
-        .user_metadata = tarn_user_metadata(),
+        .compile_context = tarn_get_compile_context(),
+        .user_metadata = tarn_get_user_metadata(),
     };
 }
 
@@ -729,21 +729,21 @@ static enum tarn_status live(void)
 
 static void every_host_allocation_may_fail(void **state)
 {
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     enum tarn_status st;
     uint64_t n = 0;
 
     (void)state;
     do {
-        const uint64_t calls = tarn_host_usage().alloc_calls;
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
         n++;
         tarn_host_fail_nth(n);
         st = live();
-        const bool failed = tarn_host_usage().alloc_calls - calls >= n;
+        const bool failed = tarn_host_get_usage().alloc_calls - calls >= n;
 
         tarn_host_fail_nth(0);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
         if (failed) {
             assert_int_not_equal(st, TARN_OK);
         } else {

@@ -85,7 +85,7 @@ static void cxx_functions_have_their_names(void **state)
 static void without_memory_for_a_name_there_is_no_answer(void **state)
 {
     const uint64_t address = (uint64_t)(uintptr_t)&cxx_function + 1;
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     uint64_t n = 0;
     size_t count = 0;
     const struct tarn_stack_frame *frame = NULL;
@@ -100,14 +100,14 @@ static void without_memory_for_a_name_there_is_no_answer(void **state)
         tarn_host_fail_nth(0);
         assert_true(n < 20);
         tn_symbols_destroy(symbols);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
     }
     assert_true(n > 3);
 }
 
 static void host_memory_may_be_missing(void **state)
 {
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     struct tn_symbols *symbols;
     size_t count;
 
@@ -123,7 +123,7 @@ static void host_memory_may_be_missing(void **state)
     assert_non_null(tn_symbols_find(symbols, 4096, &count));
     tn_symbols_destroy(symbols);
     tarn_host_fail_nth(0);
-    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before);
 }
 
 int main(void)

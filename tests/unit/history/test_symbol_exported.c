@@ -101,7 +101,7 @@ static void host_memory_may_be_missing(void **state)
 {
     void *library = open_module();
     const uint64_t address = address_in(library, "exporter_plain");
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     const struct tarn_stack_frame *frame = NULL;
     uint64_t n = 0;
 
@@ -116,7 +116,7 @@ static void host_memory_may_be_missing(void **state)
         tarn_host_fail_nth(0);
         assert_true(n < 20);
         tn_symbols_destroy(symbols);
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
     }
     assert_true(n > 3); /* names, frames, map */
     assert_int_equal(dlclose(library), 0);

@@ -45,7 +45,7 @@ static void it_remembers_missing_memory(void **state)
     assert_int_equal(writer.write(writer.context, "x", 1), TARN_ERR_HOST_MEMORY);
     assert_int_equal(column.bytes.count, 0);
     tn_column_fini(&column);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* Undoes base 128 as the page does; returns the number of bytes. Every byte of the text is one that
@@ -218,7 +218,7 @@ static void parts_make_one_section(void **state)
     free(again);
     free(bytes);
     free(collect.text);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void sections_need_host_memory(void **state)
@@ -244,7 +244,7 @@ static void sections_need_host_memory(void **state)
     }
     assert_in_range(n, 6, 30);
     tn_column_fini(&column);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(collect.text);
 }
 

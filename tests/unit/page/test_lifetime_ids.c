@@ -45,7 +45,7 @@ static void what_lasts_is_numbered_anew(void **state)
     assert_int_equal(step_of(&lifetimes, TN_TRACE_ALLOC, 1 << 20).step.lifetime, 10);
     tn_vec_fini(&carried);
     tn_lifetime_ids_fini(&lifetimes);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* What a reader of the page does: the row and the freed from the places alone. */
@@ -126,7 +126,7 @@ static void places_tell_lifetimes_and_addresses(void **state)
     assert_int_equal(reader.row_count, lifetimes.row.count);
     assert_int_equal(reader.freed_count, lifetimes.freed.count);
     tn_lifetime_ids_fini(&lifetimes);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void failures_change_nothing(void **state)

@@ -56,7 +56,7 @@ static void refusals_are_said_and_leave_nothing(void **state)
     assert_int_equal(tn_reader_section_size(7), 0);
     assert_string_equal(tn_reader_section_name(7), "");
     assert_int_not_equal(read_bytes("", 0), TARN_OK);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -55,7 +55,7 @@ static void segments_come_and_go(void **state)
     check_span(&spans, 1, A + 32 * MIB, 4 * MIB, TN_NEVER, 2);
     tn_vec_fini(&spans);
     trace_close(&made);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* A expandable segment: mapped in pieces, and one piece of the middle given back. */
@@ -143,7 +143,7 @@ static void failures_leave_nothing(void **state)
     (void)state;
     trace_open(&made, rows, 2, segments, 1);
     const struct tn_trace_source source = source_of(&made);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     for (uint64_t n = 1; !done; n++) {
         tarn_host_fail_nth(n);
@@ -153,7 +153,7 @@ static void failures_leave_nothing(void **state)
             assert_in_range(n, 2, 20);
             tn_vec_fini(&spans);
         }
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     trace_close(&made);
 }

@@ -192,7 +192,7 @@ static void limits_hold(void **state)
     assert_non_null(strstr(error.text, "does not fit into 50000 bytes"));
     free(whole);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void failures_leave_nothing(void **state)
@@ -207,7 +207,7 @@ static void failures_leave_nothing(void **state)
     assert_true(report_fails_cleanly(page, &asked) > 20);
     report_is_refused(page, &asked);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* Of blocks that a cut page begins with it needs what was said of them, and of steps. */
@@ -235,7 +235,7 @@ static void labels_of_cut_pages_fail_cleanly(void **state)
     free(cut);
     free(whole);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void rules_of_ones_own_are_used(void **state)
@@ -259,7 +259,7 @@ static void rules_of_ones_own_are_used(void **state)
     free(by_default);
     tarn_rules_destroy(rules);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- two recordings ---- */
@@ -309,7 +309,7 @@ static void two_recordings_are_two_sets_of_sections(void **state)
     free(whole);
     tarn_snapshot_destroy(after);
     tarn_snapshot_destroy(before);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void pairs_fail_cleanly(void **state)
@@ -326,7 +326,7 @@ static void pairs_fail_cleanly(void **state)
     }
     tarn_snapshot_destroy(after);
     tarn_snapshot_destroy(before);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void pairs_need_both(void **state)
@@ -353,7 +353,7 @@ static void pairs_need_both(void **state)
     assert_null(collect.text);
     tarn_snapshot_destroy(none);
     tarn_snapshot_destroy(some);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* A build has the reader or says that it has none. */
@@ -431,7 +431,7 @@ static void answers_are_written_or_fail_cleanly(void **state)
     free(with);
     free(without);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

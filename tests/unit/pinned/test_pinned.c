@@ -20,7 +20,7 @@ struct rig {
 
 static void rig_open_with(struct rig *rig, const struct tarn_config *config)
 {
-    *rig = (struct rig){.host_bytes = tarn_host_usage().live_bytes};
+    *rig = (struct rig){.host_bytes = tarn_host_get_usage().live_bytes};
     rig->device = sim_open(GIB);
     assert_int_equal(tarn_pinned_create(rig->device, config, &rig->pinned, &rig->error), TARN_OK);
 }
@@ -46,7 +46,7 @@ static void rig_close(struct rig *rig)
     assert_int_equal(sim_counters(rig->device).live_host, 0);
     assert_int_equal(sim_counters(rig->device).live_events, 0);
     sim_close(rig->device);
-    assert_int_equal(tarn_host_usage().live_bytes, rig->host_bytes);
+    assert_int_equal(tarn_host_get_usage().live_bytes, rig->host_bytes);
 }
 
 static void *take(struct rig *rig, uint64_t size)

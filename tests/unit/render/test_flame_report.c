@@ -303,7 +303,7 @@ static void failures_leave_nothing(void **state)
     assert_true(report_fails_cleanly(flame, &asked) >= 6);
     tarn_snapshot_destroy(snapshot);
     tarn_snapshot_destroy(before);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ static void check(const char *const *labels, size_t count, size_t room, const ch
         assert_string_equal(fit.texts[i] ? fit.texts[i] : labels[i], wanted[i]);
     }
     tn_label_fit_fini(&fit);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void ends_go(void **state)
@@ -69,7 +69,7 @@ static void failures_leave_nothing(void **state)
         good = tn_labels_cut(&fit, labels, 20);
         tarn_host_fail_nth(0);
         tn_label_fit_fini(&fit);
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
     assert_true(n > 2);
 }

@@ -16,7 +16,7 @@ static void check(const char *const *labels, size_t count, size_t room, const ch
         assert_string_equal(fit.texts[i] ? fit.texts[i] : labels[i], wanted[i]);
     }
     tn_label_fit_fini(&fit);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void outer_frames_go_first(void **state)
@@ -87,7 +87,7 @@ static void failures_leave_nothing(void **state)
         if (good) {
             tn_label_fit_fini(&fit);
         }
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
     assert_true(n > 6);
 }

@@ -55,7 +55,7 @@ static void a_refusing_writer_stops_the_report(void **state)
 static void every_host_failure_is_reported(void **state)
 {
     struct tarn_snapshot *snapshot = load("cudagraph");
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
 
     (void)state;
@@ -67,7 +67,7 @@ static void every_host_failure_is_reported(void **state)
         status = tarn_report_stats(snapshot, TARN_UNITS_IEC, &writer, NULL);
         tarn_host_fail_nth(0);
         assert_true(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         free(collect.text);
     }
     tarn_snapshot_destroy(snapshot);
@@ -126,7 +126,7 @@ static void odd_sizes_are_refused_not_drawn(void **state)
 static void nothing_leaks(void **state)
 {
     (void)state;
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -171,7 +171,7 @@ static void failures_leave_nothing(void **state)
     assert_true(report_fails_cleanly(trace, &asked) >= 5);
     report_is_refused(trace, &asked);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

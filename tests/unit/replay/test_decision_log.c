@@ -45,7 +45,7 @@ static void log_ends(void)
         assert_int_equal(tn_decision_log_next(&decisions, &decision, NULL), TARN_ERR_NOT_FOUND);
     }
     tn_decision_log_close(&decisions);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void the_header_is_read(void **state)
@@ -209,7 +209,7 @@ static void open_fails(const char *text, enum tarn_status status, int64_t offset
     text_is(error.text, says);
     assert_int_equal(error.status, status);
     assert_int_equal(error.offset, offset);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void a_header_without_sense_is_refused(void **state)
@@ -347,7 +347,7 @@ static void a_file_that_is_not_there_is_not_opened(void **state)
     (void)state;
     assert_int_equal(tn_decision_log_open(&decisions, "/nonexistent/log", &error), TARN_ERR_IO);
     assert_non_null(strstr(error.text, "/nonexistent/log"));
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* ---- host memory ---- */
@@ -408,7 +408,7 @@ static void every_host_failure_is_reported(void **state)
             tarn_host_fail_nth(n);
             st = read_all(logs[i].path, &calls, &error);
             tarn_host_fail_nth(0);
-            assert_int_equal(tarn_host_usage().live_bytes, 0);
+            assert_int_equal(tarn_host_get_usage().live_bytes, 0);
             assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
             assert_int_equal(error.status, st);
             assert_int_equal(error.text[0] != '\0', st != TARN_OK);

@@ -38,7 +38,7 @@ static void made_close(struct made *made)
 {
     tn_program_fini(&made->program);
     trace_close(&made->trace);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static const struct tn_op *op_at(const struct made *made, size_t index)
@@ -590,7 +590,7 @@ static void without_a_trace_there_is_no_program(void **state)
 
     (void)state;
     trace_open(&trace, rows, 1, NULL, 0);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         struct tn_program program;
@@ -607,7 +607,7 @@ static void without_a_trace_there_is_no_program(void **state)
         assert_int_equal(error.status, TARN_ERR_NOT_FOUND);
         assert_int_equal(error.offset, -1);
         assert_string_equal(error.text, text);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     trace_close(&trace);
 }
@@ -661,7 +661,7 @@ static void every_host_failure_is_reported(void **state)
 
     (void)state;
     trace_open(&trace, rows, count, NULL, 0);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     for (uint64_t n = 1; st != TARN_OK; n++) {
         struct tn_program program;
@@ -681,7 +681,7 @@ static void every_host_failure_is_reported(void **state)
             assert_string_equal(error.text, tarn_status_text(TARN_ERR_HOST_MEMORY));
             failures++;
         }
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     assert_true(failures >= 15);
     trace_close(&trace);

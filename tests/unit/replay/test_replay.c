@@ -830,10 +830,10 @@ static uint64_t fail_each(const char *file, const char *conf, uint64_t allocatio
     uint64_t calls = UINT64_MAX;
 
     assert_int_equal(tarn_snapshot_load(file, NULL, &snapshot, NULL), TARN_OK);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     for (uint64_t n = 1; n <= calls; n += 1 + n / 100) {
-        const uint64_t before = tarn_host_usage().alloc_calls;
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
         struct tarn_replay *replay = NULL;
         struct tarn_replay_result result = {.struct_size = sizeof result};
         struct tarn_error error = {.status = TARN_OK};
@@ -842,10 +842,10 @@ static uint64_t fail_each(const char *file, const char *conf, uint64_t allocatio
         enum tarn_status st = tarn_replay_create(snapshot, -1, &replay, &error);
 
         st = st ? st : tarn_replay_run(replay, &options, &result, &error);
-        calls = tarn_host_usage().alloc_calls - before;
+        calls = tarn_host_get_usage().alloc_calls - before;
         tarn_host_fail_nth(0);
         tarn_replay_destroy(replay);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
         assert_int_equal(error.status, st);
         assert_true(st || result.allocations == allocations);
@@ -869,7 +869,7 @@ static void every_host_failure_is_reported(void **state)
         {TEST_DATA_DIR "/what_if/graphs.pickle.gz", NULL, 209, 100},
         {TEST_DATA_DIR "/what_if/late_expandable.pickle.gz", NULL, 332, 50},
     };
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -879,7 +879,7 @@ static void every_host_failure_is_reported(void **state)
             fail_msg("%s: only %llu allocations to fail", rows[i].file,
                      (unsigned long long)failures);
         }
-        assert_int_equal(tarn_host_usage().live_bytes, before);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before);
     }
 }
 

@@ -305,7 +305,7 @@ static void every_host_failure_is_reported(void **state)
     static const struct tarn_scale_rule rules[] = {{TARN_SCALE_MATCH, "adam", 4, NULL, NULL},
                                                    {TARN_SCALE_ALL, NULL, 2, NULL, NULL}};
     struct made made = open_bytes(trace);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
@@ -320,7 +320,7 @@ static void every_host_failure_is_reported(void **state)
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
         assert_int_equal(replay != NULL, st == TARN_OK);
         tarn_replay_destroy(replay);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         failures += st != TARN_OK;
     }
     assert_true(failures > 5);

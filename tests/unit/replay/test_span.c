@@ -58,7 +58,7 @@ static void missing_memory_is_told(void **state)
     assert_true(tn_spans_init(&spans, 0));
     assert_null(tn_spans_take(&spans, 0, UINT64_MAX));
     tn_spans_fini(&spans);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

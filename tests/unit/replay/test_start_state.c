@@ -38,7 +38,7 @@ static void made_close(struct made *made)
 {
     tn_program_fini(&made->program);
     trace_close(&made->trace);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void segment_is(const struct made *made, size_t index, struct tn_start_segment wanted)
@@ -450,7 +450,7 @@ static void every_host_failure_is_reported(void **state)
         rows[200 + i] = (struct trace_row){TN_TRACE_SEGMENT_FREE, address, 20 * MIB, 0};
     }
     trace_open(&made.trace, rows, 300, NULL, 0);
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     for (uint64_t n = 1; st != TARN_OK; n++) {
         error.text[0] = '\0';
@@ -467,7 +467,7 @@ static void every_host_failure_is_reported(void **state)
             assert_int_equal(made.program.start_blocks.count, 100);
         }
         tn_program_fini(&made.program);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
     }
     assert_true(failures >= 5);
     trace_close(&made.trace);

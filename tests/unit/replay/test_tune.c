@@ -320,13 +320,13 @@ static void every_host_failure_is_reported(void **state)
     const struct tarn_tune_options options = {
         .struct_size = sizeof options, .tries = 3, .threads = 1};
     static struct tarn_tune_row rows[ROWS];
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     uint64_t failures = 0;
     uint64_t calls = UINT64_MAX; /* as many as a run makes: some it can do without */
 
     (void)state;
     for (uint64_t n = 1; n <= calls; n++) {
-        const uint64_t before = tarn_host_usage().alloc_calls;
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
         struct tarn_error error = {.status = TARN_OK};
         size_t count = 0;
 
@@ -334,10 +334,10 @@ static void every_host_failure_is_reported(void **state)
         const enum tarn_status st =
             tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error);
 
-        calls = st ? calls : tarn_host_usage().alloc_calls - before;
+        calls = st ? calls : tarn_host_get_usage().alloc_calls - before;
         tarn_host_fail_nth(0);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         failures += st != TARN_OK;
     }
     assert_true(failures > 10);

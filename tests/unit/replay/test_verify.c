@@ -808,7 +808,7 @@ static void every_host_failure_is_reported(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct log_lines log = log_read(names[i], 600);
         struct temp_file file = log_write(&log);
-        const uint64_t live = tarn_host_usage().live_bytes;
+        const uint64_t live = tarn_host_get_usage().live_bytes;
         enum tarn_status st = TARN_ERR_HOST_MEMORY;
 
         for (uint64_t n = 1; st != TARN_OK; n++) {
@@ -818,7 +818,7 @@ static void every_host_failure_is_reported(void **state)
             tarn_host_fail_nth(n);
             st = tarn_verify_log(file.path, NULL, &result, &error);
             tarn_host_fail_nth(0);
-            assert_int_equal(tarn_host_usage().live_bytes, live);
+            assert_int_equal(tarn_host_get_usage().live_bytes, live);
             if (st == TARN_OK && result.differing > 0) {
                 fail_msg("allocation %llu: %s", (unsigned long long)n, result.first);
             }

@@ -109,7 +109,7 @@ static void what_comes_out_otherwise_or_is_cut_is_refused(void **state)
 {
     struct tarn_snapshot *snapshot = NULL;
     struct tarn_error error;
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
 
     (void)state;
     assert_int_equal(tarn_verify_snapshot(TEST_DATA_DIR "/logs/changed.jsonl", &snapshot, &error),
@@ -120,7 +120,7 @@ static void what_comes_out_otherwise_or_is_cut_is_refused(void **state)
     assert_int_equal(tarn_verify_snapshot(TEST_DATA_DIR "/nowhere", &snapshot, &error),
                      TARN_ERR_IO);
     assert_null(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, live);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static size_t largest; /* piece of memory that was asked for */
@@ -158,7 +158,7 @@ static void the_history_is_as_long_as_the_log(void **state)
 
 static void every_host_failure_is_reported(void **state)
 {
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
@@ -172,7 +172,7 @@ static void every_host_failure_is_reported(void **state)
         tarn_host_fail_nth(0);
         assert_int_equal(snapshot != NULL, st == TARN_OK);
         tarn_snapshot_destroy(snapshot);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         failures += st != TARN_OK;
     }
     assert_true(failures > 10);

@@ -199,7 +199,7 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(peak(&asked, &writer, &error), TARN_ERR_NOT_SUPPORTED);
     assert_null(collect.text);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* max_memory_allocated() and max_memory_reserved() of the recorded runs, by PyTorch. */

@@ -167,7 +167,7 @@ static void stacks_that_look_alike_differ(void **state)
     assert_non_null(strstr(result->outliers[0].changes.rows[0].group.text, "d.py:5:f"));
     assert_non_null(strstr(result->outliers[0].changes.rows[1].group.text, "d.py:6:f"));
     tarn_report_destroy(result);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void alike_or_too_few(void **state)
@@ -210,7 +210,7 @@ static void failures_leave_nothing(void **state)
     assert_true(report_fails_cleanly(ranks, &asked) >= 20);
     report_is_refused(ranks, &asked);
     asked_close(&asked);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

@@ -124,7 +124,7 @@ static void failures_leave_nothing(void **state)
     (void)state;
     assert_true(report_fails_cleanly(check, snapshot) >= 5);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)

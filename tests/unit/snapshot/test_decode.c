@@ -30,7 +30,7 @@ static void end(struct fixture *f)
 {
     tn_decoder_fini(&f->decoder);
     tn_model_fini(&f->model);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static struct tn_value num(int64_t number)

@@ -12,14 +12,14 @@ static enum tarn_status load(const char *text, size_t size, struct tarn_error *e
 {
     const struct tarn_read_limits limits = {
         .struct_size = sizeof limits, .max_depth = 8, .max_string = 100};
-    const uint64_t before = tarn_host_usage().live_bytes;
+    const uint64_t before = tarn_host_get_usage().live_bytes;
     struct tarn_snapshot *snapshot = NULL;
     const enum tarn_status status =
         tarn_snapshot_load_memory(text, size, &limits, &snapshot, error);
 
     assert_int_equal(snapshot != NULL, status == TARN_OK);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, before);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before);
     return status;
 }
 

@@ -42,7 +42,7 @@ static void refused(const char *bytes, size_t size, enum tarn_status wanted, con
     assert_non_null(strstr(error.text, said));
     assert_true(wanted == TARN_ERR_TRUNCATED || !snapshot);
     tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static struct tarn_snapshot *accepted(const char *bytes, size_t size)

@@ -27,7 +27,7 @@ static void rows_open(struct rows *rows)
 static void rows_close(struct rows *rows)
 {
     tn_arena_fini(&rows->arena);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void only_rows_are_kept(void **state)

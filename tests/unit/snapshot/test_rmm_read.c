@@ -175,7 +175,7 @@ static void memory_is_limited(void **state)
 static void every_host_failure_is_reported(void **state)
 {
     static const char text[] = HEADER "1,0,allocate,1,1,0\n1,0,free,1,1,0\n";
-    const uint64_t live = tarn_host_usage().live_bytes;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
@@ -190,7 +190,7 @@ static void every_host_failure_is_reported(void **state)
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
         assert_int_equal(snapshot != NULL, st == TARN_OK);
         tarn_snapshot_destroy(snapshot);
-        assert_int_equal(tarn_host_usage().live_bytes, live);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
         failures += st != TARN_OK;
     }
     assert_true(failures > 2);

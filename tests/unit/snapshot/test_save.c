@@ -346,7 +346,7 @@ static void every_host_allocation_may_fail(void **state)
         struct tarn_snapshot *snapshot = read_text(rich);
         size_t bytes = 0;
         const struct tarn_writer writer = {count_bytes, &bytes};
-        const uint64_t before = tarn_host_usage().live_bytes;
+        const uint64_t before = tarn_host_get_usage().live_bytes;
         enum tarn_status st = TARN_ERR_HOST_MEMORY;
         uint64_t n = 0;
 
@@ -354,7 +354,7 @@ static void every_host_allocation_may_fail(void **state)
             tarn_host_fail_nth(++n);
             st = tarn_snapshot_write(snapshot, (enum tarn_snapshot_format)format, &writer, NULL);
             tarn_host_fail_nth(0);
-            assert_int_equal(tarn_host_usage().live_bytes, before);
+            assert_int_equal(tarn_host_get_usage().live_bytes, before);
         }
         assert_int_equal(st, TARN_OK);
         assert_int_equal(n, format == TARN_SNAPSHOT_PICKLE ? 5 : 2);

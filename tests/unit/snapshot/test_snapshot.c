@@ -192,7 +192,7 @@ static void recorded_snapshots_hold_what_python_counts(void **state)
         check_trace(model, &all_facts[i]);
         tarn_snapshot_destroy(snapshot);
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void settings_and_annotations_are_there(void **state)
@@ -270,7 +270,7 @@ static void truncation_at_every_byte(void **state)
     }
     assert_int_equal(most_entries, 21);
     assert_int_equal(most_segments, 3);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(file.bytes);
 }
 
@@ -291,7 +291,7 @@ static void mutation_of_every_byte(void **state)
             tarn_snapshot_destroy(snapshot);
         }
     }
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(file.bytes);
 }
 
@@ -305,7 +305,7 @@ static void every_host_failure_is_reported_or_survived(void **state)
 
     (void)state;
     for (uint64_t n = 1; reached; n++) {
-        const uint64_t calls = tarn_host_usage().alloc_calls;
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
         struct tarn_error error;
         struct tarn_snapshot *snapshot;
 
@@ -313,7 +313,7 @@ static void every_host_failure_is_reported_or_survived(void **state)
         const enum tarn_status status =
             tarn_snapshot_load_memory(file.bytes, file.size, NULL, &snapshot, &error);
         tarn_host_fail_nth(0);
-        reached = tarn_host_usage().alloc_calls - calls >= n;
+        reached = tarn_host_get_usage().alloc_calls - calls >= n;
         if (status != TARN_OK) {
             assert_int_equal(status, TARN_ERR_HOST_MEMORY);
             assert_int_equal(error.status, TARN_ERR_HOST_MEMORY);
@@ -324,7 +324,7 @@ static void every_host_failure_is_reported_or_survived(void **state)
             assert_int_equal(tarn_snapshot_segment_count(snapshot), 39);
         }
         tarn_snapshot_destroy(snapshot);
-        assert_int_equal(tarn_host_usage().live_bytes, 0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     }
     assert_true(failures > 40);
     free(file.bytes);
@@ -352,7 +352,7 @@ static void limits_are_kept(void **state)
     limits = (struct tarn_read_limits){.struct_size = 4};
     assert_int_equal(tarn_snapshot_load_memory(file.bytes, file.size, &limits, &snapshot, &error),
                      TARN_ERR_INVALID_ARGUMENT);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(file.bytes);
 }
 
@@ -367,7 +367,7 @@ static void files_that_cannot_be_read(void **state)
     assert_non_null(strstr(error.text, "No such file"));
     assert_int_equal(tarn_snapshot_load(TEST_DATA_DIR, NULL, &snapshot, &error), TARN_ERR_IO);
     assert_null(snapshot);
-    assert_int_equal(tarn_host_usage().live_bytes, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 /* What is no pickle is named, with what to do. */

@@ -28,7 +28,7 @@ static int close_all(void **state)
     (void)state;
     tarn_tracker_destroy(tracker);
     tracker = NULL;
-    return tarn_host_usage().live_count != 0;
+    return tarn_host_get_usage().live_count != 0;
 }
 
 /* What PyTorch's result does not have, instead of its brace. */

@@ -46,7 +46,7 @@ static void close_tracker(struct tarn_tracker *tracker)
         fail_msg("%s", findings.text[0]);
     }
     tarn_tracker_destroy(tracker);
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
 static enum tarn_status apply(struct tarn_tracker *tracker, struct tarn_track_event event,
@@ -267,13 +267,13 @@ static void a_steady_run_needs_no_memory(void **state)
         run_iteration(tracker, i % 7, 0);
         must_apply(tracker, .kind = TARN_TRACK_DELETE, .id = 101 + 10 * (i % 7));
     }
-    const uint64_t before = tarn_host_usage().alloc_calls;
+    const uint64_t before = tarn_host_get_usage().alloc_calls;
 
     for (uint64_t i = 0; i < 400; i++) {
         run_iteration(tracker, i % 7, 0);
         must_apply(tracker, .kind = TARN_TRACK_DELETE, .id = 101 + 10 * (i % 7));
     }
-    assert_int_equal(tarn_host_usage().alloc_calls, before);
+    assert_int_equal(tarn_host_get_usage().alloc_calls, before);
     assert_int_equal(tarn_tracker_get_state(tracker, 0, 1, &number, &calls), TARN_OK);
     assert_int_equal(calls, 2);
     close_tracker(tracker);
@@ -479,7 +479,7 @@ static void wrong_options_are_refused(void **state)
     options = (struct tarn_tracker_options){.struct_size = 1};
     assert_int_equal(tarn_tracker_create(&options, &tracker, NULL), TARN_ERR_INVALID_ARGUMENT);
     tarn_tracker_destroy(NULL);
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
 /* ---- scopes ---- */
@@ -494,7 +494,7 @@ static void hear(void *context, const char *module, bool begins, bool backward)
     const size_t used = strlen(heard->text);
 
     (void)snprintf(heard->text + used, sizeof heard->text - used, "%c%s%s[%s] ", begins ? '+' : '-',
-                   module, backward ? "'" : "", tarn_user_metadata());
+                   module, backward ? "'" : "", tarn_get_user_metadata());
 }
 
 static void scopes_are_told_and_labelled(void **state)
@@ -612,7 +612,7 @@ static void making_one_may_fail(void **state)
         tarn_host_fail_nth(0);
         if (status) {
             assert_int_equal(status, TARN_ERR_HOST_MEMORY);
-            assert_int_equal(tarn_host_usage().live_count, 0);
+            assert_int_equal(tarn_host_get_usage().live_count, 0);
         }
         tarn_tracker_destroy(tracker);
     }

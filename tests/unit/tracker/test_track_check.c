@@ -51,7 +51,7 @@ static void nothing_is_wrong(void **state)
     (void)state;
     assert_int_equal(tarn_tracker_check(tracker, &findings), 0);
     tarn_tracker_destroy(tracker);
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
 static void sums_are_recomputed(void **state)
@@ -98,7 +98,7 @@ static void tables_are_compared(void **state)
     must_find(tracker, "module 1 has room for 0 rows of 1");
     tn_module_newest_call(module, TARN_TRACK_PRE_FORWARD)->capacity++;
     tarn_tracker_destroy(tracker);
-    assert_int_equal(tarn_host_usage().live_count, 0);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
 int main(void)

@@ -595,13 +595,13 @@ static void the_environment_switches_it_on(void **state)
     (void)state;
     assert_int_equal(setenv("XDG_RUNTIME_DIR", runtime_folder, 1), 0);
     assert_int_equal(setenv("TARN_WATCH", "1", 1), 0);
-    assert_int_equal(tarn_open("sim:1GiB", NULL, &allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create_on("sim:1GiB", NULL, &allocator, NULL), TARN_OK);
     assert_true(tarn_watch_is_on(allocator));
     assert_int_equal(access(page_path(getpid()), F_OK), 0);
     tarn_allocator_destroy(allocator);
     assert_int_equal(access(page_path(getpid()), F_OK), -1);
     assert_int_equal(setenv("XDG_RUNTIME_DIR", "/nowhere", 1), 0);
-    assert_int_equal(tarn_open("sim:1GiB", NULL, &allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create_on("sim:1GiB", NULL, &allocator, NULL), TARN_OK);
     assert_false(tarn_watch_is_on(allocator));
     tarn_allocator_destroy(allocator);
     assert_int_equal(setenv("TARN_WATCH", "yes", 1), 0);
