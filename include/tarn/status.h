@@ -43,7 +43,7 @@ enum tarn_status {
 };
 
 enum {
-    TARN_ERROR_TEXT_MAX = 4096
+    TARN_ERROR_TEXT_MAX = 1008
 };
 
 /* What went wrong, in one to three sentences. */
