@@ -38,7 +38,8 @@ static inline bool tn_bin_has_leaves(const struct tn_bin *bin);
   @ assigns set->bin_bits[class / TN_CHUNK_BINS], set->chunk_bits;
   @ ensures set->bin_bits[class / TN_CHUNK_BINS] ==
   @     (\old(set->bin_bits[class / TN_CHUNK_BINS]) | ((uint64_t)1 << (class % TN_CHUNK_BINS)));
-  @ ensures set->chunk_bits == (\old(set->chunk_bits) | ((uint64_t)1 << (class / TN_CHUNK_BINS))); */
+  @ ensures set->chunk_bits ==
+  @     (\old(set->chunk_bits) | ((uint64_t)1 << (class / TN_CHUNK_BINS))); */
 static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class);
 
 /*@ requires \valid(set);

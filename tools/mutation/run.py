@@ -25,8 +25,8 @@ import threading
 import time
 
 # Shell suites are slow and ask the same questions through the program.
-TESTS = (r"^(alloc|analysis|capture|device|export|fleet|history|page|pinned|property|render|replay"
-         r"|report|snapshot|stress|torture|watch)/")
+TESTS = (r"^(alloc|analysis|capture|device|export|fleet|fuzz|history|page|pinned|property|render"
+         r"|replay|report|snapshot|stress|torture|watch)/")
 
 
 class Test:
