@@ -5,9 +5,9 @@
 #   build  copies the sources to build/mutation/tree, writes all mutants of src/alloc, src/device,
 #          src/analysis and src/snapshot into them (tools/mutation/instrument.py), and builds the
 #          tests with them (tools/setup.sh mutation)
-#   pack   makes build/mutation/pack.tar.gz of what `run` needs on another x86-64 machine with
+#   pack   makes build/mutation/pack.tar.xz of what `run` needs on another x86-64 machine with
 #          Linux, Python and no compiler:
-#              tar -xzf pack.tar.gz -C / && sh FOLDER/tree/tools/mutation.sh run --seconds 420
+#              tar -xJf pack.tar.xz -C / && sh FOLDER/tree/tools/mutation.sh run --seconds 420
 #          where FOLDER is build/mutation here: the tests know their data by absolute paths
 #   run    tries mutants in random order (tools/mutation/run.py has the options); results, a line
 #          for each, in build/mutation/results.tsv
@@ -46,15 +46,17 @@ pack() {
         awk '/=> \// { print $3 }' | sort -u |
         grep -vE "^$tree|/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so" |
         xargs cp -L -t "$libraries"
-    find "$tree/build/check" -maxdepth 2 -type f -perm -u+x -exec strip -g {} + 2>/dev/null || true
-    find "$tree/build/check" \( -path '*/fuzz' -o -path '*/examples' -o -path '*/cli' \) -prune -o \
+    find "$tree/build/check" -maxdepth 2 -type f -perm -u+x -exec strip {} + 2>/dev/null || true
+    find "$tree/build/check" \( -path '*/examples' -o -path '*/cli' \) -prune -o \
         -maxdepth 2 -type f \( -perm -u+x -o -name '*.so*' \) -print >"$work/pack.list"
     find "$tree/build/check" -maxdepth 1 -type l -print >>"$work/pack.list"
     for path in tests fuzz/corpus tools mutants.tsv tests.json lib; do
         echo "$tree/$path" >>"$work/pack.list"
     done
-    tar -czf "$work/pack.tar.gz" -P -T "$work/pack.list"
-    du -h "$work/pack.tar.gz"
+    # The same modules are in most programs: a long window finds them again.
+    XZ_OPT="-T1 --lzma2=preset=1,dict=64MiB" tar -cJf "$work/pack.tar.xz" -P -T "$work/pack.list" \
+        --transform 's,^/,,'
+    du -h "$work/pack.tar.xz"
 }
 
 run() {
