@@ -12,7 +12,7 @@ RECORDED = tests/data/snapshots/gpt2_varlen.pickle.gz
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-plain test-viewer test-models test-msan bench lint format
-.PHONY: sanitize coverage fuzz docs install packages clean
+.PHONY: sanitize coverage fuzz prove mutation nightly docs install packages clean
 .PHONY: setup-build setup-test setup-lint setup-sanitize
 
 help: ## this list
@@ -80,6 +80,18 @@ coverage: setup-test ## lines and branches of src/ that the tests reach
 
 fuzz: ## every fuzz target for MINUTES (30), on all processors: a job for the night
 	@tools/fuzz.sh -m $(MINUTES)
+
+prove: ## contracts of sizes, bins, counters and pages, by Frama-C
+	@tools/setup.sh proofs || echo "prove: Frama-C or a prover is not here"
+	@tools/prove.sh
+
+mutation: ## how many small mistakes in src/ the tests notice, for MINUTES (30)
+	@tools/setup.sh mutation
+	@JOBS=$(JOBS) tools/mutation.sh build
+	@tools/mutation.sh run --seconds $$(($(MINUTES) * 60)) --jobs $(JOBS)
+
+nightly: setup-sanitize ## the long jobs: proofs, models, mutants, coverage, fuzzing
+	@JOBS=$(JOBS) MINUTES=$(MINUTES) tools/nightly.sh
 
 docs: ## the reference of the C headers (Doxygen), in build/docs
 	@tools/setup.sh docs

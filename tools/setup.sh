@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh [build|test|packages|viewer|models|lint|sanitize|docs|bench]...: installs what those jobs
-# need and is missing here.
+# setup.sh [build|test|packages|viewer|models|proofs|mutation|lint|sanitize|docs|bench]...:
+# installs what those jobs need and is missing here.
 #
 # It looks for the tools and libraries themselves, so it does not matter how they got here. What is
 # missing comes from apt-get when we are root or sudo asks for no password; otherwise the command to
@@ -107,6 +107,22 @@ need_for_models() {
     need_tool spin spin
 }
 
+need_for_proofs() {
+    need_for_compiler
+    need_tool frama-c frama-c-base
+    need_tool why3 why3
+    need_tool z3 z3
+    need_tool cvc4 cvc4
+}
+
+need_for_mutation() {
+    need_for_test
+    if ! /usr/bin/python3 -c 'import clang.cindex' 2>/dev/null; then
+        need python3-clang-14
+        need libclang1-14
+    fi
+}
+
 need_for_lint() {
     need_for_test
     for tool in gcc clang clang-tidy cppcheck shellcheck; do
@@ -170,10 +186,11 @@ check_cmake() {
 [ $# -gt 0 ] || set -- build
 for job in "$@"; do
     case $job in
-    build | test | packages | viewer | models | lint | sanitize | docs | bench) ;;
+    build | test | packages | viewer | models | proofs | mutation | lint | sanitize | docs | \
+        bench) ;;
     *)
         echo "usage: tools/setup.sh" \
-            "[build|test|packages|viewer|models|lint|sanitize|docs|bench]..." >&2
+            "[build|test|packages|viewer|models|proofs|mutation|lint|sanitize|docs|bench]..." >&2
         exit 2
         ;;
     esac
@@ -191,6 +208,6 @@ for pass in first second check; do
     install_missing
 done
 case " $* " in
-" docs " | " models ") ;; # the only jobs without CMake
+" docs " | " models " | " proofs ") ;; # the only jobs without CMake
 *) check_cmake ;;
 esac

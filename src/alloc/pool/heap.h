@@ -76,7 +76,7 @@ struct tn_heap {
 
     const struct tarn_sink *sinks_on[TARN_SINKS_MAX]; /* sink_count of them */
     struct tn_sink sinks[TARN_SINKS_MAX];
-    _Atomic(const struct tarn_sink *) capturer; /* also read without the lock; NULL = none */
+    const struct tarn_sink *_Atomic capturer; /* also read without the lock; NULL = none */
 };
 
 /* All but `segments`: see tn_segments_init. */

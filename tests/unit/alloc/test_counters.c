@@ -218,6 +218,54 @@ static void names_are_those_of_memory_stats(void **state)
     assert_string_equal(tarn_stat_pool_name(TARN_STAT_POOLS), "unknown");
 }
 
+/* Of every kind, also what waits for other streams. */
+static void resetting_peaks_leaves_what_is_current(void **state)
+{
+    struct tn_counters counters;
+
+    (void)state;
+    tn_counters_init(&counters, TARN_SIZE_UNLIMITED);
+    tn_counters_allocate(&counters, TN_LARGE, 30, 30);
+    tn_counters_allocate(&counters, TN_LARGE, 50, 50);
+    tn_counters_free(&counters, TN_LARGE, 30);
+    tn_counters_begin_wait(&counters, TN_LARGE, 30);
+    tn_counters_free(&counters, TN_LARGE, 50);
+    tn_counters_reset_peaks(&counters);
+    const struct tarn_stats stats = read_stats(&counters);
+
+    for (int kind = 0; kind < TARN_STAT_KINDS; kind++) {
+        for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
+            const struct tarn_stat *stat = &stats.by_pool[kind][pool];
+
+            assert_int_equal(stat->peak, stat->current);
+        }
+    }
+    assert_int_equal(stats.by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL].peak, 30);
+}
+
+static void resetting_the_sums_clears_all_totals(void **state)
+{
+    struct tn_counters counters;
+
+    (void)state;
+    tn_counters_init(&counters, TARN_SIZE_UNLIMITED);
+    struct tarn_stats *totals = &counters.totals;
+
+    totals->num_alloc_retries = 1;
+    totals->num_ooms = 2;
+    totals->num_sync_all_streams = 3;
+    totals->num_device_alloc = 4;
+    totals->num_device_free = 5;
+    totals->num_oom_rejections = 6;
+    tn_counters_reset_accumulated(&counters);
+    assert_int_equal(totals->num_alloc_retries, 0);
+    assert_int_equal(totals->num_ooms, 0);
+    assert_int_equal(totals->num_sync_all_streams, 0);
+    assert_int_equal(totals->num_device_alloc, 0);
+    assert_int_equal(totals->num_device_free, 0);
+    assert_int_equal(totals->num_oom_rejections, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +275,8 @@ int main(void)
         cmocka_unit_test(waiting_blocks_are_active),
         cmocka_unit_test(resetting_peaks_leaves_the_sums),
         cmocka_unit_test(resetting_the_sums_leaves_the_peaks),
+        cmocka_unit_test(resetting_peaks_leaves_what_is_current),
+        cmocka_unit_test(resetting_the_sums_clears_all_totals),
         cmocka_unit_test(no_split_limit_is_minus_one),
         cmocka_unit_test(names_are_those_of_memory_stats),
     };

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# nightly.sh: what takes too long for every change (docs/trust.md). Every job runs even if one
+# before it failed; exit status 0 only if all passed. JOBS processes; MINUTES (30) for the mutants
+# and for each fuzz target, OPERATIONS (100000000) of random programs. Logs in build/nightly.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+minutes=${MINUTES:-30}
+operations=${OPERATIONS:-100000000}
+jobs=${JOBS:-$(nproc)}
+logs=build/nightly
+mkdir -p "$logs"
+failures=()
+
+job() { # NAME COMMAND...
+    local begun=$SECONDS
+    if "${@:2}" </dev/null >"$logs/$1.log" 2>&1; then
+        echo "nightly: $1 passed, $((SECONDS - begun)) s: $(tail -n 1 "$logs/$1.log")"
+    else
+        failures+=("$1")
+        echo "nightly: $1 FAILED, $((SECONDS - begun)) s: $logs/$1.log"
+    fi
+}
+
+# Programs of random operations against the second allocator, with a seed of this day, which the
+# log has.
+random_programs() {
+    cmake --preset check >/dev/null && cmake --build --preset check -j "$jobs" >/dev/null &&
+        build/check/tests/property --operations "$operations" --seed "$(date +%Y%m%d)"
+}
+
+job proofs make prove
+job models make test-models
+job random_programs random_programs
+job mutation make mutation JOBS="$jobs" MINUTES="$minutes"
+job coverage make coverage JOBS="$jobs"
+job fuzz make fuzz JOBS="$jobs" MINUTES="$minutes"
+
+if [ ${#failures[@]} -gt 0 ]; then
+    echo "nightly: failed: ${failures[*]}"
+    exit 1
+fi
+echo "nightly: all jobs passed"
