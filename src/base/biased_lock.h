@@ -68,7 +68,7 @@ void tn_biased_lock_fini(struct tn_biased_lock *lock);
  * fail spuriously while the lock is biased to another thread, and then ends the bias); release. */
 void tn_biased_lock_acquire_another(struct tn_biased_lock *lock);
 bool tn_biased_lock_try(struct tn_biased_lock *lock);
-static inline void tn_biased_lock_leave(struct tn_biased_lock *lock);
+static TN_INLINE void tn_biased_lock_leave(struct tn_biased_lock *lock);
 
 /* For a thread that looks in now and then, and must not slow down the one that the lock is biased
  * to: acquires the lock unless another thread holds it for longer, and false then. The release
@@ -110,7 +110,7 @@ static TN_INLINE void tn_biased_lock_acquire(struct tn_biased_lock *lock)
     tn_lock_taken(lock, lock->rank);
 }
 
-static inline void tn_biased_lock_leave(struct tn_biased_lock *lock)
+static TN_INLINE void tn_biased_lock_leave(struct tn_biased_lock *lock)
 {
     if (tn_likely(!lock->unbiased)) {
         atomic_store_explicit(&lock->seat->inside, 0, memory_order_release);
@@ -119,7 +119,7 @@ static inline void tn_biased_lock_leave(struct tn_biased_lock *lock)
     }
 }
 
-static inline void tn_biased_lock_release(struct tn_biased_lock *lock)
+static TN_INLINE void tn_biased_lock_release(struct tn_biased_lock *lock)
 {
     tn_lock_leaving(lock);
     tn_biased_lock_leave(lock);

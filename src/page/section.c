@@ -126,15 +126,3 @@ bool tn_section_end(struct tn_section *section)
     }
     return !section->failed;
 }
-
-bool tn_section_put(const struct tn_section_out *out, const char *name,
-                    const struct tn_column *column)
-{
-    struct tn_section section;
-
-    if (column->failed || !tn_section_begin(&section, out, name, column->bytes.count)) {
-        return false;
-    }
-    tn_section_add(&section, column->bytes.items, column->bytes.count);
-    return tn_section_end(&section);
-}

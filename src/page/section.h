@@ -47,7 +47,16 @@ void tn_section_add(struct tn_section *section, const uint8_t *bytes, size_t siz
 bool tn_section_end(struct tn_section *section) TN_MUST_CHECK;
 
 /* A section of one part. False when host memory is missing, also if it was for the column. */
-bool tn_section_put(const struct tn_section_out *out, const char *name,
-                    const struct tn_column *column) TN_MUST_CHECK;
+TN_MUST_CHECK static inline bool tn_section_put(const struct tn_section_out *out, const char *name,
+                                                const struct tn_column *column)
+{
+    struct tn_section section;
+
+    if (column->failed || !tn_section_begin(&section, out, name, column->bytes.count)) {
+        return false;
+    }
+    tn_section_add(&section, column->bytes.items, column->bytes.count);
+    return tn_section_end(&section);
+}
 
 #endif

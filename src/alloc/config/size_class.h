@@ -40,11 +40,25 @@ static inline bool tn_size_is_small(uint64_t rounded)
 }
 
 /* Bytes to ask the device for, to serve a rounded request. */
-uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config);
+static inline uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config)
+{
+    if (rounded <= TN_SMALL_SIZE) {
+        return TN_SMALL_BUFFER;
+    }
+    if (rounded < TN_MIN_LARGE_ALLOC) {
+        return config->large_segment_size;
+    }
+    return (rounded + TN_ROUND_LARGE - 1) / TN_ROUND_LARGE * TN_ROUND_LARGE;
+}
 
 /* Whether the remainder of a block is split off when `rounded` bytes of its `block_size` are
  * allocated; `expandable`: for a request that expandable segments may serve. */
-bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool expandable,
-                     const struct tarn_config *config);
+static inline bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool,
+                                   bool expandable, const struct tarn_config *config)
+{
+    tn_assert(rounded <= block_size);
+    return tn_block_splits(block_size - rounded, rounded, small_pool | expandable,
+                           config->max_split_size);
+}
 
 #endif

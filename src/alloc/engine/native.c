@@ -191,8 +191,9 @@ out:
     return st;
 }
 
-enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
-                                 tarn_ptr *ptr_out, struct tarn_error *error)
+TN_NO_STACK_GUARD enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size,
+                                                   tarn_stream stream, tarn_ptr *ptr_out,
+                                                   struct tarn_error *error)
 {
     uint64_t stack = 0;
 
@@ -284,7 +285,8 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr
     return st;
 }
 
-enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr, struct tarn_error *error)
+TN_NO_STACK_GUARD enum tarn_status tn_native_free(struct tn_engine *engine, tarn_ptr ptr,
+                                                  struct tarn_error *error)
 {
     uint64_t stack = 0;
 

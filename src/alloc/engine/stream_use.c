@@ -574,11 +574,6 @@ enum tarn_status tn_stream_waits_drain(struct tn_stream_waits *waits,
     return st;
 }
 
-uint32_t tn_stream_use_events(const struct tn_stream_waits *waits, const struct tn_block *block)
-{
-    return block->uses ? uses_of(waits, block)->event_count : 0;
-}
-
 const struct tn_event_queue *tn_stream_waits_find(const struct tn_stream_waits *waits,
                                                   tarn_stream stream)
 {

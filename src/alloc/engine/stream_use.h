@@ -147,9 +147,6 @@ enum tarn_status tn_stream_waits_drain(struct tn_stream_waits *waits,
 enum tarn_status tn_stream_waits_insert_deferred(struct tn_stream_waits *waits, uint64_t stack,
                                                  struct tarn_error *error) TN_MUST_CHECK;
 
-/* Events that the block waits for. */
-uint32_t tn_stream_use_events(const struct tn_stream_waits *waits, const struct tn_block *block);
-
 /* For replaying recorded decisions, where these orders are those of hash tables. */
 
 /* The stream's queue; NULL when it never had one. */

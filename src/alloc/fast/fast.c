@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/fast/fast.h"
 
-#include "alloc/fast/serve.h"
-
 void tn_fast_init(struct tn_fast *fast, struct tn_heap *heap, tn_fast_concerns concerns)
 {
     fast->concerns = concerns;
@@ -121,25 +119,6 @@ static inline bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level
 
 /* ---- allocating ---- */
 
-/* Takes a free block that fits, marks it allocated and logs that; false if there is none. The log
- * is flushed and counted. */
-static TN_INLINE bool side_serve(struct tn_heap *heap, struct tn_shard *shard,
-                                 struct tn_undo_log *log, struct tn_request *request,
-                                 tarn_ptr *ptr_out)
-{
-    tn_request_route(heap, request, NULL);
-    if (tn_unlikely(tn_request_prepare(heap, shard, request, NULL))) {
-        return false;
-    }
-    if (tn_unlikely(!tn_best_fit(heap, request))) {
-        tn_fit_uncount(heap, request);
-        return false;
-    }
-    tn_serve_alloc(heap, shard, log, request);
-    *ptr_out = request->block->address;
-    return true;
-}
-
 /* Through what the request may be served. Caches close here if they do not pay, and open under
  * contention, but not while there are receivers, because caches send no events, nor while some
  * allocations must look at more than their free set first, nor while searches age blocks of all
@@ -197,7 +176,7 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
     } else if (size < TN_MAX_REQUEST) {
         const struct fast_side side = fast_prepare_side(fast, heap, stream);
 
-        served = side_serve(heap, side.shard, side.log, &request, ptr_out);
+        served = tn_serve(heap, side.shard, side.log, &request, ptr_out);
         if (side.cache) {
             tn_quota_fold(&heap->shard.counters, &side.shard->counters);
         }
@@ -219,7 +198,7 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
         (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
         tn_undo_log_flush(heap, &heap->shard, &fast->log);
     }
-    const bool served = side_serve(heap, &heap->shard, &fast->log, &request, ptr_out);
+    const bool served = tn_serve(heap, &heap->shard, &fast->log, &request, ptr_out);
 
     tn_biased_lock_release(&heap->lock);
     return served;
@@ -303,33 +282,6 @@ static struct tn_map_entry fast_find_to_free(struct tn_fast *fast, struct tn_hea
     return entry;
 }
 
-/* Frees the block, unless there is none or other streams use it. */
-static TN_INLINE bool entry_free(struct tn_heap *heap, const struct tn_map_entry *entry,
-                                 uint64_t stack)
-{
-    if (tn_unlikely(!entry->slot || tn_ptr_entry_block(*entry->slot)->uses != 0)) {
-        return false;
-    }
-    struct tn_block *block = tn_ptr_entry_block(*entry->slot);
-
-    tn_heap_remove_entry(entry);
-    tn_heap_mark_free(heap, &heap->shard, block, false, stack);
-    return true;
-}
-
-TN_NOINLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
-{
-    if (!tn_undo_log_is_empty(&fast->log)) {
-        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
-        tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
-    }
-    const struct tn_map_entry entry = tn_heap_look_up(heap, ptr);
-    const bool served = entry_free(heap, &entry, 0);
-
-    tn_biased_lock_release(&heap->lock);
-    return served;
-}
-
 TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr,
                                    uint64_t *stack)
 {
@@ -351,7 +303,7 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, t
     }
     fast_collect(fast, heap);
     const struct tn_map_entry found = fast_find_to_free(fast, heap, ptr);
-    const bool served = entry_free(heap, &found, *stack);
+    const bool served = tn_serve_free(heap, &found, *stack);
 
     if (served) {
         tn_heap_drop_stack(heap, *stack);

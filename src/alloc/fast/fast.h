@@ -11,6 +11,7 @@
 #define TN_ALLOC_FAST_FAST_H
 
 #include "alloc/config/fast_path.h"
+#include "alloc/fast/serve.h"
 #include "alloc/fast/stream_cache.h"
 #include "alloc/fast/undo_log.h"
 #include "alloc/pool/heap.h"
@@ -61,7 +62,6 @@ bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t siz
 bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
                         tarn_stream stream, tarn_ptr *ptr_out);
 bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr, uint64_t *stack);
-bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr);
 void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
 
 static inline bool tn_fast_is_busy(const struct tn_heap *heap, unsigned ignored)
@@ -82,6 +82,21 @@ static inline bool tn_fast_enter(struct tn_heap *heap, unsigned ignored)
     }
     tn_biased_lock_release(&heap->lock);
     return false;
+}
+
+/* What the log does not serve. As tn_fast_alloc_miss, it releases the lock, which is held. Inline:
+ * replays gain 1 to 3 %. That of an allocation, inline, would make the hot pair a sixth slower. */
+static TN_INLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
+{
+    if (!tn_undo_log_is_empty(&fast->log)) {
+        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
+    }
+    const struct tn_map_entry entry = tn_heap_look_up(heap, ptr);
+    const bool served = tn_serve_free(heap, &entry, 0);
+
+    tn_biased_lock_release(&heap->lock);
+    return served;
 }
 
 /* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call.

@@ -44,4 +44,37 @@ static TN_INLINE void tn_serve_alloc(struct tn_heap *heap, struct tn_shard *shar
     }
 }
 
+/* Takes a free block that fits, marks it allocated and logs that; false if there is none. The log
+ * is flushed and counted. */
+static TN_INLINE bool tn_serve(struct tn_heap *heap, struct tn_shard *shard,
+                               struct tn_undo_log *log, struct tn_request *request,
+                               tarn_ptr *ptr_out)
+{
+    tn_request_route(heap, request, NULL);
+    if (tn_unlikely(tn_request_prepare(heap, shard, request, NULL))) {
+        return false;
+    }
+    if (tn_unlikely(!tn_best_fit(heap, request))) {
+        tn_fit_uncount(heap, request);
+        return false;
+    }
+    tn_serve_alloc(heap, shard, log, request);
+    *ptr_out = request->block->address;
+    return true;
+}
+
+/* Frees the block, unless there is none or other streams use it. */
+static TN_INLINE bool tn_serve_free(struct tn_heap *heap, const struct tn_map_entry *entry,
+                                    uint64_t stack)
+{
+    if (tn_unlikely(!entry->slot || tn_ptr_entry_block(*entry->slot)->uses != 0)) {
+        return false;
+    }
+    struct tn_block *block = tn_ptr_entry_block(*entry->slot);
+
+    tn_heap_remove_entry(entry);
+    tn_heap_mark_free(heap, &heap->shard, block, false, stack);
+    return true;
+}
+
 #endif

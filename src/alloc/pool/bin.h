@@ -219,7 +219,7 @@ static inline struct tn_block *tn_bin_exchange(struct tn_bin *bin, struct tn_blo
 }
 
 /* The bin is not empty, and its own leaf has a hole. `block` is not in the bin. */
-static inline void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
+static TN_INLINE void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
 {
     uint64_t key = tn_bin_key(block->size, block->address);
     struct tn_block *other = tn_bin_exchange(bin, block, &key);
@@ -228,7 +228,7 @@ static inline void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
 }
 
 /* The least block of the bin's only leaf becomes the first. */
-static inline void tn_bin_refill(struct tn_bin *bin)
+static TN_INLINE void tn_bin_refill(struct tn_bin *bin)
 {
     const uint64_t key = tn_leaf_least(&bin->leaf);
     const unsigned slot = tn_bin_key_slot(key);
@@ -240,7 +240,7 @@ static inline void tn_bin_refill(struct tn_bin *bin)
 
 /* `block` is in the bin, with the size and address it was inserted with. Never fails. Returns
  * whether the bin has become empty. */
-static inline bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
+static TN_INLINE bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
 {
     if (tn_unlikely(bin->directory != NULL)) {
         tn_bin_remove_slow(bin, block);

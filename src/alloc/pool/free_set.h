@@ -86,7 +86,7 @@ static inline bool tn_free_set_has_class(const struct tn_free_set *set, unsigned
 }
 
 /* The bin of the first class at or after `class` that has a block, or NULL. */
-static inline struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set, unsigned class)
+static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set, unsigned class)
 {
     const unsigned chunk = class / TN_CHUNK_BINS;
     const uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
@@ -112,8 +112,8 @@ struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t s
 
 /* Adds a free block; false, and nothing changed, if that needs host memory or bins cannot hold it:
  * then tn_free_set_insert_slow may. */
-TN_MUST_CHECK static inline bool tn_free_set_try_insert(struct tn_free_set *set,
-                                                        struct tn_block *block)
+TN_MUST_CHECK static TN_INLINE bool tn_free_set_try_insert(struct tn_free_set *set,
+                                                           struct tn_block *block)
 {
     tn_assert(block->size % TN_MIN_BLOCK_SIZE == 0 && block->size > 0);
     if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
@@ -139,7 +139,7 @@ TN_MUST_CHECK static inline bool tn_free_set_try_insert(struct tn_free_set *set,
 }
 
 /* The block is in the set, with the size and address it had when it went in. */
-static inline void tn_free_set_remove(struct tn_free_set *set, struct tn_block *block)
+static TN_INLINE void tn_free_set_remove(struct tn_free_set *set, struct tn_block *block)
 {
     if (tn_unlikely(block->slot == TN_SLOT_FAR)) {
         tn_free_set_remove_far(set, block);
@@ -155,7 +155,7 @@ static inline void tn_free_set_remove(struct tn_free_set *set, struct tn_block *
 /* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. It is the least
  * block of the first class that has any, unless that is the request's own class and the block is
  * too small. */
-static inline struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+static TN_INLINE struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
     if (tn_unlikely((size >= TN_BIN_SIZE_END) | (set->far.count > 0))) {

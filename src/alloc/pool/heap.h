@@ -147,11 +147,44 @@ static inline void tn_heap_remove_entry(const struct tn_map_entry *entry)
 /* The block allocated at that address, or NULL. */
 struct tn_block *tn_heap_find(const struct tn_heap *heap, tarn_ptr ptr);
 
+static inline bool tn_block_can_coalesce(const struct tn_block *block,
+                                         const struct tn_block *neighbour)
+{
+    return neighbour && tn_block_is_idle(neighbour) && neighbour->mapped == block->mapped;
+}
+
 /* Coalesces a block that is in no set with its idle neighbours (PyTorch's try_merge_blocks; the
  * order does not matter). Returns the node of the result; the requested size is that of `block`.
- * The outputs count the neighbours merged and their bytes. */
-struct tn_block *tn_heap_coalesce(struct tn_shard *shard, struct tn_block *block,
-                                  uint32_t *merged_out, uint64_t *merged_bytes_out);
+ * The outputs count the neighbours merged and their bytes.
+ *
+ * This and the other parts of a free are inline, so that a free that the undo log does not serve is
+ * one function. */
+static TN_INLINE struct tn_block *tn_heap_coalesce(struct tn_shard *shard, struct tn_block *block,
+                                                   uint32_t *merged_out, uint64_t *merged_bytes_out)
+{
+    struct tn_block *below = block->prev;
+    struct tn_block *above = block->next;
+
+    *merged_out = 0;
+    *merged_bytes_out = 0;
+    if (tn_block_can_coalesce(block, above)) {
+        tn_pool_remove(above);
+        *merged_out += 1;
+        *merged_bytes_out += above->size;
+        tn_block_absorb_next(block);
+        tn_shard_drop_node(shard, above);
+    }
+    if (tn_block_can_coalesce(block, below)) {
+        tn_pool_remove(below);
+        *merged_out += 1;
+        *merged_bytes_out += below->size;
+        below->requested_size = block->requested_size;
+        tn_block_absorb_next(below);
+        tn_shard_drop_node(shard, block);
+        block = below;
+    }
+    return block;
+}
 
 /* Sends an ANNOTATE event about an allocated block to every sink. */
 void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text);
@@ -174,14 +207,62 @@ static inline void tn_heap_emit(struct tn_heap *heap, enum tarn_action action, u
     }
 }
 
+/* References to stacks. Under the lock. */
+void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack);
+void tn_heap_release_slow(const struct tn_heap *heap, uint64_t stack);
+
+/* Takes one more reference. */
+static inline uint64_t tn_heap_keep_stack(const struct tn_heap *heap, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        tn_heap_retain_slow(heap, stack);
+    }
+    return stack;
+}
+
+static inline void tn_heap_drop_stack(const struct tn_heap *heap, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        tn_heap_release_slow(heap, stack);
+    }
+}
+
 /* Coalesces a block that has become idle and inserts the result. Returns the change to the free
  * parts of split segments. */
-struct tn_split_change tn_heap_make_free(const struct tn_heap *heap, struct tn_shard *shard,
-                                         struct tn_block *block);
+static TN_INLINE struct tn_split_change
+tn_heap_make_free(const struct tn_heap *heap, struct tn_shard *shard, struct tn_block *block)
+{
+    struct tn_split_change change = {0};
+    uint32_t merged;
+    uint64_t merged_bytes;
+
+    tn_assert(tn_block_is_idle(block));
+    tn_heap_drop_stack(heap, block->u.stack);
+    block->u.stack = 0;
+    block = tn_heap_coalesce(shard, block, &merged, &merged_bytes);
+    tn_pool_insert(block);
+    if (block->expandable) {
+        return change;
+    }
+    const bool is_part = tn_block_is_split(block);
+
+    change.blocks = (int32_t)is_part - (int32_t)merged;
+    change.bytes = (is_part ? (int64_t)block->size : 0) - (int64_t)merged_bytes;
+    return change;
+}
 
 /* Completes the free of a block that waits for nothing: coalesces, inserts and counts it. */
-void tn_heap_finish_free(const struct tn_heap *heap, struct tn_shard *shard,
-                         struct tn_block *block);
+static TN_INLINE void tn_heap_finish_free(const struct tn_heap *heap, struct tn_shard *shard,
+                                          struct tn_block *block)
+{
+    const unsigned pool = tn_counter_pool(block->set->pool->is_small);
+    const uint64_t requested = block->requested_size;
+    const struct tn_split_change change = tn_heap_make_free(heap, shard, block);
+
+    tn_counter_change(&shard->counters.split, pool, change.blocks);
+    tn_counter_change(&shard->counters.split_bytes, pool, change.bytes);
+    tn_counter_decrease(&shard->counters.requested, pool, requested);
+}
 
 /* The same for a block that has waited for its streams; sends the event. `stack` is that of the
  * operation, 0 to use the allocation's. */
@@ -279,26 +360,6 @@ static inline uint64_t tn_heap_capture(const struct tn_heap *heap, enum tarn_con
     return tn_likely(atomic_load_explicit(&heap->level, memory_order_relaxed) < (int)level)
                ? 0
                : tn_heap_capture_slow(heap, level);
-}
-
-/* References to stacks. Under the lock. */
-void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack);
-void tn_heap_release_slow(const struct tn_heap *heap, uint64_t stack);
-
-/* Takes one more reference. */
-static inline uint64_t tn_heap_keep_stack(const struct tn_heap *heap, uint64_t stack)
-{
-    if (tn_unlikely(stack != 0)) {
-        tn_heap_retain_slow(heap, stack);
-    }
-    return stack;
-}
-
-static inline void tn_heap_drop_stack(const struct tn_heap *heap, uint64_t stack)
-{
-    if (tn_unlikely(stack != 0)) {
-        tn_heap_release_slow(heap, stack);
-    }
 }
 
 /* A stack that was captured before the lock was taken; 0 if the receivers have been switched off

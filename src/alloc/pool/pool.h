@@ -48,7 +48,7 @@ void tn_pool_insert_slow(struct tn_block *block);
 
 /* Puts an idle, mapped block into its free set. Without host memory it is pending until a request
  * looks for a block in that set: a free never fails for lack of host memory. */
-static inline void tn_pool_insert(struct tn_block *block)
+static TN_INLINE void tn_pool_insert(struct tn_block *block)
 {
     tn_assert(tn_block_is_idle(block) && block->mapped);
     block->u.gc_base = block->set->pool->find_count;
@@ -61,7 +61,7 @@ static inline void tn_pool_insert(struct tn_block *block)
  * ranges. */
 void tn_pool_remove_unusual(struct tn_block *block);
 
-static inline void tn_pool_remove(struct tn_block *block)
+static TN_INLINE void tn_pool_remove(struct tn_block *block)
 {
     if (tn_likely(block->mapped && block->slot != TN_SLOT_NONE)) {
         tn_free_set_remove(block->set, block);

@@ -190,7 +190,7 @@ static TN_INLINE void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block 
 }
 
 /* Removes what tn_ptr_map_slot just found. */
-static inline void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
+static TN_INLINE void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
 {
     tn_assert(slot);
     if (!slot) { /* for analyzers */
