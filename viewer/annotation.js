@@ -2,6 +2,7 @@
 // What the program said of its phases, at places between the entries of a source. Each lies in the
 // first row that is free then: what begins within another phase lies below it.
 import { shownText } from './format.js';
+import { Numbers } from './payload.js';
 
 /** @typedef {{name: string, from: number, to: number, depth: number, colour: number,
  *   start: number, end: number}} Span */
@@ -36,4 +37,33 @@ export function placeAnnotations(source, raw) {
       };
     });
   return { spans, depth: rows.length };
+}
+
+/** START and END of ranges as spans.
+ * @param {Uint8Array} bytes @param {import('./names.js').Names} names */
+export function readAnnotations(bytes, names) {
+  const numbers = new Numbers(bytes);
+  /** @type {{name: string, device: number, from: number, to: number}[]} */
+  const spans = [];
+  /** @type {Map<string, number[]>} */
+  const open = new Map();
+  let time = 0;
+  while (!numbers.isAtEnd()) {
+    const isEnd = numbers.byte() > 0;
+    const name = names.text(numbers.varint());
+    const device = numbers.step();
+    time += numbers.step();
+    const key = `${device} ${name}`;
+    if (!isEnd) {
+      if (!open.has(key)) open.set(key, []);
+      /** @type {number[]} */ (open.get(key)).push(spans.length);
+      spans.push({ name, device, from: time, to: Infinity });
+    } else {
+      const begun = open.get(key)?.pop();
+      if (begun !== undefined) spans[begun].to = time;
+      else spans.push({ name, device, from: -Infinity, to: time });
+    }
+  }
+  numbers.finish();
+  return spans;
 }

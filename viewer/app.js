@@ -8,7 +8,7 @@ import { byId, themeOf } from './paint.js';
 import { keepTheme } from './theme.js';
 import { placesOf } from './compare.js';
 import { drawOverview } from './overview.js';
-import { isBlocksMoving, paintSome } from './blocks.js';
+import { isBlocksMoving, paintSome } from './blocks_picture.js';
 import { limits } from './info.js';
 import { fillPanel } from './details.js';
 import { clampState, initialState } from './state.js';
@@ -101,7 +101,7 @@ export class App {
     this.source = /** @type {any} */ (null);
     /** @type {import('./curve.js').Curve} */
     this.curve = /** @type {any} */ (null);
-    /** @type {import('./blocks.js').Extents} */
+    /** @type {import('./extents.js').Extents} */
     this.extents = /** @type {any} */ (null);
     /** @type {Grouping} */
     this.grouping = /** @type {any} */ (null);

@@ -8,7 +8,7 @@ import { lifetimesAt } from './layout.js';
 import { chooseLifetime, chooseLikeThis, moveCursor, pick } from './navigation.js';
 import { element } from './paint.js';
 import { stackLines, stackList } from './stack_list.js';
-import { NEVER } from './trace.js';
+import { NEVER } from './kind.js';
 
 /** What the blocks of a stack hold, in the recording and at the cursor.
  * @param {any} app @param {number} stack */

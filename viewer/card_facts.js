@@ -3,7 +3,7 @@
 import { unitRounded } from './block_size.js';
 import { eventFacts } from './event_rows.js';
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
-import { KIND, NEVER } from './trace.js';
+import { KIND, NEVER } from './kind.js';
 
 /** A line of a card; with `entry` or `picked` it leads to an event or to another card.
  * @typedef {{name: string, text: string, entry?: number, picked?: string, isCode?: boolean}} Fact

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Where a file contradicts itself, so that figures of it cannot all be right. `tarn check` lists
-// every case; the page says that there are some.
-import { countOf, countText, shareText } from './format.js';
-import { KIND } from './trace.js';
+// Where a file contradicts itself, so that figures of it cannot all be right: what the events show,
+// and what `tarn check` found when the page was made. It lists every case; the page says that there
+// are some.
+import { answersOf } from './answers.js';
+import { countOf, countText, shareText, shownText } from './format.js';
+import { KIND } from './kind.js';
 
 /** The event at which most is requested beyond what is reserved; null: there is none. Where nothing
  * is reserved the file has no segments, and says nothing that could be wrong.
@@ -38,5 +40,13 @@ export function contradictions(app) {
   if (lost > 0) texts.push(`${countOf(lost, 'free')} of what is free already`);
   const again = source.endedBy().size;
   if (again > 0) texts.push(`${countOf(again, 'allocation')} of what is allocated already`);
+  const { findings } = answersOf(app);
+  if (findings && findings.count > 0) {
+    const first = findings.first.length > 0 ? `: ${shownText(findings.first[0], 200)}` : '';
+    const isMore = findings.count > 1 ? ', first' : '';
+    texts.push(
+      `${countOf(findings.count, 'finding')} of \u201ctarn check\u201d${isMore}${first}`,
+    );
+  }
   return texts;
 }

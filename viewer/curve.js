@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Bytes in use and reserved after every entry, and the most of any range of entries, exactly: sums
 // at every 64th entry, and a pyramid of maxima above them.
-import { KIND } from './trace.js';
+import { KIND } from './kind.js';
 
 const BASE = 64;
 const UP = 16;

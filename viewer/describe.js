@@ -2,7 +2,7 @@
 // Entries, moments and what is in use then, in words.
 import { countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { element } from './paint.js';
-import { KIND, KIND_NAMES } from './trace.js';
+import { KIND, KIND_NAMES } from './kind.js';
 
 /** @param {import('./trace.js').Source} source @param {number} entry */
 export function placeName(source, entry) {

@@ -9,7 +9,7 @@ import { pagePart } from './page_part.js';
 import { element, replaceContent } from './paint.js';
 import { segmentLegend } from './segment_stack.js';
 import { stackList } from './stack_list.js';
-import { NEVER } from './trace.js';
+import { NEVER } from './kind.js';
 
 /** What changed between the mark and the cursor. @param {any} app */
 function rangePart(app) {

@@ -2,7 +2,7 @@
 // Which events the list shows, and the words of each.
 import { countText, shownText, sizeText } from './format.js';
 import { isOfBlock } from './search.js';
-import { KIND, KIND_NAMES } from './trace.js';
+import { KIND, KIND_NAMES } from './kind.js';
 
 /** What the list can be narrowed to. */
 export const EVENT_ACTIONS = [
@@ -59,7 +59,7 @@ export function eventFacts(source, entry) {
 }
 
 /** The innermost frame of a stack and, where that is of a library, the innermost one of the user's
- * code. @param {import('./trace.js').Names} names @param {number} stack */
+ * code. @param {import('./names.js').Names} names @param {number} stack */
 export function topFrames(names, stack) {
   let first = 0;
   for (let node = names.stackNode[stack]; node > 0; node = names.nodeParent[node]) {

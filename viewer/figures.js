@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // For tests and for programs: the figures that the page shows, as numbers.
-import { pileAt } from './blocks.js';
+import { pileAt } from './blocks_paint.js';
 import { answersOf } from './answers.js';
 import { changesOf } from './compare.js';
 import { flamePlan } from './flame_tree.js';

@@ -3,7 +3,7 @@
 // or around the function of a sandwich; and which box is as wide as the picture.
 import { GroupKeys, groupingsOf } from './group_keys.js';
 import { cutStack, throughText } from './sandwich.js';
-import { NEVER } from './trace.js';
+import { NEVER } from './kind.js';
 
 /** What the boxes can show. */
 export const FLAMES = [
@@ -20,7 +20,7 @@ export const BOXES = [
   { id: 'category', text: 'categories, then stacks' },
 ];
 
-/** Those that a recording has something for. @param {import('./trace.js').Names} names */
+/** Those that a recording has something for. @param {import('./names.js').Names} names */
 export function boxesOf(names) {
   const groupings = groupingsOf(names);
   return BOXES.filter(({ id }) => id === 'stack' || groupings.some((g) => g.id === id));

@@ -2,7 +2,7 @@
 // Keys of blocks in groups that have a colour each, and how much each group holds at any entry.
 import { GroupKeys, commonName } from './group_keys.js';
 import { mostOfKeys, wholeRank } from './group_rank.js';
-import { KIND, NEVER } from './trace.js';
+import { KIND, NEVER } from './kind.js';
 
 export const GROUPS_MAX = 12; // with a colour of their own
 const CHECKPOINT = 128;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What blocks have in common: each of them has one key of a grouping.
-import { NEVER } from './trace.js';
+import { NEVER } from './kind.js';
 import { baseName, shownText } from './format.js';
 
 /** What blocks can be grouped by. */
@@ -29,7 +29,7 @@ const DETAILS = {
   compile: { of: (extra) => extra.compile, none: '(not compiled)' },
 };
 
-/** Those that a recording has something for. @param {import('./trace.js').Names} names */
+/** Those that a recording has something for. @param {import('./names.js').Names} names */
 export function groupingsOf(names) {
   return GROUPINGS.filter(
     ({ id }) => !DETAILS[id] || names.extras.some((extra) => DETAILS[id].of(extra) !== ''),
@@ -37,7 +37,7 @@ export function groupingsOf(names) {
 }
 
 /** The key of a stack for a grouping, and the text of that key.
- * @param {import('./trace.js').Names} names @param {string} by @param {number} stack
+ * @param {import('./names.js').Names} names @param {string} by @param {number} stack
  * @returns {[string, string]} */
 function stackKey(names, by, stack) {
   if (by === 'stack') return [`s${stack}`, names.stackText(stack)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which keys of a grouping hold most: in the whole recording, and in a window of it.
-import { KIND, NEVER } from './trace.js';
+import { KIND, NEVER } from './kind.js';
 
 /** @typedef {import('./group_keys.js').GroupKeys} GroupKeys */
 

@@ -2,7 +2,7 @@
 // What is in the file and what is not.
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
 import { element, replaceContent } from './paint.js';
-import { KIND_NAMES, NEVER } from './trace.js';
+import { KIND_NAMES, NEVER } from './kind.js';
 
 /** @param {string} name @param {string | Node} value */
 function fact(name, value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Going from one place to another: the cursor, the window, and from one thing to the next.
 import { isOfBlock } from './search.js';
-import { KIND, NEVER } from './trace.js';
+import { KIND, NEVER } from './kind.js';
 
 /** @typedef {Partial<import('./state.js').State>} Changes */
 

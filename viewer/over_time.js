@@ -4,7 +4,7 @@
 import { countText, roundTicks, shownText, timeText } from './format.js';
 import { drawHits } from './hit_marks.js';
 import { FONT, FONT_BOLD, fitText, inkOn } from './paint.js';
-import { KIND, NEVER } from './trace.js';
+import { KIND, NEVER } from './kind.js';
 import { eventLines } from './describe.js';
 
 const LANE = 18;

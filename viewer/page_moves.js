@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pages that moved: what one request unmaps and maps, and the ranges of expandable segments that
 // have no pages at an entry.
-import { KIND } from './trace.js';
+import { KIND } from './kind.js';
 
 /** @typedef {{from: number, to: number}} Range of addresses
  * @typedef {{first: number, last: number, from: Range[], to: Range[], fromBytes: number,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The picture as a file: PNG, or SVG, where text stays text.
-import { finishBlocks } from './blocks.js';
+import { finishBlocks } from './blocks_picture.js';
 import { byId, element } from './paint.js';
 import { SvgContext } from './svg_context.js';
 import { CANVAS_VIEWS } from './views.js';

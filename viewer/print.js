@@ -4,7 +4,7 @@
 import { countText, shareText, shownText, sizeText } from './format.js';
 import { flamePlan } from './flame_tree.js';
 import { byId, element, themeOf } from './paint.js';
-import { finishBlocks } from './blocks.js';
+import { finishBlocks } from './blocks_picture.js';
 import { windowText } from './statusbar.js';
 import { figuresTable } from './table.js';
 import { CANVAS_VIEWS, VIEW_TEXTS } from './views.js';

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A recording of the page: its texts, and its sources as far as they have been read.
 import { BadPage, Sections, breathe } from './payload.js';
-import { Names, Source, readAnnotations, readSizes } from './trace.js';
+import { readAnnotations } from './annotation.js';
+import { Names } from './names.js';
+import { SourceReader, readSizes } from './source_reader.js';
+import { Source } from './trace.js';
 import { Curve } from './curve.js';
-import { Extents } from './blocks.js';
+import { Extents } from './extents.js';
 
 const FORMAT = 4;
 const SOURCES_MAX = 1000; // of a recording: ids of the second begin behind them
@@ -50,7 +53,7 @@ export class Run {
     if (known) return known;
     const id = this.number * SOURCES_MAX + number;
     const source = new Source(this.head.sources[number], this.names, this.head, number, id);
-    await source.read(this.sections, this.sizes, (share) =>
+    await new SourceReader(source).read(this.sections, this.sizes, (share) =>
       say(`reading ${source.name}: ${Math.round(share * 100)} %`),
     );
     await breathe();

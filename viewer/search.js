@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Looking for words, for /regular expressions/ or for an address, in stacks and in what the program
 // said. Blocks and events match when each of the words is somewhere in them.
-import { KIND_NAMES, KIND } from './trace.js';
+import { KIND_NAMES, KIND } from './kind.js';
 
 /** @typedef {{has: (text: string) => boolean, frames: Uint8Array, stacks: Uint8Array,
  *   extras: Uint8Array, address: number}} Term */
@@ -28,7 +28,7 @@ export function wordTest(word) {
 }
 
 /** Which frames have a word: in their function, their file, or both with the line between.
- * @param {import('./trace.js').Names} names @param {(text: string) => boolean} has */
+ * @param {import('./names.js').Names} names @param {(text: string) => boolean} has */
 function matchingFrames(names, has) {
   const matches = new Uint8Array(names.frameName.length);
   /** @type {Map<number, boolean>} */

@@ -129,41 +129,57 @@ async function blocksFollow(browser) {
     hash: '#v=blocks',
   });
   await draw(page);
-  const inked = () =>
-    page.evaluate(() => {
+  /** Ink at the right end, of a frame that is drawn now: nothing comes between. */
+  const inked = (act) =>
+    page.evaluate((what) => {
       const { app } = window.tarnView;
+      const { blocksPicture: old } = app;
+      const { from, to } = app.state;
+      if (what.moves) {
+        app.state.from = from + (to - from) * 0.3;
+        app.state.to = to + (to - from) * 0.3;
+        app.blocksWorkshop = null;
+        if (what.recolours) app.groupingNumber++;
+        app.draw();
+      }
       const { box } = app.picture;
       const wide = Math.floor(box.axis.width * 0.1);
-      const context = app.canvas.getContext('2d');
-      const { data } = context.getImageData(
-        Math.floor(box.right) - wide,
-        Math.ceil(box.top),
-        wide,
-        Math.floor(box.bottom - box.top),
-      );
+      const { data } = app.canvas
+        .getContext('2d')
+        .getImageData(
+          Math.floor(box.right) - wide,
+          Math.ceil(box.top),
+          wide,
+          Math.floor(box.bottom - box.top),
+        );
       let other = 0;
       for (let i = 0; i < data.length; i += 4) if (data[i] < 250 || data[i + 1] < 250) other++;
-      return other / (data.length / 4);
-    });
+      const { frame } = app.blocksPicture;
+      return {
+        ink: other / (data.length / 4),
+        hasPicture: app.blocksPicture === old || frame.from === app.state.from,
+      };
+    }, act);
   await page.evaluate(() => {
     const { app } = window.tarnView;
     app.set({ from: app.source.count * 0.4, to: app.source.count * 0.6 });
   });
   await draw(page);
-  const before = await inked();
-  const moving = await page.evaluate(() => {
-    const { app } = window.tarnView;
-    const { blocksPicture: old } = app;
-    const { from, to } = app.state;
-    app.state.from = from + (to - from) * 0.3;
-    app.state.to = to + (to - from) * 0.3;
-    app.blocksWorkshop = null;
-    app.draw();
-    return app.blocksPicture === old || app.blocksPicture.frame.from === app.state.from;
-  });
-  expectTrue('while one moves a picture is shown', moving);
-  const beside = await inked();
-  expectTrue('what is beside it is shown too', beside > before * 0.3 && beside > 0.05, beside);
+  const before = await inked({});
+  for (const recolours of [false, true]) {
+    const when = recolours ? ', colours new' : '';
+    const { ink, hasPicture } = await inked({ moves: true, recolours });
+    expectTrue(`while one moves a picture is shown${when}`, hasPicture);
+    const isGood = ink > before.ink * 0.3 && ink > 0.05;
+    expectTrue(`what is beside it is shown too${when}`, isGood, ink);
+    if (!recolours) {
+      await page.evaluate(() => {
+        const { app } = window.tarnView;
+        app.set({ from: app.source.count * 0.4, to: app.source.count * 0.6 });
+      });
+      await draw(page);
+    }
+  }
   await draw(page);
   const isThere = await page.evaluate(() => {
     const { app } = window.tarnView;

@@ -74,6 +74,16 @@ async function contradicting(browser) {
   );
   expect('contradicting: troubles', troubles, []);
   await close();
+  const short = { ...segment, blocks: [{ ...segment.blocks[0], size: MIB }] };
+  const other = await openPage(browser, writeRun('short', [traceOf(rows.slice(0, 2))], [short]));
+  await draw(other.page);
+  const found = await other.page.innerText('#notices');
+  expectTrue(
+    'what only the check finds is in the warning too',
+    /contradicts itself: 2 findings of .tarn check., first: segment \d/.test(found),
+    found,
+  );
+  await other.close();
   for (const name of ['tiny', 'gpt2_varlen', 'multistream', 'cudagraph', 'llama_generate']) {
     const good = await openPage(browser, join(work, `${name}.html`));
     await draw(good.page);
