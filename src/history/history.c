@@ -408,6 +408,7 @@ static void forget_entries(struct tarn_history *history)
     }
     tn_ring_clear(&history->ring);
     history->ring.overwritten = 0;
+    history->clearings++;
     history->entries_skipped = 0;
     extra_drop(history, history->last_extra);
     history->last_extra = NULL;
@@ -544,8 +545,51 @@ void tarn_history_get_usage(struct tarn_history *history, struct tarn_history_us
 /* ---- reading ---- */
 
 enum {
-    COPY_SLACK = 4096 /* events that may arrive between the two steps */
+    COPY_SLACK = 4096, /* events that may arrive between the two steps */
+    COPY_SLICE = 2048  /* entries that are copied at a time */
 };
+
+/* Under the lock: what was copied is no longer, or does not fit: begin with the oldest. */
+static void copy_begin(const struct tarn_history *history, struct tn_history_copy *copy)
+{
+    const struct tn_ring *ring = &history->ring;
+    const uint64_t count = ring->count < copy->capacity ? ring->count : copy->capacity;
+
+    copy->clearings = history->clearings;
+    copy->first = ring->overwritten + (ring->count - count);
+    copy->filled = 0;
+}
+
+/* Under the lock: copies at most `max` more entries. False if there are no more. */
+static bool copy_advance(const struct tarn_history *history, struct tn_history_copy *copy,
+                         uint64_t max)
+{
+    const struct tn_ring *ring = &history->ring;
+    const uint64_t end = ring->overwritten + ring->count;
+
+    if (copy->clearings != history->clearings || copy->first + copy->filled < ring->overwritten ||
+        end - copy->first > copy->capacity) {
+        copy_begin(history, copy);
+    }
+    const uint64_t next = copy->first + copy->filled;
+    const uint64_t count = end - next < max ? end - next : max;
+
+    tn_ring_copy_range(ring, next - ring->overwritten, count, copy->room + copy->filled);
+    copy->filled += count;
+    return count > 0;
+}
+
+/* Copies what there is in slices, so that no event waits for long. */
+static void copy_ahead(struct tarn_history *history, struct tn_history_copy *copy)
+{
+    bool more = true;
+
+    for (uint64_t i = 0; more && i <= copy->capacity / COPY_SLICE; i++) {
+        tn_biased_lock_acquire(&history->lock);
+        more = copy_advance(history, copy, COPY_SLICE);
+        tn_biased_lock_release(&history->lock);
+    }
+}
 
 bool tn_history_copy_prepare(struct tarn_history *history, struct tn_history_copy *copy)
 {
@@ -554,18 +598,17 @@ bool tn_history_copy_prepare(struct tarn_history *history, struct tn_history_cop
         return false;
     }
     tn_biased_lock_acquire(&history->lock);
-    const uint64_t wanted = history->ring.count + COPY_SLACK;
-
-    copy->capacity = wanted < history->ring.capacity ? wanted : history->ring.capacity;
+    copy->capacity = history->ring.count + history->ring.count / 2 + COPY_SLACK;
+    copy_begin(history, copy);
     tn_biased_lock_release(&history->lock);
-    copy->entries = tn_host_alloc(copy->capacity * sizeof *copy->entries);
+    copy->room = tn_host_alloc(copy->capacity * sizeof *copy->room);
     copy->annotations = tn_host_alloc(annotations_bytes(history));
-    if (!copy->entries || !copy->annotations) {
-        tn_host_free(copy->entries, copy->capacity * sizeof *copy->entries);
+    if (!copy->room || !copy->annotations) {
+        tn_host_free(copy->room, copy->capacity * sizeof *copy->room);
         tn_host_free(copy->annotations, annotations_bytes(history));
         return false;
     }
-    memset(copy->entries, 0, copy->capacity * sizeof *copy->entries); /* commits the pages */
+    memset(copy->room, 0, copy->capacity * sizeof *copy->room); /* commits the pages */
     memset(copy->annotations, 0, annotations_bytes(history));
     tn_lock_acquire(&history->symbol_lock);
     if (history->symbols) {
@@ -574,6 +617,7 @@ bool tn_history_copy_prepare(struct tarn_history *history, struct tn_history_cop
     tn_lock_release(&history->symbol_lock);
     tn_intern_begin_reading(&history->stacks);
     tn_intern_begin_reading(&history->extras);
+    copy_ahead(history, copy);
     return true;
 }
 
@@ -594,7 +638,13 @@ static void copy_annotations(const struct tarn_history *history, struct tn_histo
 void tn_history_copy_take(struct tarn_history *history, struct tn_history_copy *copy)
 {
     tn_biased_lock_acquire(&history->lock);
-    copy->count = tn_ring_copy(&history->ring, copy->entries, copy->capacity);
+    const uint64_t oldest = history->ring.overwritten;
+
+    (void)copy_advance(history, copy, UINT64_MAX);
+    const uint64_t gone = copy->first < oldest ? oldest - copy->first : 0;
+
+    copy->entries = copy->room + gone;
+    copy->count = copy->filled - gone;
     copy_annotations(history, copy);
     tn_biased_lock_release(&history->lock);
     const struct tn_tick_origin now = tn_tick_origin(history->origin.counted);
@@ -606,7 +656,7 @@ void tn_history_copy_release(struct tarn_history *history, struct tn_history_cop
 {
     tn_intern_end_reading(&history->stacks);
     tn_intern_end_reading(&history->extras);
-    tn_host_free(copy->entries, copy->capacity * sizeof *copy->entries);
+    tn_host_free(copy->room, copy->capacity * sizeof *copy->room);
     tn_host_free(copy->annotations, annotations_bytes(history));
 }
 

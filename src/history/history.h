@@ -46,6 +46,7 @@ struct tarn_history {
     uint64_t now; /* ticks of the last event */
     uint64_t skip_actions;
     uint64_t entries_skipped;
+    uint64_t clearings; /* how often all entries were forgotten, and numbered from 0 again */
     struct tn_interned *last_extra; /* NULL = none */
     struct tn_annotation_entry *annotations;
     uint32_t annotation_count;
@@ -65,17 +66,26 @@ struct tarn_history {
 };
 
 /* A copy of the entries at one time point, oldest first. Stacks and extras stay valid until it is
- * released. */
+ * released.
+ *
+ * An entry never changes until it is overwritten, and has a number: how many came before it since
+ * the last clearing. So most of them are copied before that time point, in slices; at the time
+ * point the few that came since are added, and those that were overwritten since are left out. */
 struct tn_history_copy {
-    struct tn_ring_entry *entries;
+    struct tn_ring_entry *entries; /* in `room` */
     uint64_t count;
-    uint64_t capacity;
+    struct tn_ring_entry *room;
+    uint64_t capacity;  /* of the room */
+    uint64_t first;     /* number of the entry that the room begins with */
+    uint64_t filled;    /* entries in the room */
+    uint64_t clearings; /* of the history, when they were copied */
     struct tn_annotation_entry *annotations;
     uint64_t annotation_count;
     double tick_length; /* ns */
 };
 
-/* Two steps, so that the second, which may run under the allocator's lock, only copies. From the
+/* Two steps, so that the second, which may run under the allocator's lock, copies only what came
+ * since the first. It may be repeated, for a later time point. From the
  * first on, stacks of blocks stay valid as well. False when host memory runs out. */
 bool tn_history_copy_prepare(struct tarn_history *history,
                              struct tn_history_copy *copy) TN_MUST_CHECK;

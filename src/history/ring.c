@@ -39,17 +39,26 @@ struct tn_ring_entry *tn_ring_at(const struct tn_ring *ring, uint64_t index)
     return &ring->entries[at < ring->capacity ? at : at - ring->capacity];
 }
 
+void tn_ring_copy_range(const struct tn_ring *ring, uint64_t index, uint64_t count,
+                        struct tn_ring_entry *entries)
+{
+    if (count == 0) {
+        return;
+    }
+    tn_assert(index < ring->count && count <= ring->count - index);
+    const uint64_t begin = (uint64_t)(tn_ring_at(ring, index) - ring->entries);
+    const uint64_t upper = ring->capacity - begin;
+    const uint64_t first = count < upper ? count : upper;
+
+    memcpy(entries, ring->entries + begin, first * sizeof *entries);
+    memcpy(entries + first, ring->entries, (count - first) * sizeof *entries);
+}
+
 uint64_t tn_ring_copy(const struct tn_ring *ring, struct tn_ring_entry *entries, uint64_t count)
 {
     const uint64_t wanted = count < ring->count ? count : ring->count;
-    const uint64_t begin = ring_begin(ring, wanted);
-    const uint64_t upper = ring->capacity - begin;
-    const uint64_t first = wanted < upper ? wanted : upper;
 
-    if (wanted > 0) {
-        memcpy(entries, ring->entries + begin, first * sizeof *entries);
-        memcpy(entries + first, ring->entries, (wanted - first) * sizeof *entries);
-    }
+    tn_ring_copy_range(ring, ring->count - wanted, wanted, entries);
     return wanted;
 }
 

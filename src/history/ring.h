@@ -57,6 +57,10 @@ static inline struct tn_ring_entry *tn_ring_push(struct tn_ring *ring, bool *ful
 /* Entry `index` < count, oldest first. */
 struct tn_ring_entry *tn_ring_at(const struct tn_ring *ring, uint64_t index);
 
+/* Copies `count` entries from `index` on, which exist. */
+void tn_ring_copy_range(const struct tn_ring *ring, uint64_t index, uint64_t count,
+                        struct tn_ring_entry *entries);
+
 /* Copies the newest `count` entries (or all, if fewer), oldest first; returns their number. */
 uint64_t tn_ring_copy(const struct tn_ring *ring, struct tn_ring_entry *entries, uint64_t count);
 

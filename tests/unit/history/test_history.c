@@ -2,6 +2,8 @@
 /* The history by its sink alone: the tests call what an allocator would. */
 #include "support/test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -753,6 +755,100 @@ static void every_host_allocation_may_fail(void **state)
     assert_true(n > 8);
 }
 
+/* ---- a copy in two steps ---- */
+
+enum {
+    RING = 6000 /* more than are copied at a time */
+};
+
+static void send_many(struct rig *rig, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = first; i < first + count; i++) {
+        send(rig, TARN_ACTION_ALLOC, i, 0);
+    }
+}
+
+/* The copy has `count` entries with addresses from `first` on, as the ring when it was taken. */
+static void copy_expect(struct rig *rig, struct tn_history_copy *copy, uint64_t first,
+                        uint64_t count)
+{
+    tn_history_copy_take(rig->history, copy);
+    assert_int_equal(copy->count, count);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal(copy->entries[i].address, first + i);
+    }
+}
+
+/* Whatever comes between the first step and the second, the copy is of the second. */
+static void a_copy_is_of_when_it_was_taken(void **state)
+{
+    struct rig rig;
+    struct tn_history_copy copy;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.max_entries = RING});
+    send_many(&rig, 1, RING - 1000);
+    assert_true(tn_history_copy_prepare(rig.history, &copy));
+    assert_int_equal(copy.filled, RING - 1000);
+    copy_expect(&rig, &copy, 1, RING - 1000);
+    send_many(&rig, RING - 999, 2000); /* 1000 are overwritten */
+    copy_expect(&rig, &copy, 1001, RING);
+    send_many(&rig, RING + 1001, 3 * RING); /* all, and more than there is room for */
+    copy_expect(&rig, &copy, 3 * RING + 1001, RING);
+    assert_int_equal(tarn_history_set_max_entries(rig.history, 10, NULL), TARN_OK);
+    copy_expect(&rig, &copy, 4 * RING + 991, 10);
+    tarn_history_clear(rig.history);
+    copy_expect(&rig, &copy, 0, 0);
+    send_many(&rig, 7, 20);
+    copy_expect(&rig, &copy, 17, 10);
+    tn_history_copy_release(rig.history, &copy);
+    rig_close(&rig);
+}
+
+struct sending {
+    struct rig *rig;
+    atomic_bool over;
+};
+
+static void *send_on(void *argument)
+{
+    struct sending *sending = argument;
+
+    for (uint64_t n = RING + 1; !atomic_load(&sending->over); n++) {
+        send(sending->rig, TARN_ACTION_ALLOC, n, 0);
+    }
+    return NULL;
+}
+
+/* No entry is missing, doubled, or of another time, however fast the ring turns. */
+static void a_copy_of_a_busy_history_has_no_gap(void **state)
+{
+    struct rig rig;
+    struct sending sending = {.rig = &rig};
+    struct tn_history_copy copy;
+    pthread_t thread;
+    uint64_t last = 0;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.max_entries = RING});
+    send_many(&rig, 1, RING);
+    assert_int_equal(pthread_create(&thread, NULL, send_on, &sending), 0);
+    for (int round = 0; round < 300; round++) {
+        assert_true(tn_history_copy_prepare(rig.history, &copy));
+        tn_history_copy_take(rig.history, &copy);
+        for (uint64_t i = 1; i < copy.count; i++) {
+            assert_int_equal(copy.entries[i].address, copy.entries[i - 1].address + 1);
+        }
+        assert_int_equal(copy.count, RING);
+        assert_true(copy.entries[RING - 1].address >= last);
+        last = copy.entries[RING - 1].address;
+        tn_history_copy_release(rig.history, &copy);
+    }
+    atomic_store(&sending.over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -773,6 +869,8 @@ int main(void)
         cmocka_unit_test(annotations_are_a_ring_too),
         cmocka_unit_test(annotations_without_room_are_refused),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(a_copy_is_of_when_it_was_taken),
+        cmocka_unit_test(a_copy_of_a_busy_history_has_no_gap),
         cmocka_unit_test(every_host_allocation_may_fail),
     };
 
