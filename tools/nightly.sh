@@ -29,9 +29,15 @@ random_programs() {
         build/check/tests/property --operations "$operations" --seed "$(date +%Y%m%d)"
 }
 
+schedules() {
+    cmake --preset check >/dev/null && cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
+        build/check/tests/schedules --seeds 250000 # of each of the four workloads
+}
+
 job proofs make prove
 job models make test-models
 job random_programs random_programs
+job schedules schedules
 job mutation make mutation JOBS="$jobs" MINUTES="$minutes"
 job coverage make coverage JOBS="$jobs"
 job fuzz make fuzz JOBS="$jobs" MINUTES="$minutes"

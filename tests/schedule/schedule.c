@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    NOBODY = UINT32_MAX,
+    NOBODY = SCHEDULE_THREADS_MAX,
     YIELDS_MAX = 1 << 17, /* of one schedule; more is a livelock, */
     POINTS_MAX = 1 << 25, /* and so are more points of one thread */
     CHANGES_MAX = 4       /* of priorities in one schedule */
