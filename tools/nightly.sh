@@ -30,7 +30,8 @@ random_programs() {
 }
 
 schedules() {
-    cmake --preset check >/dev/null && cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
+    cmake --preset check >/dev/null &&
+        cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
         build/check/tests/schedules --seeds 250000 # of each of the four workloads
 }
 

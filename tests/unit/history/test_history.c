@@ -793,7 +793,7 @@ static void a_copy_is_of_when_it_was_taken(void **state)
     copy_expect(&rig, &copy, 1, RING - 1000);
     send_many(&rig, RING - 999, 2000); /* 1000 are overwritten */
     copy_expect(&rig, &copy, 1001, RING);
-    send_many(&rig, RING + 1001, 3 * RING); /* all, and more than there is room for */
+    send_many(&rig, RING + 1001, (uint64_t)3 * RING); /* all, and more than there is room for */
     copy_expect(&rig, &copy, 3 * RING + 1001, RING);
     assert_int_equal(tarn_history_set_max_entries(rig.history, 10, NULL), TARN_OK);
     copy_expect(&rig, &copy, 4 * RING + 991, 10);
