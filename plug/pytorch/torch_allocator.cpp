@@ -236,6 +236,7 @@ template <class Item> class Callbacks
 };
 
 Callbacks<cca::OutOfMemoryObserver> oom_observers;
+Callbacks<cca::OutOfMemoryObserver> rejection_observers; /* torch 2.14 has a name of its own */
 Callbacks<cca::AllocatorTraceTracker> trackers;
 std::atomic<bool> tracking; /* there is a tracker */
 std::atomic<bool> disabled; /* by enable(false), for devices opened later */
@@ -250,6 +251,11 @@ void run_out(void * /*context*/, const tarn_oom *oom)
         oom_observers.each([&](const cca::OutOfMemoryObserver &observer) {
             observer(oom->device, oom->segment_size, total, oom->device_free);
         });
+        if (oom->rejected) {
+            rejection_observers.each([&](const cca::OutOfMemoryObserver &observer) {
+                observer(oom->device, oom->rounded, oom->allocated, oom->device_total);
+            });
+        }
         return true;
     });
 }
@@ -813,6 +819,11 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
                     TARN_LABEL_MAX - 1, " bytes");
     }
 
+    bool supportsUserMetadata()
+    {
+        return true;
+    }
+
     std::string getUserMetadata()
     {
         return tarn_get_user_metadata();
@@ -830,7 +841,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     cca::SnapshotInfo snapshot(MempoolId_t pool, bool with_traces)
     {
-        cca::SnapshotInfo info;
+        cca::SnapshotInfo info = {}; /* with zeros where this torch has more settings */
         tarn_config config;
 
         info.device_traces.resize(static_cast<size_t>(device_count_));
@@ -848,6 +859,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void attachOutOfMemoryObserver(cca::OutOfMemoryObserver observer) override
     {
         oom_observers.add(std::move(observer));
+    }
+
+    /* of requests that throw_on_cudamalloc_oom refused */
+    void attachOomRejectionObserver(cca::OutOfMemoryObserver observer)
+    {
+        rejection_observers.add(std::move(observer));
     }
 
     void attachAllocatorTraceTracker(cca::AllocatorTraceTracker tracker) override
