@@ -28,6 +28,7 @@ enum tarn_status tn_decoder_init(struct tn_decoder *decoder, struct tn_model *mo
     tn_chunked_vec_init(&decoder->objects, budget, sizeof(struct tn_object));
     tn_chunked_vec_init(&decoder->lists, budget, sizeof(struct tn_value_list));
     tn_chunked_vec_init(&decoder->runs, budget, sizeof(struct tn_trace));
+    tn_chunked_vec_init(&decoder->blocks, budget, sizeof(struct tn_model_block));
     tn_chunked_vec_init(&decoder->pairs, budget, sizeof(struct tn_pool_id));
     tn_id_table_init(&decoder->pair_ids, budget);
     decoder->frame_buffer =
@@ -45,6 +46,7 @@ void tn_decoder_fini(struct tn_decoder *decoder)
 {
     tn_id_table_fini(&decoder->pair_ids);
     tn_chunked_vec_fini(&decoder->pairs);
+    tn_chunked_vec_fini(&decoder->blocks);
     tn_chunked_vec_fini(&decoder->runs);
     tn_chunked_vec_fini(&decoder->lists);
     tn_chunked_vec_fini(&decoder->objects);
@@ -127,8 +129,7 @@ static enum tarn_status object_make_list(struct tn_decoder *decoder, struct tn_o
 static enum tarn_status list_reserve(struct tn_decoder *decoder, struct tn_value_list *list,
                                      size_t count)
 {
-    const size_t first = count > LIST_FIRST ? count : LIST_FIRST; /* a dict comes as a whole */
-    size_t capacity = list->capacity == 0 ? first : list->capacity;
+    size_t capacity = list->capacity == 0 ? LIST_FIRST : list->capacity;
 
     while (capacity < count) {
         capacity *= 2;
@@ -244,6 +245,9 @@ static enum tn_object_kind classes_kind(unsigned classes)
     if (has_all(classes, TN_CLASS_ENTRY | TN_CLASS_EVENT)) {
         return TN_OBJECT_ENTRY;
     }
+    if (has_all(classes, TN_CLASS_BLOCK | TN_CLASS_SIZE)) {
+        return TN_OBJECT_BLOCK;
+    }
     return classes & TN_CLASS_FRAME ? TN_OBJECT_FRAME : TN_OBJECT_DICT;
 }
 
@@ -275,6 +279,8 @@ static enum tarn_status object_set_items(struct tn_decoder *decoder, struct tn_o
         return tn_decode_entry(decoder, object, pairs, count);
     case TN_OBJECT_FRAME:
         return tn_decode_frame(decoder, object, pairs, count);
+    case TN_OBJECT_BLOCK:
+        return tn_decode_block(decoder, object, pairs, count);
     case TN_OBJECT_DICT:
         return object_add_values(decoder, object, pairs, 2 * count);
     case TN_OBJECT_EMPTY_DICT:
@@ -300,6 +306,14 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
             return tn_decode_memory(decoder);
         }
         object->index = TN_OBJECT_INDEX(number);
+    } else if (kind == TN_OBJECT_BLOCK) {
+        struct tn_model_block *block = tn_chunked_vec_push(&decoder->blocks);
+
+        if (!block) {
+            return tn_decode_memory(decoder);
+        }
+        *block = (struct tn_model_block){0};
+        object->index = TN_OBJECT_INDEX(decoder->blocks.count - 1);
     } else {
         object->index = 0; /* frame number 0: none */
     }
@@ -538,6 +552,7 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
     case TN_OBJECT_DICT:
     case TN_OBJECT_ENTRY:
     case TN_OBJECT_FRAME:
+    case TN_OBJECT_BLOCK:
     case TN_OBJECT_TUPLE:
         break;
     }

@@ -18,6 +18,7 @@ static const char *value_kind_name(const struct tn_decoder *decoder, struct tn_v
         [TN_OBJECT_DICT] = "a dict",
         [TN_OBJECT_ENTRY] = "a trace entry",
         [TN_OBJECT_FRAME] = "a frame",
+        [TN_OBJECT_BLOCK] = "a block",
         [TN_OBJECT_EMPTY_LIST] = "an empty list",
         [TN_OBJECT_LIST] = "a list",
         [TN_OBJECT_RUN] = "a list of trace entries",

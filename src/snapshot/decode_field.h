@@ -77,9 +77,7 @@ enum tarn_status tn_decode_entry(struct tn_decoder *decoder, struct tn_object *o
                                  const struct tn_value *pairs, size_t count) TN_MUST_CHECK;
 enum tarn_status tn_decode_frame(struct tn_decoder *decoder, struct tn_object *object,
                                  const struct tn_value *pairs, size_t count) TN_MUST_CHECK;
-
-/* An item of a segment's list of blocks. */
-enum tarn_status tn_decode_block(struct tn_decoder *decoder, struct tn_value item,
-                                 struct tn_model_block *block_out) TN_MUST_CHECK;
+enum tarn_status tn_decode_block(struct tn_decoder *decoder, struct tn_object *object,
+                                 const struct tn_value *pairs, size_t count) TN_MUST_CHECK;
 
 #endif

@@ -27,6 +27,15 @@ static uint32_t list_key(const struct tn_value_list *list, size_t i)
 
 /* Blocks of a segment. */
 
+static enum tarn_status block_check(struct tn_decoder *decoder, struct tn_value item)
+{
+    if (tn_value_kind(item) == TN_VALUE_OBJECT &&
+        tn_decode_object(decoder, item)->kind == TN_OBJECT_BLOCK) {
+        return TARN_OK;
+    }
+    return tn_field_wrong(decoder, TN_KEY_BLOCKS, item, "dicts with the key `state`");
+}
+
 /* Fills in fields that the old format does not have. */
 static void block_complete(struct tn_model *model, struct tn_model_block *block,
                            uint64_t running_address)
@@ -77,8 +86,10 @@ static enum tarn_status segment_set_blocks(struct tn_decoder *decoder,
         return tn_decode_memory(decoder);
     }
     for (size_t i = 0; i < list->count && status == TARN_OK; i++) {
-        status = tn_decode_block(decoder, list->items[i], &blocks[i]);
+        status = block_check(decoder, list->items[i]);
         if (status == TARN_OK) {
+            blocks[i] = *(const struct tn_model_block *)tn_chunked_vec_at(
+                &decoder->blocks, tn_decode_object(decoder, list->items[i])->index);
             block_complete(decoder->model, &blocks[i], running);
             block_take_sizes(decoder, &blocks[i], tn_value_offset(list->items[i]));
             running += blocks[i].size;

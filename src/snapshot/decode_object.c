@@ -21,7 +21,7 @@ const struct tn_value_list *tn_decode_items(const struct tn_decoder *decoder, st
 bool tn_decode_is_dict(const struct tn_decoder *decoder, struct tn_value value)
 {
     return tn_value_kind(value) == TN_VALUE_OBJECT &&
-           tn_decode_object(decoder, value)->kind <= TN_OBJECT_FRAME;
+           tn_decode_object(decoder, value)->kind <= TN_OBJECT_BLOCK;
 }
 
 bool tn_decode_is_list(const struct tn_decoder *decoder, struct tn_value value)

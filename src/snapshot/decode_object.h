@@ -3,11 +3,11 @@
  * Shared by the parts of the decoder: its state, and the containers of the file.
  *
  * Containers are numbers of objects:
- *   entry, frame  dicts recognized by their keys (keys.h), packed immediately
- *   dict          any other: pairs, processed in tn_decode_finish
- *   run           a list of entries: a range of model->entries
- *   stack         a list of frames: number of a stack of the model
- *   list, tuple   any other: values
+ *   entry, frame, block  dicts recognized by their keys (keys.h), packed immediately
+ *   dict                 any other: pairs, processed in tn_decode_finish
+ *   run                  a list of entries: a range of model->entries
+ *   stack                a list of frames: number of a stack of the model
+ *   list, tuple          any other: values
  * A container is sealed when it is added to another one; later changes are refused. So no container
  * contains itself, no memory is shared with one that still changes, and depth is bounded.
  *
@@ -25,6 +25,7 @@ enum tn_object_kind {
     TN_OBJECT_DICT,
     TN_OBJECT_ENTRY,
     TN_OBJECT_FRAME,
+    TN_OBJECT_BLOCK,
     TN_OBJECT_EMPTY_LIST,
     TN_OBJECT_LIST,
     TN_OBJECT_RUN,
@@ -73,6 +74,7 @@ struct tn_decoder {
     struct tn_chunked_vec objects; /* struct tn_object */
     struct tn_chunked_vec lists;   /* struct tn_value_list, also of dicts and tuples */
     struct tn_chunked_vec runs;    /* struct tn_trace */
+    struct tn_chunked_vec blocks;  /* struct tn_model_block */
     struct tn_chunked_vec pairs;   /* struct tn_pool_id */
     struct tn_id_table pair_ids;
     uint32_t *frame_buffer; /* limits.max_frames */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace entries and frames: dicts that are packed as their items arrive; blocks. An entry is
+ * Trace entries, frames and blocks: dicts that are packed as their items arrive. An entry is
  * drafted on the stack, then its rare part is interned; most entries have the shape and the extra
  * of the previous one, so both are compared with those first.
  */
@@ -462,30 +462,22 @@ static enum tarn_status block_set(struct tn_decoder *decoder, struct tn_model_bl
     }
 }
 
-enum tarn_status tn_decode_block(struct tn_decoder *decoder, struct tn_value item,
-                                 struct tn_model_block *block_out)
+enum tarn_status tn_decode_block(struct tn_decoder *decoder, struct tn_object *object,
+                                 const struct tn_value *pairs, size_t count)
 {
-    static const char wanted[] = "dicts with the keys `size` and `state`";
-    const struct tn_value_list *list = NULL;
-    enum tarn_status status = tn_field_dict(decoder, TN_KEY_BLOCKS, item, wanted, &list);
+    struct tn_model_block *block = tn_chunked_vec_at(&decoder->blocks, object->index);
+    enum tarn_status status = TARN_OK;
     struct tn_rest rest;
-    bool has_size = false;
-    bool has_state = false;
 
-    *block_out = (struct tn_model_block){0};
-    tn_rest_load(decoder, TN_CONTAINER_NONE, &rest);
-    for (size_t i = 0; status == TARN_OK && i + 1 < list->count; i += 2) {
+    tn_rest_load(decoder, block->rest, &rest);
+
+    for (size_t i = 0; i < count && status == TARN_OK; i++) {
         uint32_t key = TN_STRING_NONE;
 
-        status = pair_key(decoder, list->items[i], &key);
+        status = pair_key(decoder, pairs[2 * i], &key);
         if (status == TARN_OK) {
-            has_size |= key == TN_KEY_SIZE;
-            has_state |= key == TN_KEY_STATE;
-            status = block_set(decoder, block_out, &rest, key, list->items[i + 1]);
+            status = block_set(decoder, block, &rest, key, pairs[2 * i + 1]);
         }
     }
-    if (status == TARN_OK && !(has_size && has_state)) {
-        return tn_field_wrong(decoder, TN_KEY_BLOCKS, item, wanted);
-    }
-    return status == TARN_OK ? tn_rest_store(decoder, &rest, &block_out->rest) : status;
+    return status == TARN_OK ? tn_rest_store(decoder, &rest, &block->rest) : status;
 }

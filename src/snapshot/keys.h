@@ -5,9 +5,8 @@
  *
  * The class of a key says which kinds of dict have it: the kind of a dict follows from its keys
  * alone. OPEN takes precedence: such a dict may have any key. Metadata may be a dict with any keys
- * as well, so one key does not make a record: an entry has a second one, the values of a frame are
- * of the right kind (decode.c). Keys of blocks are common words, so a dict is a block where it
- * stands: in the list of a segment (decode_file.c).
+ * as well, so one key does not make a record: an entry has a second one, a block a size, the values
+ * of a frame are of the right kind (decode.c).
  */
 #ifndef TN_SNAPSHOT_KEYS_H
 #define TN_SNAPSHOT_KEYS_H
@@ -18,8 +17,10 @@ enum tn_key_class {
     TN_CLASS_ANY = 0,
     TN_CLASS_OPEN = 1, /* top level, segment, annotation: kept as pairs */
     TN_CLASS_ENTRY = 2,
-    TN_CLASS_FRAME = 4,
-    TN_CLASS_EVENT = 8 /* with an action: an entry */
+    TN_CLASS_BLOCK = 4,
+    TN_CLASS_FRAME = 8,
+    TN_CLASS_EVENT = 16, /* with an action: an entry */
+    TN_CLASS_SIZE = 32   /* with a state: a block */
 };
 
 /* enumerator, text, class */
@@ -27,7 +28,7 @@ enum tn_key_class {
     X(ACTION, "action", ENTRY)                                                                     \
     X(ADDR, "addr", EVENT)                                                                         \
     X(DEVICE_FREE, "device_free", EVENT)                                                           \
-    X(SIZE, "size", ANY)                                                                           \
+    X(SIZE, "size", SIZE)                                                                          \
     X(STREAM, "stream", ANY)                                                                       \
     X(TIME_US, "time_us", EVENT)                                                                   \
     X(FRAMES, "frames", EVENT)                                                                     \
@@ -54,8 +55,8 @@ enum tn_key_class {
     X(SEGMENT_POOL_ID, "segment_pool_id", ANY)                                                     \
     X(IS_EXPANDABLE, "is_expandable", ANY)                                                         \
     X(BLOCKS, "blocks", OPEN)                                                                      \
-    X(STATE, "state", ANY)                                                                         \
-    X(HISTORY, "history", ANY)                                                                     \
+    X(STATE, "state", BLOCK)                                                                       \
+    X(HISTORY, "history", BLOCK)                                                                   \
     X(REAL_SIZE, "real_size", OPEN)                                                                \
     X(STAGE, "stage", OPEN)                                                                        \
     X(SEGMENTS, "segments", OPEN)                                                                  \

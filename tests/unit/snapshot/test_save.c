@@ -159,9 +159,6 @@ static void metadata_may_be_any_dict(void **state)
                                         "{\"action\":\"alloc\",\"size\":4}",
                                         "{\"state\":\"warm\",\"temperature\":3}",
                                         "{\"size\":3}",
-                                        "{\"size\":3,\"state\":\"inactive\"}",
-                                        "{\"state\":\"warm\",\"size\":\"big\",\"epoch\":4}",
-                                        "{\"state\":{\"size\":1,\"state\":2},\"size\":[]}",
                                         "{\"history\":[]}",
                                         "{}"};
 
