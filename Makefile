@@ -90,7 +90,7 @@ mutation: ## how many small mistakes in src/ the tests notice, for MINUTES (30)
 	@JOBS=$(JOBS) tools/mutation.sh build
 	@tools/mutation.sh run --seconds $$(($(MINUTES) * 60)) --jobs $(JOBS)
 
-nightly: setup-sanitize ## the long jobs: proofs, models, mutants, coverage, fuzzing
+nightly: setup-sanitize ## the long jobs: proofs, random programs, schedules, mutants, fuzzing
 	@JOBS=$(JOBS) MINUTES=$(MINUTES) tools/nightly.sh
 
 docs: ## the reference of the C headers (Doxygen), in build/docs

@@ -85,8 +85,8 @@ struct tn_history_copy {
 };
 
 /* Two steps, so that the second, which may run under the allocator's lock, copies only what came
- * since the first. It may be repeated, for a later time point. From the
- * first on, stacks of blocks stay valid as well. False when host memory runs out. */
+ * since the first. It may be repeated, for a later time point. From the first on, stacks of blocks
+ * stay valid as well. False when host memory runs out. */
 bool tn_history_copy_prepare(struct tarn_history *history,
                              struct tn_history_copy *copy) TN_MUST_CHECK;
 void tn_history_copy_take(struct tarn_history *history, struct tn_history_copy *copy);

@@ -23,7 +23,7 @@ struct tn_amount {
     char text[TN_AMOUNT_MAX];
 };
 
-/* TARN_ERR_INVALID_ARGUMENT with PyTorch's message. */
+/* TARN_ERR_INVALID_ARGUMENT for others, in PyTorch's words. */
 enum tarn_status tn_track_unit_find(enum tarn_units wanted, const struct tn_track_unit **unit_out,
                                     struct tarn_error *error) TN_MUST_CHECK;
 

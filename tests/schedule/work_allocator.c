@@ -185,12 +185,18 @@ static void do_rare(struct worker *worker)
     }
 }
 
+/* One each, or two threads share the default stream. */
+static tarn_stream stream_of(const struct shared *shared, unsigned thread)
+{
+    return shared->own_streams ? 0x1000 * (thread + 1) : 0x1000 * (thread / 2);
+}
+
 static void work(void *context, unsigned thread)
 {
     struct shared *shared = context;
     struct worker worker = {.shared = shared,
                             .random = shared->seed * SCHEDULE_THREADS_MAX + thread,
-                            .stream = shared->own_streams || thread > 0 ? 0x1000 * thread : 0};
+                            .stream = stream_of(shared, thread)};
 
     for (int i = 0; i < OPERATIONS; i++) {
         tarn_ptr *ptr = &worker.own[draw(&worker.random) % OWN];
