@@ -3,9 +3,11 @@
 #include "fleet_team.h"
 
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
+    LINE_BYTES = 8192,
     PIECE_BYTES = 256 * 1024 * 1024, /* of a message: MPI counts in int */
     TAG = 1
 };
@@ -25,6 +27,8 @@ enum cli_exit cli_fleet_team_join(const struct cli_command *command, struct cli_
     if (!is_running && (MPI_Init(NULL, NULL) != MPI_SUCCESS || atexit(team_leave) != 0)) {
         return cli_fail(command, CLI_EXIT_INTERNAL, "MPI cannot be started");
     }
+    /* mpirun mixes what the processes write: each line in one piece. */
+    (void)setvbuf(stderr, NULL, _IOLBF, LINE_BYTES);
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &number);
     (void)MPI_Comm_size(MPI_COMM_WORLD, &count);
     *team = (struct cli_fleet_team){(size_t)number, (size_t)count};
