@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_snapshot FILE EVENTS DEPTH SEED: a large snapshot of one device, byte for byte as CPython's
- * pickle module writes what torch.cuda.memory._snapshot() gives: protocol 4 in frames of 64 KiB,
- * every dict, list and text put into the memo, lists in batches of 1,000, keys and frames taken
- * from the memo, the list of a stack written once for an allocation and taken from the memo by its
- * frees. The same arguments give the same bytes. Needs little memory however many events.
+ * make_snapshot FILE EVENTS DEPTH SEED [KEPT]: a large snapshot of one device, byte for byte as
+ * CPython's pickle module writes what torch.cuda.memory._snapshot() gives: protocol 4 in frames of
+ * 64 KiB, every dict, list and text put into the memo, lists in batches of 1,000, keys and frames
+ * taken from the memo, the list of a stack written once for an allocation and taken from the memo
+ * by its frees. The same arguments give the same bytes. Needs little memory however many events.
  *
  * What happens: blocks of up to 1 MiB come and go in segments of 64 MiB, a random one at a time,
- * and near the end one request fails. DEPTH is the mean length of a stack, of 4,000 different ones.
- * The result agrees with itself: `tarn check` finds nothing.
+ * and near the end one request fails. Before them come KEPT blocks of 1 MiB, all of one stack,
+ * which stay. DEPTH is the mean length of a stack, of 4,000 different ones. The result agrees with
+ * itself: `tarn check` finds nothing.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -212,6 +213,7 @@ struct maker {
     struct slot slots[SLOTS];
     uint32_t order[SLOTS]; /* slots in use first, then free ones */
     uint32_t in_use;
+    uint32_t kept; /* the first ones in use, which are never freed */
     uint64_t random;
     uint64_t events; /* done */
     uint64_t wanted;
@@ -346,13 +348,13 @@ static void slot_swap(struct maker *maker, uint32_t a, uint32_t b)
     maker->order[b] = kept;
 }
 
-static void block_alloc(struct maker *maker)
+/* Into the slot at that place of the order. */
+static void slot_alloc(struct maker *maker, uint32_t at, uint64_t size, uint32_t stack)
 {
-    const uint32_t at = maker->in_use + (uint32_t)draw(maker, SLOTS - maker->in_use);
     struct slot *slot = &maker->slots[maker->order[at]];
 
-    slot->size = 1 + (draw(maker, SLOT) >> draw(maker, 12));
-    slot->stack = (uint32_t)draw(maker, STACKS);
+    slot->size = size;
+    slot->stack = stack;
     event_begin(maker, W_ALLOC, W_ADDR, slot_address(maker->order[at]), slot->size);
     put_word(maker, W_FRAMES);
     slot->list = put_stack(maker, slot->stack);
@@ -360,10 +362,18 @@ static void block_alloc(struct maker *maker)
     slot_swap(maker, at, maker->in_use++);
 }
 
+static void block_alloc(struct maker *maker)
+{
+    const uint32_t at = maker->in_use + (uint32_t)draw(maker, SLOTS - maker->in_use);
+    const uint64_t size = 1 + (draw(maker, SLOT) >> draw(maker, 12));
+
+    slot_alloc(maker, at, size, (uint32_t)draw(maker, STACKS));
+}
+
 static void block_free(struct maker *maker)
 {
     static const enum word steps[] = {W_FREE_REQUESTED, W_FREE_COMPLETED};
-    const uint32_t at = (uint32_t)draw(maker, maker->in_use);
+    const uint32_t at = maker->kept + (uint32_t)draw(maker, maker->in_use - maker->kept);
     struct slot *slot = &maker->slots[maker->order[at]];
 
     for (int i = 0; i < 2; i++) {
@@ -399,6 +409,9 @@ static void events_make(struct maker *maker, uint64_t seed)
         maker->slots[i].size = 0;
     }
     segments_begin(maker);
+    while (maker->in_use < maker->kept) {
+        slot_alloc(maker, maker->in_use, SLOT, STACKS);
+    }
     while (maker->events < maker->wanted) {
         const uint64_t phase = maker->events * 20 / maker->wanted % 2; /* grows, then shrinks */
 
@@ -406,7 +419,7 @@ static void events_make(struct maker *maker, uint64_t seed)
             event_begin(maker, W_OOM, W_DEVICE_FREE, 10 << 20, (uint64_t)700 << 20);
             event_end(maker);
             has_failed = true;
-        } else if (maker->in_use == 0 || maker->wanted - maker->events < 2 ||
+        } else if (maker->in_use == maker->kept || maker->wanted - maker->events < 2 ||
                    (maker->in_use < SLOTS && draw(maker, 100) < (phase ? 48 : 52))) {
             block_alloc(maker);
         } else {
@@ -518,19 +531,26 @@ int main(int argc, char **argv)
     static struct maker large;
     struct maker *maker = &large;
 
-    if (argc != 5) {
-        (void)fprintf(stderr, "usage: make_snapshot FILE EVENTS DEPTH SEED\n");
+    if (argc != 5 && argc != 6) {
+        (void)fprintf(stderr, "usage: make_snapshot FILE EVENTS DEPTH SEED [KEPT]\n");
         return 2;
     }
     maker->wanted = strtoull(argv[2], NULL, 10);
     maker->depth = (unsigned)strtoul(argv[3], NULL, 10);
     const uint64_t seed = strtoull(argv[4], NULL, 10);
+    const uint64_t kept = argc > 5 ? strtoull(argv[5], NULL, 10) : 0;
 
     maker->out.bytes = malloc(ROOM);
     if (!maker->out.bytes || maker->wanted < 1000 || maker->depth > 1000) {
         (void)fprintf(stderr, "make_snapshot: at least 1000 events, a depth of at most 1000\n");
         return 2;
     }
+    if (kept > SLOTS - 1000 || kept + SEGMENTS >= maker->wanted) {
+        (void)fprintf(stderr, "make_snapshot: at most %d kept blocks, fewer than events\n",
+                      SLOTS - 1000);
+        return 2;
+    }
+    maker->kept = (uint32_t)kept;
     events_make(maker, seed);
     memset(maker->word, 0, sizeof maker->word);
     memset(maker->frame, 0, sizeof maker->frame);

@@ -197,7 +197,7 @@ void cli_fleet_add_file(const struct cli_command *command, struct tarn_fleet *fl
         summary_add(command, fleet, path, narrows, code);
         return;
     }
-    struct tarn_snapshot *snapshot = cli_load_snapshot(command, path, &loaded);
+    struct tarn_snapshot *snapshot = cli_load_one_of(command, path, &loaded);
 
     code_keep(code, loaded);
     if (!snapshot) {

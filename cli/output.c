@@ -185,8 +185,9 @@ static struct tarn_snapshot *strict_refuse(const struct cli_command *command,
     return NULL;
 }
 
-struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const char *path,
-                                        int *exit_out)
+/* `what` is what messages begin with, or NULL. */
+static struct tarn_snapshot *snapshot_load(const struct cli_command *command, const char *path,
+                                           const char *what, int *exit_out)
 {
     struct cli_progress progress;
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
@@ -203,7 +204,9 @@ struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const
     cli_progress_end(&progress);
     *exit_out = CLI_EXIT_OK;
     if (status && !(snapshot && load_rules.partial)) {
-        *exit_out = (int)cli_fail_status(command, status, &error, NULL);
+        /* A file that cannot be read is named already. */
+        *exit_out =
+            (int)cli_fail_status(command, status, &error, status == TARN_ERR_IO ? NULL : what);
         if (status == TARN_ERR_TRUNCATED) {
             part_note(snapshot);
         }
@@ -212,4 +215,16 @@ struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const
         load_describe(snapshot, path, seconds_now() - begin);
     }
     return strict_refuse(command, snapshot, exit_out);
+}
+
+struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const char *path,
+                                        int *exit_out)
+{
+    return snapshot_load(command, path, NULL, exit_out);
+}
+
+struct tarn_snapshot *cli_load_one_of(const struct cli_command *command, const char *path,
+                                      int *exit_out)
+{
+    return snapshot_load(command, path, path, exit_out);
 }

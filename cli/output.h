@@ -70,4 +70,8 @@ bool cli_is_quiet(void);
 struct tarn_snapshot *cli_load_snapshot(const struct cli_command *command, const char *path,
                                         int *exit_out);
 
+/* The same for one of many files: messages name it. */
+struct tarn_snapshot *cli_load_one_of(const struct cli_command *command, const char *path,
+                                      int *exit_out);
+
 #endif

@@ -72,13 +72,20 @@ static bool locale_is_utf8(void)
     return is_utf8;
 }
 
+/* mpirun may give its processes a terminal of its own and copy what they write: to a file or pipe,
+ * as often as not, and from many processes. */
+static bool is_started_by_mpirun(void)
+{
+    return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
+}
+
 void cli_terminal_init(struct cli_terminal *terminal, enum cli_color color)
 {
     const char *no_color = getenv("NO_COLOR");
     const char *force = getenv("CLICOLOR_FORCE");
     const char *term = getenv("TERM");
 
-    terminal->out_is_terminal = isatty(STDOUT_FILENO) == 1;
+    terminal->out_is_terminal = isatty(STDOUT_FILENO) == 1 && !is_started_by_mpirun();
     terminal->err_is_terminal = isatty(STDERR_FILENO) == 1;
     terminal->out_color = cli_color_decide(color, terminal->out_is_terminal, no_color, force, term);
     terminal->err_color = cli_color_decide(color, terminal->err_is_terminal, no_color, force, term);

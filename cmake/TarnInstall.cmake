@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What is installed, in three components that CPack makes packages of: libtarn0 (the libraries),
 # libtarn-dev (headers, archives, files of CMake and pkg-config, documents, examples), tarn (the
-# program; cli/CMakeLists.txt).
+# program) and, with TARN_MPI, tarn-mpi (both: cli/CMakeLists.txt).
 include(CMakePackageConfigHelpers)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tarn)
@@ -93,6 +93,9 @@ endif()
 set(components libtarn0 libtarn-dev)
 if(TARN_BUILD_PROGRAM)
     list(APPEND components tarn)
+endif()
+if(TARN_MPI)
+    list(APPEND components tarn-mpi)
 endif()
 foreach(component IN LISTS components) # by the name that Debian gives it
     install(FILES LICENSE DESTINATION ${document_folder}/${component} RENAME copyright

@@ -13,6 +13,7 @@ endif()
 option(TARN_READER "Put a reader into empty pages (tarn view --empty); needs clang, lld, wasi-libc"
     ${release})
 option(TARN_JANSSON "Read measured figures (tarn replay --measured)" ON)
+option(TARN_MPI "Build tarn-mpi, which shares a fleet's files between the processes of mpirun" OFF)
 option(TARN_LIBDW "Name functions, files and lines of stacks with libdw, where it is installed" ON)
 
 if(TARN_BUILD_PROGRAM AND NOT TARN_BUILD_TOOLS)
@@ -26,6 +27,10 @@ endif()
 if(TARN_PAGE AND NOT TARN_ZLIB)
     message(STATUS "tarn: no page (tarn view) without TARN_ZLIB")
     set(TARN_PAGE OFF)
+endif()
+if(TARN_MPI AND NOT TARN_BUILD_PROGRAM)
+    message(STATUS "tarn: no tarn-mpi without TARN_BUILD_PROGRAM")
+    set(TARN_MPI OFF)
 endif()
 if(TARN_BUILD_TESTS OR TARN_BUILD_FUZZERS)
     foreach(needed BUILD_TOOLS BUILD_PROGRAM BUILD_PLUG PAGE ZLIB ZSTD SQLITE JANSSON)
@@ -71,6 +76,14 @@ if(TARN_BUILD_PROGRAM AND TARN_JANSSON)
 endif()
 if(TARN_BUILD_PROGRAM AND PKG_CONFIG_FOUND)
     pkg_check_modules(NCURSESW QUIET IMPORTED_TARGET ncursesw)
+endif()
+
+if(TARN_MPI)
+    find_package(MPI COMPONENTS C)
+    if(NOT MPI_C_FOUND)
+        message(FATAL_ERROR "tarn: MPI is missing (Debian: libopenmpi-dev and openmpi-bin, or "
+            "libmpich-dev and mpich): install it, or build without it by -DTARN_MPI=OFF")
+    endif()
 endif()
 
 # A header alone: probes in libtarn.

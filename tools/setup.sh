@@ -66,6 +66,10 @@ need_for_build() {
 need_for_test() {
     need_for_build
     need_libs cmocka
+    if ! has mpicc || ! has mpirun; then # tarn-mpi; MPICH would do as well
+        need libopenmpi-dev
+        need openmpi-bin
+    fi
     need_tool g++ g++
     need_tool python3 python3
     need_python jsonschema

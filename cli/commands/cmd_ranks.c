@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tarn ranks`: many snapshots and summaries side by side. */
-#include "fleet_files.h"
+#include "fleet_gather.h"
 #include "output.h"
 #include "report_run.h"
 #include "size_text.h"
@@ -13,6 +13,7 @@ struct ranks_values {
     const char *labels;
     uint64_t device_total;
     uint64_t since_step;
+    bool uses_mpi;
     const char *output;
     bool force;
     bool json;
@@ -39,30 +40,15 @@ static const struct cli_opt ranks_opts[] = {
      .at = offsetof(struct ranks_values, since_step),
      .value = "N",
      .help = "show growth since the end of this step (default: the first)"},
+    {.name = "mpi",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct ranks_values, uses_mpi),
+     .help = "share the files between the processes of mpirun (package tarn-mpi)"},
     CLI_JSON_OPT(struct ranks_values),
     CLI_FORM_OPTS(struct ranks_values),
     CLI_OUTPUT_OPT(struct ranks_values),
     {0},
 };
-
-static bool files_add(const struct cli_call *call, struct tarn_fleet *fleet,
-                      const struct tarn_report_options *options, int *code)
-{
-    const struct ranks_values *values = call->values;
-    const struct tarn_summary_options how = {.struct_size = sizeof how, .report = options};
-    const bool narrows = cli_select_narrows(&values->select);
-    struct cli_fleet_files files;
-    const bool good = cli_fleet_files_collect(&files, call, code);
-
-    for (size_t i = 0; good && i < files.count; i++) {
-        cli_fleet_add_file(call->command, fleet, files.paths[i], NULL, &how, narrows, code);
-    }
-    cli_fleet_files_release(&files);
-    if (!good) {
-        *code = (int)cli_fail(call->command, CLI_EXIT_LIMIT, "host out of memory");
-    }
-    return good;
-}
 
 static int fleet_report(const struct cli_call *call, struct tarn_fleet *fleet,
                         const struct tarn_report_options *options, int code)
@@ -88,13 +74,18 @@ static int fleet_run(const struct cli_call *call, struct tarn_fleet *fleet,
                      const struct tarn_report_options *options)
 {
     const struct ranks_values *values = call->values;
+    const struct tarn_summary_options how = {.struct_size = sizeof how, .report = options};
+    const struct cli_fleet_gather gather = {.call = call,
+                                            .options = &how,
+                                            .narrows = cli_select_narrows(&values->select),
+                                            .uses_mpi = values->uses_mpi};
     struct tarn_error error = {.offset = -1};
     int code = CLI_EXIT_OK;
 
     if (values->labels && tarn_fleet_load_labels(fleet, values->labels, &error)) {
         return (int)cli_fail_status(call->command, error.status, &error, values->labels);
     }
-    if (!files_add(call, fleet, options, &code) || (code && tarn_fleet_rank_count(fleet) == 0)) {
+    if (!cli_fleet_gather(&gather, fleet, &code) || (code && tarn_fleet_rank_count(fleet) == 0)) {
         return code;
     }
     return fleet_report(call, fleet, options, code);

@@ -249,11 +249,11 @@ static enum tarn_status rank_add(struct adding *adding, const struct tn_line *li
         return tn_fail(error, TARN_ERR_MISMATCH, "ranks are grouped by %s and by %s",
                        tn_grouping_name(rows->options.by), tn_grouping_name(record->by));
     }
-    const struct tarn_rank shown = {.file = record->file,
-                                    .device = record->device,
-                                    .requested = record->requested,
-                                    .left_out = record->left_out,
-                                    .reserved_peak = record->reserved_peak};
+    const struct tn_rank shown = {.file = record->file,
+                                  .device = record->device,
+                                  .requested = record->requested,
+                                  .left_out = record->left_out,
+                                  .reserved_peak = record->reserved_peak};
 
     return tn_label_table_apply(&rows->fleet->labels, &record->labels, &adding->reader.arena) &&
                    parts_add(adding, record) && member_add(rows, record) &&
@@ -616,7 +616,7 @@ static void rows_init(struct tn_fleet_rows *rows, struct tarn_fleet *fleet,
 void tn_fleet_rows_fini(struct tn_fleet_rows *rows)
 {
     tarn_report_destroy(rows->result);
-    tarn_ranks_destroy(rows->ranks);
+    tn_ranks_destroy(rows->ranks);
     tn_vec_fini(&rows->missing);
     tn_vec_fini(&rows->headroom);
     tn_vec_fini(&rows->growth);
@@ -629,7 +629,7 @@ void tn_fleet_rows_fini(struct tn_fleet_rows *rows)
 
 static enum tarn_status compared_make(struct tn_fleet_rows *rows, struct tarn_error *error)
 {
-    const enum tarn_status status = tarn_ranks_compare(rows->ranks, &rows->result, error);
+    const enum tarn_status status = tn_ranks_compare(rows->ranks, &rows->result, error);
 
     for (size_t i = 0; status == TARN_OK && i < rows->result->rank_count; i++) {
         member_at(rows, tn_ranks_number(rows->ranks, i))->is_outlier =
@@ -644,7 +644,7 @@ enum tarn_status tn_fleet_rows_make(struct tn_fleet_rows *rows, struct tarn_flee
 {
     rows_init(rows, fleet, options, how);
     tn_fleet_sort(fleet);
-    enum tarn_status status = tarn_ranks_create(&rows->options, &rows->ranks, error);
+    enum tarn_status status = tn_ranks_create(&rows->options, &rows->ranks, error);
 
     if (status == TARN_OK && !stacks_add(rows)) {
         status = tn_fail_memory(error);

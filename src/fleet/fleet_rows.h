@@ -52,8 +52,8 @@ struct tn_fleet_rows {
     struct tn_arena arena;
     struct tn_map stacks;  /* number of a stack: its name, plus 1 */
     struct tn_vec members; /* struct tn_fleet_member, by number of the rank */
-    struct tarn_ranks *ranks;
-    struct tarn_ranks_result *result;
+    struct tn_ranks *ranks;
+    struct tn_ranks_result *result;
     struct tn_vec labels;   /* struct tn_label_row */
     struct tn_vec groups;   /* struct tn_group_row, most requested first */
     struct tn_vec growth;   /* struct tn_growth_row, most first */

@@ -50,8 +50,10 @@ static enum tarn_status part_compute(const struct tn_report *report, uint64_t ro
     options.leaks_out = NULL;
     options.parts = 0;
 
-    const struct tn_report part = {
-        .options = &options, .limit = rows ? rows : UINT64_MAX, .result = report->result};
+    const struct tn_report part = {.options = &options,
+                                   .limit = rows ? rows : UINT64_MAX,
+                                   .result = report->result,
+                                   .skips_changes = true};
 
     *(struct tarn_report_head *)result = tn_report_head_of(analysis);
     return compute(&part, analysis, result, error);

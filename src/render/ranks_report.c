@@ -2,17 +2,15 @@
 /* `tarn ranks`: the ranks, and how each outlier differs from the typical one. */
 #include "render/ranks_report.h"
 
-#include "report/ranks.h"
-
 #include "base/escaped.h"
 #include "base/plural.h"
 #include "render/changes_table.h"
 
 #include <string.h>
 
-#define AT(member) .at = offsetof(struct tarn_rank, member)
+#define AT(member) .at = offsetof(struct tn_rank, member)
 
-static void file_put(struct tn_text_out *out, const struct tarn_rank *rank)
+static void file_put(struct tn_text_out *out, const struct tn_rank *rank)
 {
     tn_text_put_escaped(out, rank->file, strlen(rank->file), TN_ESCAPED_PLAIN);
     tn_text_printf(out, ", device %d", rank->device);
@@ -20,7 +18,7 @@ static void file_put(struct tn_text_out *out, const struct tarn_rank *rank)
 
 static void label_put(struct tn_text_out *out, const void *row)
 {
-    const struct tarn_rank *rank = row;
+    const struct tn_rank *rank = row;
 
     file_put(out, rank);
     tn_text_puts(out, rank->is_outlier ? "  outlier" : "");
@@ -38,7 +36,7 @@ static const struct tn_row_column columns[] = {
     {0}};
 
 const struct tn_row_table tn_ranks_table = {
-    .columns = columns, .row_size = sizeof(struct tarn_rank), .others_key = "ranks"};
+    .columns = columns, .row_size = sizeof(struct tn_rank), .others_key = "ranks"};
 
 /* What the changes of an outlier are of. */
 static const struct tn_row_column outlier_context[] = {
@@ -51,8 +49,7 @@ const struct tn_row_table tn_ranks_changes_table = {.columns = tn_changes_column
 
 /* ---- all ranks ---- */
 
-static void range_put(struct tn_text_out *out, const char *what,
-                      const struct tarn_rank_range *range)
+static void range_put(struct tn_text_out *out, const char *what, const struct tn_rank_range *range)
 {
     tn_text_printf(out, "%s: min %s", what, tn_text_size(out, (double)range->least).text);
     tn_text_printf(out, ", median %s", tn_text_size(out, (double)range->median).text);
@@ -60,7 +57,7 @@ static void range_put(struct tn_text_out *out, const char *what,
 }
 
 static void range_put_json(struct tn_json_text *json, const char *key,
-                           const struct tarn_rank_range *range)
+                           const struct tn_rank_range *range)
 {
     tn_json_open_object(json, key);
     tn_json_number(json, "least", range->least);
@@ -69,7 +66,7 @@ static void range_put_json(struct tn_json_text *json, const char *key,
     tn_json_close(json);
 }
 
-static void ranks_text(struct tn_document *document, const struct tarn_ranks_result *result)
+static void ranks_text(struct tn_document *document, const struct tn_ranks_result *result)
 {
     const struct tn_rows rows = {.rows = result->ranks,
                                  .count = result->rank_count - result->other_count,
@@ -83,17 +80,17 @@ static void ranks_text(struct tn_document *document, const struct tarn_ranks_res
     range_put(document->text, "reserved peak", &result->reserved_peak);
     tn_text_putc(document->text, '\n');
     tn_table_put(document, &tn_ranks_table, "ranks", &rows);
-    if (result->rank_count < TARN_RANKS_MIN) {
+    if (result->rank_count < TN_RANKS_MIN) {
         tn_text_printf(document->text,
                        "too few ranks to tell which stands out: at least %d are needed\n",
-                       TARN_RANKS_MIN);
+                       TN_RANKS_MIN);
     } else if (result->outlier_count == 0) {
         tn_text_puts(document->text, "no rank stands out\n");
     }
 }
 
 /* All of them: programs have use for each. */
-static void ranks_rows(struct tn_document *document, const struct tarn_ranks_result *result)
+static void ranks_rows(struct tn_document *document, const struct tn_ranks_result *result)
 {
     const struct tn_rows rows = {.rows = result->ranks, .count = result->rank_count};
 
@@ -109,8 +106,8 @@ static void ranks_rows(struct tn_document *document, const struct tarn_ranks_res
 
 /* ---- outliers ---- */
 
-static void outlier_put(struct tn_document *document, const struct tarn_ranks_result *result,
-                        const struct tarn_rank_outlier *outlier)
+static void outlier_put(struct tn_document *document, const struct tn_ranks_result *result,
+                        const struct tn_rank_outlier *outlier)
 {
     document->context = &outlier->rank;
     if (document->text) {
@@ -130,7 +127,7 @@ static void outlier_put(struct tn_document *document, const struct tarn_ranks_re
     }
 }
 
-void tn_ranks_put(struct tn_document *document, const struct tarn_ranks_result *result)
+void tn_ranks_put(struct tn_document *document, const struct tn_ranks_result *result)
 {
     if (document->text) {
         ranks_text(document, result);
@@ -146,30 +143,4 @@ void tn_ranks_put(struct tn_document *document, const struct tarn_ranks_result *
     if (document->json) {
         tn_json_close(document->json);
     }
-}
-
-static enum tarn_status ranks_put(const struct tarn_ranks_result *result,
-                                  const struct tarn_report_options *options,
-                                  const struct tarn_writer *writer, struct tarn_error *error)
-{
-    static const struct tn_row_table *const tables[] = {&tn_ranks_table, &tn_ranks_changes_table,
-                                                        NULL};
-    struct tn_document document;
-
-    tn_document_begin(&document, options, TN_RANKS_SCHEMA, tables, writer);
-    tn_ranks_put(&document, result);
-    return tn_document_end(&document, error);
-}
-
-enum tarn_status tarn_ranks_report(struct tarn_ranks *ranks, const struct tarn_writer *writer,
-                                   struct tarn_error *error)
-{
-    struct tarn_ranks_result *result;
-    enum tarn_status status = tarn_ranks_compare(ranks, &result, error);
-
-    if (status == TARN_OK) {
-        status = ranks_put(result, tn_ranks_options(ranks), writer, error);
-        tarn_report_destroy(result);
-    }
-    return status;
 }

@@ -4,6 +4,7 @@
 #define TN_RENDER_RANKS_REPORT_H
 
 #include "render/document.h"
+#include "report/ranks.h"
 
 #define TN_RANKS_SCHEMA "tarn.ranks/1"
 
@@ -11,6 +12,6 @@
 extern const struct tn_row_table tn_ranks_table;
 extern const struct tn_row_table tn_ranks_changes_table;
 
-void tn_ranks_put(struct tn_document *document, const struct tarn_ranks_result *result);
+void tn_ranks_put(struct tn_document *document, const struct tn_ranks_result *result);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Many ranks side by side: their peaks, which of them stand out, and what these hold that the
- * others do not. Snapshots are added one by one, and only what each held at its instant is kept.
+ * others do not.
  *
  * How far a rank stands out is its distance from the median (spread.h). An outlier is compared with
  * the rank that is the (lower) median, so that the changes add up to the difference of the two.
@@ -23,16 +23,16 @@ enum {
     OUTLIERS_MAX = 5 /* that are compared with the median rank */
 };
 
-static_assert((int)TARN_RANKS_MIN == (int)TN_SPREAD_MIN, "the header says from how many on");
+static_assert((int)TN_RANKS_MIN == (int)TN_SPREAD_MIN, "the header says from how many on");
 
 /* One device of one snapshot. */
 struct rank {
-    struct tarn_rank shown; /* its file is the arena's */
-    size_t first;           /* of its parts */
+    struct tn_rank shown; /* its file is the arena's */
+    size_t first;         /* of its parts */
     size_t count;
 };
 
-struct tarn_ranks {
+struct tn_ranks {
     struct tarn_report_options options;
     struct tn_model kept; /* stacks of the names, as snapshots go after they were added */
     struct tn_name_table names;
@@ -41,11 +41,11 @@ struct tarn_ranks {
     struct tn_vec order; /* size_t, by row of the last result: the number of its rank */
 };
 
-enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
-                                   struct tarn_ranks **ranks_out, struct tarn_error *error)
+enum tarn_status tn_ranks_create(const struct tarn_report_options *options,
+                                 struct tn_ranks **ranks_out, struct tarn_error *error)
 {
     const struct tn_path_format format = {.ignore_lines = false};
-    struct tarn_ranks *ranks = tn_host_alloc_zero(sizeof *ranks);
+    struct tn_ranks *ranks = tn_host_alloc_zero(sizeof *ranks);
 
     *ranks_out = NULL;
     if (!ranks || tn_model_init(&ranks->kept, 0) != TARN_OK) {
@@ -63,7 +63,7 @@ enum tarn_status tarn_ranks_create(const struct tarn_report_options *options,
     return TARN_OK;
 }
 
-void tarn_ranks_destroy(struct tarn_ranks *ranks)
+void tn_ranks_destroy(struct tn_ranks *ranks)
 {
     if (!ranks) {
         return;
@@ -78,75 +78,7 @@ void tarn_ranks_destroy(struct tarn_ranks *ranks)
 
 /* ---- adding ---- */
 
-static bool parts_add(struct tarn_ranks *ranks, struct rank *rank,
-                      const struct tn_analysis *analysis, uint64_t event)
-{
-    struct tn_row_set holders;
-    bool good = tn_holders_collect(&holders, analysis, event);
-    const struct tarn_holder *rows = good ? holders.rows.items : NULL;
-
-    if (!good) {
-        return false;
-    }
-    rank->first = ranks->parts.count;
-    rank->count = holders.rows.count;
-    for (size_t i = 0; good && i < holders.rows.count; i++) {
-        struct tn_rank_part part = {.bytes = rows[i].bytes, .blocks = rows[i].blocks};
-
-        good = tn_name_find(&ranks->names, &analysis->keys, rows[i].group.key, &part.name) &&
-               tn_vec_append(&ranks->parts, &part, 1);
-    }
-    tn_row_set_fini(&holders);
-    return good;
-}
-
-/* A snapshot being added. */
-struct adding {
-    struct tarn_ranks *ranks;
-    const char *name;
-};
-
-static enum tarn_status device_add(void *context, const struct tn_analysis *analysis,
-                                   struct tarn_error *error)
-{
-    const struct adding *adding = context;
-    struct tarn_ranks *ranks = adding->ranks;
-    struct rank rank = {.shown = {.file = tn_arena_copy_text(&ranks->names.arena, adding->name,
-                                                             strlen(adding->name)),
-                                  .device = (int)analysis->timeline->device}};
-    struct tn_time_point at;
-    const enum tarn_status status =
-        tn_analysis_time_point(analysis, &analysis->query->selection.at, TARN_AT_PEAK, &at, error);
-
-    if (status) {
-        return status;
-    }
-    rank.shown.requested = at.requested;
-    rank.shown.left_out = at.left_out;
-    rank.shown.reserved_peak = analysis->timeline->reserved_peak.reserved;
-    return rank.shown.file && parts_add(ranks, &rank, analysis, at.entry) &&
-                   tn_vec_append(&ranks->ranks, &rank, 1)
-               ? TARN_OK
-               : TARN_ERR_HOST_MEMORY;
-}
-
-enum tarn_status tarn_ranks_add(struct tarn_ranks *ranks, const struct tarn_snapshot *snapshot,
-                                const char *name, struct tarn_error *error)
-{
-    const size_t rank_count = ranks->ranks.count;
-    const size_t part_count = ranks->parts.count;
-    struct adding adding = {ranks, name};
-    const enum tarn_status status = tn_report_devices(tn_snapshot_model(snapshot), &ranks->options,
-                                                      TN_REPORT_TRACE, device_add, &adding, error);
-
-    if (status) {
-        ranks->ranks.count = rank_count;
-        ranks->parts.count = part_count;
-    }
-    return status;
-}
-
-bool tn_ranks_add_parts(struct tarn_ranks *ranks, const struct tarn_rank *shown,
+bool tn_ranks_add_parts(struct tn_ranks *ranks, const struct tn_rank *shown,
                         const struct tn_rank_part *parts, size_t count)
 {
     struct rank rank = {.shown = *shown, .first = ranks->parts.count, .count = count};
@@ -162,17 +94,17 @@ bool tn_ranks_add_parts(struct tarn_ranks *ranks, const struct tarn_rank *shown,
     return true;
 }
 
-struct tn_name_table *tn_ranks_names(struct tarn_ranks *ranks)
+struct tn_name_table *tn_ranks_names(struct tn_ranks *ranks)
 {
     return &ranks->names;
 }
 
-struct tn_model *tn_ranks_kept(struct tarn_ranks *ranks)
+struct tn_model *tn_ranks_kept(struct tn_ranks *ranks)
 {
     return &ranks->kept;
 }
 
-size_t tn_ranks_number(const struct tarn_ranks *ranks, size_t row)
+size_t tn_ranks_number(const struct tn_ranks *ranks, size_t row)
 {
     return ((const size_t *)ranks->order.items)[row];
 }
@@ -185,18 +117,18 @@ static double away(double number, double from)
 }
 
 /* Sorts the numbers. */
-static struct tarn_rank_range range_of(double *numbers, size_t count, double *median_out)
+static struct tn_rank_range range_of(double *numbers, size_t count, double *median_out)
 {
     *median_out = tn_median(numbers, count);
-    return (struct tarn_rank_range){.least = (uint64_t)numbers[0],
-                                    .median = (uint64_t)*median_out,
-                                    .most = (uint64_t)numbers[count - 1]};
+    return (struct tn_rank_range){.least = (uint64_t)numbers[0],
+                                  .median = (uint64_t)*median_out,
+                                  .most = (uint64_t)numbers[count - 1]};
 }
 
 /* Sets the distances and what there is of all ranks; `numbers` is room for one number per rank.
  * Returns the median. */
 static double distances_set(const struct tn_vec *ranks, double *numbers,
-                            struct tarn_ranks_result *result)
+                            struct tn_ranks_result *result)
 {
     struct rank *items = ranks->items;
     double middle;
@@ -255,7 +187,7 @@ static const struct rank *typical_find(const struct tn_vec *ranks, double middle
 
 /* ---- the result ---- */
 
-static bool changes_fill(struct tn_row_set *changes, const struct tarn_ranks *ranks,
+static bool changes_fill(struct tn_row_set *changes, const struct tn_ranks *ranks,
                          const struct rank *typical, const struct rank *rank)
 {
     const struct rank *sides[2] = {typical, rank};
@@ -274,9 +206,9 @@ static bool changes_fill(struct tn_row_set *changes, const struct tarn_ranks *ra
     return true;
 }
 
-static bool outlier_make(const struct tarn_ranks *ranks, const struct rank *typical,
+static bool outlier_make(const struct tn_ranks *ranks, const struct rank *typical,
                          const struct rank *rank, struct tn_result *memory,
-                         struct tarn_rank_outlier *outlier)
+                         struct tn_rank_outlier *outlier)
 {
     struct tn_row_set changes;
 
@@ -289,8 +221,8 @@ static bool outlier_make(const struct tarn_ranks *ranks, const struct rank *typi
     return good;
 }
 
-static bool outliers_make(const struct tarn_ranks *ranks, const struct rank *typical,
-                          const struct rank *const *sorted, struct tarn_ranks_result *result)
+static bool outliers_make(const struct tn_ranks *ranks, const struct rank *typical,
+                          const struct rank *const *sorted, struct tn_ranks_result *result)
 {
     struct tn_result *memory = tn_result_of(result);
     const size_t count = ranks->ranks.count;
@@ -299,7 +231,7 @@ static bool outliers_make(const struct tarn_ranks *ranks, const struct rank *typ
            sorted[result->outlier_count]->shown.is_outlier) {
         result->outlier_count++;
     }
-    struct tarn_rank_outlier *outliers =
+    struct tn_rank_outlier *outliers =
         tn_arena_alloc_array(tn_result_arena(memory), result->outlier_count, sizeof *outliers);
 
     for (size_t i = 0; outliers && i < result->outlier_count; i++) {
@@ -312,20 +244,20 @@ static bool outliers_make(const struct tarn_ranks *ranks, const struct rank *typ
     return outliers != NULL;
 }
 
-static void rank_sum(struct tarn_rank *into, const struct tarn_rank *from)
+static void rank_sum(struct tn_rank *into, const struct tn_rank *from)
 {
     into->requested += from->requested;
     into->left_out += from->left_out;
     into->reserved_peak += from->reserved_peak;
 }
 
-static bool rows_make(const struct tarn_ranks *ranks, const struct rank *const *sorted,
-                      struct tarn_ranks_result *result)
+static bool rows_make(const struct tn_ranks *ranks, const struct rank *const *sorted,
+                      struct tn_ranks_result *result)
 {
     struct tn_result *memory = tn_result_of(result);
     const uint64_t limit = tn_report_limit(&ranks->options);
     const size_t count = ranks->ranks.count;
-    struct tarn_rank *rows = tn_arena_alloc_array(tn_result_arena(memory), count, sizeof *rows);
+    struct tn_rank *rows = tn_arena_alloc_array(tn_result_arena(memory), count, sizeof *rows);
 
     for (size_t i = 0; rows && i < count; i++) {
         rows[i] = sorted[i]->shown;
@@ -344,7 +276,7 @@ static bool rows_make(const struct tarn_ranks *ranks, const struct rank *const *
     return rows != NULL;
 }
 
-static bool order_keep(struct tarn_ranks *ranks, const struct rank *const *sorted)
+static bool order_keep(struct tn_ranks *ranks, const struct rank *const *sorted)
 {
     const struct rank *items = ranks->ranks.items;
 
@@ -360,8 +292,8 @@ static bool order_keep(struct tarn_ranks *ranks, const struct rank *const *sorte
 }
 
 /* `numbers` and `sorted` are room for one of each rank. */
-static bool result_fill(struct tarn_ranks *ranks, double *numbers, const struct rank **sorted,
-                        struct tarn_ranks_result *result)
+static bool result_fill(struct tn_ranks *ranks, double *numbers, const struct rank **sorted,
+                        struct tn_ranks_result *result)
 {
     const struct tn_vec *items = &ranks->ranks;
     const double middle = distances_set(items, numbers, result);
@@ -378,8 +310,8 @@ static bool result_fill(struct tarn_ranks *ranks, double *numbers, const struct 
            outliers_make(ranks, typical, sorted, result);
 }
 
-enum tarn_status tarn_ranks_compare(struct tarn_ranks *ranks, struct tarn_ranks_result **result_out,
-                                    struct tarn_error *error)
+enum tarn_status tn_ranks_compare(struct tn_ranks *ranks, struct tn_ranks_result **result_out,
+                                  struct tarn_error *error)
 {
     const size_t count = ranks->ranks.count;
 
@@ -389,7 +321,7 @@ enum tarn_status tarn_ranks_compare(struct tarn_ranks *ranks, struct tarn_ranks_
     }
     double *numbers = tn_host_alloc(count * sizeof *numbers);
     const struct rank **sorted = tn_host_alloc(count * sizeof(const struct rank *));
-    struct tarn_ranks_result *result = tn_result_create(sizeof *result);
+    struct tn_ranks_result *result = tn_result_create(sizeof *result);
     const bool good = numbers && sorted && result && result_fill(ranks, numbers, sorted, result);
 
     tn_host_free(sorted, count * sizeof(const struct rank *));
@@ -400,9 +332,4 @@ enum tarn_status tarn_ranks_compare(struct tarn_ranks *ranks, struct tarn_ranks_
     }
     *result_out = result;
     return TARN_OK;
-}
-
-const struct tarn_report_options *tn_ranks_options(const struct tarn_ranks *ranks)
-{
-    return &ranks->options;
 }

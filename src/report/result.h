@@ -53,6 +53,7 @@ struct tn_report {
     const struct tarn_report_options *options; /* never NULL */
     uint64_t limit;                            /* most rows of a table */
     struct tn_result *result;
+    bool skips_changes; /* of each failed request: they take most of that report's time */
 };
 
 /* Computes the result of a device that has a trace; its head is already set. TARN_ERR_HOST_MEMORY

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
-#include "tarn/report.h"
+#include "support/collect.h"
+
+#include "tarn/fleet.h"
+#include "tarn/host.h"
 
 enum {
     RANKS_MAX = 8
@@ -13,23 +16,33 @@ struct asked {
     int count;
 };
 
-static enum tarn_status ranks(const void *context, const struct tarn_writer *writer,
-                              struct tarn_error *error)
+static enum tarn_status ranks_add(struct tarn_fleet *fleet, const struct asked *asked,
+                                  struct tarn_error *error)
 {
-    const struct asked *asked = context;
-    struct tarn_ranks *made;
-    enum tarn_status status = tarn_ranks_create(&asked->options, &made, error);
+    const struct tarn_summary_options how = {.struct_size = sizeof how, .report = &asked->options};
+    enum tarn_status status = TARN_OK;
 
     for (int i = 0; status == TARN_OK && i < asked->count; i++) {
         char name[16];
 
         (void)snprintf(name, sizeof name, "rank%d", i);
-        status = tarn_ranks_add(made, asked->snapshots[i], name, error);
+        status = tarn_fleet_add(fleet, asked->snapshots[i], name, &how, error);
     }
+    return status;
+}
+
+static enum tarn_status ranks(const void *context, const struct tarn_writer *writer,
+                              struct tarn_error *error)
+{
+    const struct asked *asked = context;
+    struct tarn_fleet *fleet;
+    enum tarn_status status = tarn_fleet_create(&fleet, error);
+
+    status = status ? status : ranks_add(fleet, asked, error);
     if (status == TARN_OK) {
-        status = tarn_ranks_report(made, writer, error);
+        status = tarn_fleet_report(fleet, &asked->options, NULL, writer, error);
     }
-    tarn_ranks_destroy(made);
+    tarn_fleet_destroy(fleet);
     return status;
 }
 
@@ -65,32 +78,6 @@ static void asked_close(struct asked *asked)
     }
 }
 
-static struct tarn_ranks *ranks_of(const struct asked *asked)
-{
-    struct tarn_ranks *made;
-    struct tarn_error error;
-
-    assert_int_equal(tarn_ranks_create(&asked->options, &made, &error), TARN_OK);
-    for (int i = 0; i < asked->count; i++) {
-        char name[16];
-
-        (void)snprintf(name, sizeof name, "rank%d", i);
-        assert_int_equal(tarn_ranks_add(made, asked->snapshots[i], name, &error), TARN_OK);
-    }
-    return made;
-}
-
-static struct tarn_ranks_result *compute(const struct asked *asked)
-{
-    struct tarn_ranks *made = ranks_of(asked);
-    struct tarn_ranks_result *result;
-    struct tarn_error error;
-
-    assert_int_equal(tarn_ranks_compare(made, &result, &error), TARN_OK);
-    tarn_ranks_destroy(made); /* the result outlives them */
-    return result;
-}
-
 static void the_one_that_stands_out(void **state)
 {
     struct asked asked = asked_of(5);
@@ -98,23 +85,6 @@ static void the_one_that_stands_out(void **state)
 
     (void)state;
     asked.options.rows = 2;
-    struct tarn_ranks_result *result = compute(&asked);
-
-    assert_int_equal(result->rank_count, 5);
-    assert_int_equal(result->requested.least, 1001);
-    assert_int_equal(result->requested.median, 1004);
-    assert_string_equal(result->ranks[0].file, "rank2");
-    assert_true(result->ranks[0].is_outlier);
-    assert_false(result->ranks[1].is_outlier);
-    assert_int_equal(result->other_count, 3);
-    assert_string_equal(result->typical.file, "rank3");
-    assert_int_equal(result->outlier_count, 1);
-    assert_string_equal(result->outliers[0].rank.file, "rank2");
-    assert_int_equal(result->outliers[0].changes.rows[0].change, 4999);
-    assert_int_equal(result->total.requested, result->others.requested +
-                                                  result->ranks[0].requested +
-                                                  result->ranks[1].requested);
-    tarn_report_destroy(result);
     text = report_text(ranks, &asked);
     assert_non_null(strstr(text, "5 ranks\nrequested: min 1001 B, median 1004 B, max 5.86 KiB\n"));
     assert_non_null(strstr(text, "rank2, device 0  outlier\n"));
@@ -146,27 +116,20 @@ static struct tarn_snapshot *run_alike(int a, int b)
     return report_parse(json);
 }
 
-/* Also when their snapshots are gone. */
 static void stacks_that_look_alike_differ(void **state)
 {
     struct asked asked = {.options = {.struct_size = sizeof asked.options}, .count = 5};
-    struct tarn_ranks *made;
-    struct tarn_ranks_result *result;
-    struct tarn_error error;
+    char *text;
 
     (void)state;
     for (int i = 0; i < asked.count; i++) {
         asked.snapshots[i] = i == 2 ? run_alike(9000, 7000) : run_alike(1000 + i, 1000);
     }
-    made = ranks_of(&asked);
+    text = report_text(ranks, &asked);
     asked_close(&asked);
-    assert_int_equal(tarn_ranks_compare(made, &result, &error), TARN_OK);
-    tarn_ranks_destroy(made);
-    assert_int_equal(result->outlier_count, 1);
-    assert_int_equal(result->outliers[0].changes.row_count, 2);
-    assert_non_null(strstr(result->outliers[0].changes.rows[0].group.text, "d.py:5:f"));
-    assert_non_null(strstr(result->outliers[0].changes.rows[1].group.text, "d.py:6:f"));
-    tarn_report_destroy(result);
+    assert_non_null(strstr(text, "d.py:5:f"));
+    assert_non_null(strstr(text, "d.py:6:f"));
+    free(text);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
@@ -179,13 +142,61 @@ static void alike_or_too_few(void **state)
         asked.snapshots[i] = run(1000, 1);
     }
     for (asked.count = 3; asked.count > 1; asked.count--) {
-        struct tarn_ranks_result *result = compute(&asked);
+        char *text = report_text(ranks, &asked);
 
-        assert_int_equal(result->outlier_count, 0);
-        assert_false(result->ranks[0].is_outlier);
-        tarn_report_destroy(result);
+        assert_null(strstr(text, "outlier\n"));
+        assert_non_null(strstr(text, asked.count < 3 ? "too few ranks" : "no rank stands out"));
+        free(text);
     }
     asked.count = 3;
+    asked_close(&asked);
+}
+
+/* Rank `i`, from its snapshot or from a file of its summary. */
+static void mixed_add(struct tarn_fleet *fleet, const struct asked *asked, int i, bool by_summary)
+{
+    const struct tarn_summary_options how = {.struct_size = sizeof how, .report = &asked->options};
+    struct test_collect file = {.text = NULL};
+    const struct tarn_writer writer = {.write = test_collect_write, .context = &file};
+    struct tarn_fleet *to = fleet;
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "rank%d", i);
+    if (by_summary) {
+        assert_int_equal(tarn_fleet_create(&to, NULL), TARN_OK);
+    }
+    assert_int_equal(tarn_fleet_add(to, asked->snapshots[i], name, &how, NULL), TARN_OK);
+    if (by_summary) {
+        assert_int_equal(tarn_fleet_write(to, &writer, NULL), TARN_OK);
+        assert_int_equal(tarn_fleet_load_memory(fleet, file.text, strlen(file.text), NULL, NULL),
+                         TARN_OK);
+        tarn_fleet_destroy(to);
+        free(file.text);
+    }
+}
+
+/* A report on snapshots, on their summaries and on some of each has the same bytes. */
+static void snapshots_and_summaries_mix(void **state)
+{
+    struct asked asked = asked_of(6);
+    char *wanted = report_text(ranks, &asked);
+
+    (void)state;
+    for (int summaries = 1; summaries < 1 << 6; summaries += 9) {
+        struct test_collect got = {.text = NULL};
+        const struct tarn_writer writer = {.write = test_collect_write, .context = &got};
+        struct tarn_fleet *fleet;
+
+        assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+        for (int i = 0; i < asked.count; i++) {
+            mixed_add(fleet, &asked, i, (summaries >> i & 1) != 0);
+        }
+        assert_int_equal(tarn_fleet_report(fleet, &asked.options, NULL, &writer, NULL), TARN_OK);
+        assert_string_equal(got.text, wanted);
+        tarn_fleet_destroy(fleet);
+        free(got.text);
+    }
+    free(wanted);
     asked_close(&asked);
 }
 
@@ -217,8 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_that_stands_out), cmocka_unit_test(stacks_that_look_alike_differ),
-        cmocka_unit_test(alike_or_too_few),        cmocka_unit_test(nothing_and_nonsense),
-        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(alike_or_too_few),        cmocka_unit_test(snapshots_and_summaries_mix),
+        cmocka_unit_test(nothing_and_nonsense),    cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
