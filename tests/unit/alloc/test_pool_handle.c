@@ -2,8 +2,10 @@
 /* Pools as handles: kept apart, limited, given back by priority, and no capture is assumed. */
 #include "support/test.h"
 
+#include "support/draw.h"
 #include "support/rig.h"
 #include "tarn/pool.h"
+#include "tarn/request.h"
 
 #include <pthread.h>
 
@@ -80,6 +82,95 @@ static void free_memory_of_a_pool_serves_only_its_own_requests(void **state)
         tarn_pool_destroy(a);
         tarn_pool_destroy(b);
         rig_close(&rig);
+    }
+}
+
+/* ---- the same decisions ---- */
+
+static bool is_any_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static tarn_ptr routed_alloc(struct rig *rig, struct tarn_pool_id id, uint64_t size,
+                             tarn_stream stream)
+{
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, is_any_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, stream);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
+static tarn_ptr handle_alloc(struct tarn_pool *pool, uint64_t size, tarn_stream stream, bool tries)
+{
+    tarn_ptr ptr = 0;
+
+    if (!tries || tarn_pool_alloc_try(pool, size, stream, TARN_ALLOC_NEVER_GROW, &ptr) != TARN_OK) {
+        assert_int_equal(tarn_pool_alloc(pool, size, stream, &ptr, NULL), TARN_OK);
+    }
+    return ptr;
+}
+
+/* One call at random, without a look at counters in between, which would end the postponed work of
+ * the fast path: the same for both, from the pool or not. */
+static void same_call(struct rig *rigs, struct tarn_pool **pools, uint64_t *seed, tarn_ptr *live)
+{
+    static const uint64_t sizes[] = {512, 4096, MIB, 3 * MIB, 12 * MIB, 30 * MIB};
+    const uint64_t size = sizes[draw(seed) % 6];
+    const tarn_stream stream = draw(seed) % 2 * 7;
+    tarn_ptr *slot = &live[draw(seed) % (draw(seed) % 4 == 0 ? 64 : 3)];
+
+    if (*slot) {
+        rig_free(&rigs[0], *slot);
+        rig_free(&rigs[1], *slot);
+        *slot = 0;
+    } else if (draw(seed) % 2 == 0) {
+        *slot = rig_alloc(&rigs[0], size, stream);
+        assert_int_equal(rig_alloc(&rigs[1], size, stream), *slot);
+    } else {
+        *slot = routed_alloc(&rigs[0], tarn_pool_get_id(pools[0]), size, stream);
+        assert_int_equal(handle_alloc(pools[1], size, stream, draw(seed) % 2 == 0), *slot);
+    }
+}
+
+/* What the fast path serves from a pool is what the slow path finds there. */
+static void a_handle_decides_as_a_route(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) { /* the exact policy */
+        uint64_t seed = i;
+        struct rig rigs[2];
+        struct tarn_pool *pools[2];
+        tarn_ptr live[64] = {0};
+
+        for (int k = 0; k < 2; k++) {
+            rig_open(&rigs[k], 8 * GIB, settings[i]);
+            pools[k] = pool_open(&rigs[k], (struct tarn_pool_options){0});
+        }
+        for (int step = 0; step < 20000; step++) {
+            same_call(rigs, pools, &seed, live);
+        }
+        struct tarn_stats stats[2] = {{.struct_size = sizeof stats[0]},
+                                      {.struct_size = sizeof stats[0]}};
+
+        tarn_allocator_get_stats(rigs[0].allocator, &stats[0]);
+        tarn_allocator_get_stats(rigs[1].allocator, &stats[1]);
+        assert_memory_equal(&stats[0], &stats[1], sizeof stats[0]);
+        for (int k = 0; k < 2; k++) {
+            for (size_t n = 0; n < sizeof live / sizeof live[0]; n++) {
+                rig_free(&rigs[k], live[n]);
+            }
+            tarn_pool_destroy(pools[k]);
+        }
+        tarn_allocator_destroy(rigs[0].allocator);
+        sim_close(rigs[0].device);
+        rigs[1].host_bytes = rigs[0].host_bytes;
+        rig_close(&rigs[1]);
     }
 }
 
@@ -609,6 +700,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_of_a_pool_serves_only_its_own_requests),
+        cmocka_unit_test(a_handle_decides_as_a_route),
         cmocka_unit_test(a_pool_in_use_does_not_keep_the_cache_of_other_streams),
         cmocka_unit_test(blocks_that_other_streams_use_are_not_deferred),
         cmocka_unit_test(a_pool_has_counters_a_name_and_an_id),
