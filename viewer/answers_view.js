@@ -87,7 +87,7 @@ function settingRow(row, name, recorded) {
       bytesCell(row.reserved),
       row === recorded
         ? element('td', {}, '')
-        : bytesCell(change, `${changeText(change)}, ${shareText(change, recorded.reserved)}`),
+        : bytesCell(change, `${changeText(change)}, ${change > 0 ? '+' : ''}${shareText(change, recorded.reserved)}`),
       element('td', {}, (row.reserved / Math.max(1, row.allocated)).toFixed(3)),
       bytesCell(row.allocated - row.requested),
       element('td', {}, countText(row.calls)),
