@@ -12,7 +12,7 @@ failed=0
 if [ $# -gt 2 ]; then
     shift 2
 else
-    set -- hello streams graph limit server ipc tracker what_if peak watched
+    set -- hello streams graph limit server tenants devices ipc tracker what_if peak watched
     [ -x "$folder/adaptors" ] && set -- "$@" adaptors # needs a C++ compiler
 fi
 
@@ -31,6 +31,9 @@ run() { # SETTINGS EXAMPLE ARGUMENT...
 for example in "$@"; do
     if [ "$example" = what_if ] || [ "$example" = peak ]; then # about a recorded run
         run "" "$example" "$recorded"
+    elif [ "$example" = devices ]; then # of its own, if they are not named
+        run "" devices
+        run expandable_segments:True devices
     elif [ "$example" = watched ]; then # for a second, on a device of its own size
         run "" "$example" sim:16GiB 1
     else
