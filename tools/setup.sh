@@ -71,6 +71,8 @@ need_for_test() {
         need openmpi-bin
     fi
     need_tool g++ g++
+    # opened at run time, by its file's name
+    ls /usr/lib/*/libunwind.so.8 >/dev/null 2>&1 || need libunwind8
     need_tool python3 python3
     need_python jsonschema
     need_python pyte

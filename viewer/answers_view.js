@@ -81,13 +81,14 @@ function isSameCost(row, recorded) {
  * @param {import('./answers.js').Setting} recorded */
 function settingRow(row, name, recorded) {
   const change = row.reserved - recorded.reserved;
+  const share = `${change > 0 ? '+' : ''}${shareText(change, recorded.reserved)}`;
   return answerRow(
     name,
     [
       bytesCell(row.reserved),
       row === recorded
         ? element('td', {}, '')
-        : bytesCell(change, `${changeText(change)}, ${change > 0 ? '+' : ''}${shareText(change, recorded.reserved)}`),
+        : bytesCell(change, `${changeText(change)}, ${share}`),
       element('td', {}, (row.reserved / Math.max(1, row.allocated)).toFixed(3)),
       bytesCell(row.allocated - row.requested),
       element('td', {}, countText(row.calls)),

@@ -37,7 +37,8 @@ struct tarn_history;
 /* How C stacks are captured. */
 enum tarn_stack_source {
     TARN_STACK_FRAME_POINTERS, /* fast; code built without frame pointers ends a stack early */
-    TARN_STACK_UNWIND,         /* with the compiler's unwinder: ten times slower, complete */
+    TARN_STACK_UNWIND,         /* complete without them: by libunwind where it is installed, else
+                                  by the compiler's unwinder, ten times slower */
     TARN_STACK_NONE            /* only frames of the host language, if any */
 };
 

@@ -192,3 +192,20 @@ struct tn_code_range tn_os_code_own(void)
     own.end = atomic_load_explicit(&end, memory_order_relaxed);
     return own;
 }
+
+static int take_unloads(struct dl_phdr_info *info, size_t size, void *context)
+{
+    uint64_t *unloads = context;
+
+    (void)size;
+    *unloads = info->dlpi_subs; /* of all modules: the first says it */
+    return 1;
+}
+
+uint64_t tn_os_code_unloads(void)
+{
+    uint64_t unloads = 0;
+
+    (void)dl_iterate_phdr(take_unloads, &unloads);
+    return unloads;
+}

@@ -6,6 +6,7 @@
 #include "base/host_mem.h"
 #include "base/sized.h"
 #include "history/label.h"
+#include "history/libunwind.h"
 #include "history/stack.h"
 #include "history/symbol.h"
 
@@ -51,6 +52,14 @@ static size_t walk_stack(const struct tarn_history *history, uint64_t *addresses
         break;
     }
     return 0;
+}
+
+static void set_stack_source(struct tarn_history *history, enum tarn_stack_source source)
+{
+    if (source == TARN_STACK_UNWIND) {
+        tn_libunwind_load();
+    }
+    atomic_store_explicit(&history->stack_source, (int)source, memory_order_relaxed);
 }
 
 static uint64_t history_capture(void *context, enum tarn_context_level level)
@@ -389,7 +398,7 @@ enum tarn_status tarn_history_create(const struct tarn_history_options *options,
     }
     history->options.host = NULL;
     history->skip_actions = filled.skip_actions;
-    atomic_init(&history->stack_source, (int)filled.stack_source);
+    set_stack_source(history, filled.stack_source);
     history->origin = tn_tick_origin(tn_ticks_are_counted());
     tn_biased_lock_init(&history->lock, TN_LOCK_SINK);
     tn_lock_init(&history->symbol_lock, TN_LOCK_STACKS);
@@ -496,7 +505,7 @@ enum tarn_status tarn_history_set_stack_source(struct tarn_history *history,
     if ((unsigned)source > TARN_STACK_NONE) {
         return TARN_ERR_INVALID_ARGUMENT;
     }
-    atomic_store_explicit(&history->stack_source, (int)source, memory_order_relaxed);
+    set_stack_source(history, source);
     return TARN_OK;
 }
 

@@ -3,9 +3,16 @@
 
 #include "base/os_code.h"
 #include "base/os_stack.h"
+#include "history/libunwind.h"
+#include "tarn/history.h"
 
 #include <stdbool.h>
+#include <string.h>
 #include <unwind.h>
+
+enum {
+    OWN_FRAMES_MAX = 32 /* of this library, between here and its caller */
+};
 
 /* What a frame pointer points to, on x86-64 and on aarch64. */
 struct frame_record {
@@ -101,31 +108,49 @@ struct unwinding {
     bool begun; /* the first step is the calling function */
 };
 
-static _Unwind_Reason_Code unwind_step(struct _Unwind_Context *context, void *argument)
+/* The next frame outwards; false at the end. */
+static bool unwinding_add(struct unwinding *unwinding, uintptr_t found)
 {
-    struct unwinding *unwinding = argument;
-    const uint64_t address = plain_address((uintptr_t)_Unwind_GetIP(context));
+    const uint64_t address = plain_address(found);
 
     if (!unwinding->begun) {
         unwinding->begun = true;
-        return _URC_NO_REASON;
+        return true;
     }
     if (unwinding->count == unwinding->max || address == 0) {
-        return _URC_END_OF_STACK;
+        return false;
     }
     if (unwinding->count > 0 || !tn_code_range_has(&unwinding->own, address)) {
         unwinding->addresses[unwinding->count++] = address;
         unwinding->hash = tn_stack_hash(unwinding->hash, address);
     }
-    return _URC_NO_REASON;
+    return true;
+}
+
+static _Unwind_Reason_Code unwind_step(struct _Unwind_Context *context, void *argument)
+{
+    return unwinding_add(argument, (uintptr_t)_Unwind_GetIP(context)) ? _URC_NO_REASON
+                                                                      : _URC_END_OF_STACK;
 }
 
 TN_NOINLINE size_t tn_stack_unwind(uint64_t *addresses, size_t max, uint64_t *hash_io)
 {
+    void *found[TARN_STACK_FRAMES_MAX + OWN_FRAMES_MAX];
+    tn_libunwind_trace *trace = tn_libunwind_get();
     struct unwinding unwinding = {
         .addresses = addresses, .max = max, .hash = *hash_io, .own = tn_os_code_own()};
 
-    (void)_Unwind_Backtrace(unwind_step, &unwinding);
+    if (trace) {
+        const size_t wanted = max < TARN_STACK_FRAMES_MAX ? max : TARN_STACK_FRAMES_MAX;
+
+        memset(found, 0, (wanted + OWN_FRAMES_MAX) * sizeof found[0]); /* for sanitizers */
+        const int count = trace(found, (int)(wanted + OWN_FRAMES_MAX));
+
+        for (int i = 0; i < count && unwinding_add(&unwinding, (uintptr_t)found[i]); i++) {
+        }
+    } else {
+        (void)_Unwind_Backtrace(unwind_step, &unwinding);
+    }
     *hash_io = unwinding.hash;
     return unwinding.count;
 }

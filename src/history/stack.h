@@ -8,8 +8,9 @@
  * without frame pointers ends early, rarely yields a wrong function, and never faults. A thread
  * that runs on a different stack (a coroutine) gets one frame.
  *
- * By unwinding: uses the compiler's unwinder, which needs no frame pointers but reads tables of
- * every module on the way and costs ten times as much.
+ * By unwinding: needs no frame pointers. By libunwind, 5 ns per frame, once tn_libunwind_load has
+ * found it and while it can be trusted (libunwind.h); else by the compiler's unwinder, which reads
+ * tables of every module on the way, 120 ns per frame.
  *
  * Neither takes locks or memory of this library. Cost by frame pointers: 2 ns per frame.
  */

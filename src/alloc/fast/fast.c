@@ -204,8 +204,8 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
     return served;
 }
 
-/* A block of a private pool gets no entry: those of the log are told by size and stream alone. Under
- * the compact policy the engine first decides whether the pool's pages may still move. */
+/* A block of a private pool gets no entry: those of the log name size and stream alone. Under the
+ * compact policy the engine first decides whether the pool's pages may still move. */
 TN_NOINLINE bool tn_fast_alloc_owned(struct tn_fast *fast, struct tn_heap *heap,
                                      struct tn_private_pool *owner, uint64_t size,
                                      tarn_stream stream, tarn_ptr *ptr_out)

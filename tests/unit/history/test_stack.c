@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/os_stack.h"
+#include "history/libunwind.h"
 #include "history/stack.h"
 
 enum {
@@ -153,6 +155,64 @@ static void threads_have_stacks_of_their_own(void **state)
     assert_true(seen.count <= 30);
 }
 
+/* ---- with libunwind ---- */
+
+/* A call that neither has a frame pointer to follow nor is the last thing that its caller does. */
+static TN_NOINLINE void look_twice(int calls, struct seen *first, struct seen *second,
+                                   void (*between)(void))
+{
+    if (calls > 0) {
+        look_twice(calls - 1, first, second, between);
+    } else {
+        for (volatile int i = 0; i < 2; i++) { /* from one place */
+            look(tn_stack_unwind, MAX, i == 0 ? first : second);
+            if (i == 0) {
+                between();
+            }
+        }
+    }
+    STAY();
+}
+
+/* Loads a module and unloads it: what is remembered of code may then be untrue. */
+static void unload(void)
+{
+    void *module = dlopen(EXPORTER, RTLD_NOW | RTLD_LOCAL);
+
+    assert_non_null(module);
+    assert_int_equal(dlclose(module), 0);
+}
+
+static void nothing(void)
+{
+}
+
+static void libunwind_sees_what_the_compiler_s_unwinder_sees(void **state)
+{
+    struct seen seen[2];
+
+    (void)state;
+    assert_null(tn_libunwind_get()); /* not yet loaded: the tests before were without it */
+    tn_libunwind_load();
+    if (!tn_libunwind_get()) {
+        print_message("libunwind is not installed\n");
+        skip();
+    }
+    calls_are_frames(tn_stack_unwind);
+    for (size_t max = 0; max < 20; max++) {
+        look_deep(tn_stack_unwind, 30, max, &seen[0]);
+        assert_int_equal(seen[0].count, max);
+        assert_int_equal(seen[0].addresses[max], 0);
+    }
+    look_twice(20, &seen[0], &seen[1], nothing);
+    assert_memory_equal(&seen[0], &seen[1], sizeof seen[0]);
+    look_twice(20, &seen[0], &seen[1], unload);
+    assert_null(tn_libunwind_get());
+    assert_memory_equal(&seen[0], &seen[1], sizeof seen[0]);
+    tn_libunwind_load(); /* for good */
+    assert_null(tn_libunwind_get());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +221,7 @@ int main(void)
         cmocka_unit_test(equal_stacks_have_equal_hashes),
         cmocka_unit_test(broken_chains_end),
         cmocka_unit_test(threads_have_stacks_of_their_own),
+        cmocka_unit_test(libunwind_sees_what_the_compiler_s_unwinder_sees), /* last: loads it */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

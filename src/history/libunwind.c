@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/libunwind.h"
+
+#include "base/dl.h"
+#include "base/os_code.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic(tn_libunwind_trace *) trace; /* NULL for good after a module was unloaded */
+static uint64_t unloads;                    /* when it was loaded; constant once `trace` is set */
+
+static void load(void)
+{
+    tn_libunwind_trace *found = NULL;
+    char why[256];
+    void *library = tn_dl_open("libunwind.so.8", why, sizeof why);
+
+    if (library && tn_dl_find(library, "unw_backtrace", (void *)&found)) {
+        unloads = tn_os_code_unloads();
+        atomic_store_explicit(&trace, found, memory_order_release);
+    }
+}
+
+void tn_libunwind_load(void)
+{
+    (void)pthread_once(&once, load);
+}
+
+tn_libunwind_trace *tn_libunwind_get(void)
+{
+    tn_libunwind_trace *found = atomic_load_explicit(&trace, memory_order_acquire);
+
+    if (found && tn_os_code_unloads() != unloads) {
+        atomic_store_explicit(&trace, NULL, memory_order_relaxed);
+        found = NULL;
+    }
+    return found;
+}
