@@ -6,6 +6,9 @@
  *   history_snapshot_lock     for which the allocator's lock is held
  *   history_snapshot_capture  all of it, until the snapshot is there
  *   history_snapshot_write    as a pickle, to a file
+ *
+ * The same three as history_busy_...: of a million events, while another thread allocates and
+ * frees as fast as it can.
  */
 #include "figure.h"
 #include "patterns.h"
@@ -14,6 +17,8 @@
 #include "capture/live_copy.h"
 #include "tarn/capture.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +26,9 @@ static const char *origin;
 
 enum {
     BLOCKS = 10000,
-    DEPTHS = 64 /* different stacks of allocations, and of frees */
+    DEPTHS = 64, /* different stacks of allocations, and of frees */
+    BUSY_ENTRIES = 1000000,
+    BUSY_REPEATS = 20
 };
 
 static __attribute__((noinline)) void churn_deep(struct bench_tarn *tarn, tarn_ptr *slot, int calls)
@@ -82,43 +89,110 @@ static double write_ms(const struct tarn_snapshot *snapshot, const char *path)
     return ms;
 }
 
-static void report_ms(const char *pattern, double *ms)
+static void report_ms(const char *pattern, double *ms, size_t count)
 {
-    const struct bench_figure figure = bench_figure_of(ms, BENCH_REPEATS);
+    const struct bench_figure figure = bench_figure_of(ms, count);
 
     bench_figure_print(stdout, origin, "tarn-history-stacks", pattern, "ms", &figure);
 }
 
-static void measure_snapshots(void)
+/* ---- what is measured ---- */
+
+struct subject {
+    struct bench_recording recording;
+    tarn_ptr slots[BLOCKS];
+    int next;
+    _Atomic bool stop;
+};
+
+static void churn(struct subject *subject, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const int at = subject->next++ % (BLOCKS * DEPTHS);
+
+        churn_deep(&subject->recording.tarn, &subject->slots[at % BLOCKS], at % DEPTHS);
+        subject->next %= BLOCKS * DEPTHS;
+    }
+}
+
+static void *churn_on(void *argument)
+{
+    struct subject *subject = argument;
+
+    while (!atomic_load(&subject->stop)) {
+        churn(subject, 100);
+    }
+    return NULL;
+}
+
+static struct subject *subject_open(int entries)
 {
     static const struct bench_setting setting = {"tarn-history-stacks", true, true,
                                                  TARN_CONTEXT_ALL, TARN_STACK_FRAME_POINTERS};
-    struct bench_recording recording;
-    tarn_ptr *slots = bench_must_alloc(BLOCKS, sizeof *slots);
-    double held[BENCH_REPEATS];
-    double captured[BENCH_REPEATS];
-    double written[BENCH_REPEATS];
+    struct subject *subject = bench_must_alloc(1, sizeof *subject);
+    struct tarn_error error;
+
+    bench_recording_open(&subject->recording, &setting);
+    if (tarn_history_set_max_entries(subject->recording.history, (uint64_t)entries, &error)) {
+        bench_fail(&error);
+    }
+    churn(subject, entries);
+    return subject;
+}
+
+static void subject_close(struct subject *subject)
+{
+    bench_recording_close(&subject->recording);
+    free(subject);
+}
+
+static void measure(const struct subject *subject, const char *const patterns[3], size_t repeats)
+{
+    double held[BUSY_REPEATS];
+    double captured[BUSY_REPEATS];
+    double written[BUSY_REPEATS];
     char path[300];
     const char *folder = getenv("TMPDIR");
 
     (void)snprintf(path, sizeof path, "%s/tarn-bench.pickle", folder ? folder : "/tmp");
-    bench_recording_open(&recording, &setting);
-    for (int i = 0; i < BENCH_ENTRIES; i++) {
-        churn_deep(&recording.tarn, &slots[i % BLOCKS], i % DEPTHS);
-    }
-    for (size_t k = 0; k < BENCH_REPEATS; k++) {
+    for (size_t k = 0; k < repeats; k++) {
         struct tarn_snapshot *snapshot;
 
-        held[k] = lock_held_ms(&recording);
-        captured[k] = capture_ms(&recording, &snapshot);
+        held[k] = lock_held_ms(&subject->recording);
+        captured[k] = capture_ms(&subject->recording, &snapshot);
         written[k] = write_ms(snapshot, path);
         tarn_snapshot_destroy(snapshot);
     }
-    report_ms("history_snapshot_lock", held);
-    report_ms("history_snapshot_capture", captured);
-    report_ms("history_snapshot_write", written);
-    bench_recording_close(&recording);
-    free(slots);
+    report_ms(patterns[0], held, repeats);
+    report_ms(patterns[1], captured, repeats);
+    report_ms(patterns[2], written, repeats);
+}
+
+static void measure_idle(void)
+{
+    static const char *const patterns[] = {"history_snapshot_lock", "history_snapshot_capture",
+                                           "history_snapshot_write"};
+    struct subject *subject = subject_open(BENCH_ENTRIES);
+
+    measure(subject, patterns, BENCH_REPEATS);
+    subject_close(subject);
+}
+
+static void measure_busy(void)
+{
+    static const char *const patterns[] = {"history_busy_lock", "history_busy_capture",
+                                           "history_busy_write"};
+    struct subject *subject = subject_open(BUSY_ENTRIES);
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, churn_on, subject)) {
+        (void)fprintf(stderr, "bench: no thread\n");
+        exit(1);
+    }
+    measure(subject, patterns, BUSY_REPEATS);
+    atomic_store(&subject->stop, true);
+    (void)pthread_join(thread, NULL);
+    subject_close(subject);
 }
 
 int main(int argc, char **argv)
@@ -126,6 +200,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--origin") == 0) {
         origin = argv[2];
     }
-    measure_snapshots();
+    measure_idle();
+    measure_busy();
     return 0;
 }
