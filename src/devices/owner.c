@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of any device. Each allocation leaves its device's number in a table indexed by the 2 MiB
+ * of address space that it begins in, which no two devices share. The table only tells where to
+ * look first: for an address that collides with another, all are asked.
+ */
+#include "devices/devices.h"
+
+static _Atomic(int8_t) *hint_of(struct tarn_devices *devices, tarn_ptr ptr)
+{
+    return &devices->hints[(ptr >> 21) % TN_HINTS];
+}
+
+/* Mostly written once and then read by all threads. */
+static void hint_leave(struct tarn_devices *devices, tarn_ptr ptr, int number)
+{
+    _Atomic(int8_t) *hint = hint_of(devices, ptr);
+
+    if (atomic_load_explicit(hint, memory_order_relaxed) != number) {
+        atomic_store_explicit(hint, (int8_t)number, memory_order_relaxed);
+    }
+}
+
+static struct tarn_allocator *owner_guess(struct tarn_devices *devices, tarn_ptr ptr)
+{
+    return tn_devices_at(devices,
+                         atomic_load_explicit(hint_of(devices, ptr), memory_order_relaxed));
+}
+
+enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, uint64_t size,
+                                    tarn_stream stream, tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    struct tarn_allocator *allocator = tarn_devices_find(devices, number);
+
+    if (tn_unlikely(!allocator)) {
+        const enum tarn_status st = tarn_devices_open(devices, number, &allocator, error);
+
+        if (st) {
+            return st;
+        }
+    }
+    const enum tarn_status st = tarn_allocator_alloc(allocator, size, stream, ptr_out, error);
+
+    if (tn_likely(st == TARN_OK)) {
+        hint_leave(devices, *ptr_out, number);
+    }
+    return st;
+}
+
+enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
+                                   struct tarn_error *error)
+{
+    struct tarn_allocator *guess = owner_guess(devices, ptr);
+    enum tarn_status st =
+        guess ? tarn_allocator_free(guess, ptr, error)
+              : tn_fail(error, TARN_ERR_INVALID_POINTER, "the pointer was not allocated by tarn");
+
+    for (int i = 0; tn_unlikely(st == TARN_ERR_INVALID_POINTER) && i < TARN_DEVICES_MAX; i++) {
+        struct tarn_allocator *other = tn_devices_at(devices, i);
+
+        if (other && other != guess) {
+            st = tarn_allocator_free(other, ptr, error);
+        }
+    }
+    return st;
+}
+
+static bool owns(struct tarn_allocator *allocator, tarn_ptr ptr)
+{
+    uint64_t size = 0;
+
+    return tarn_allocator_block_size(allocator, ptr, &size, NULL) != TARN_ERR_INVALID_POINTER;
+}
+
+struct tarn_allocator *tarn_devices_find_owner(struct tarn_devices *devices, tarn_ptr ptr)
+{
+    struct tarn_allocator *guess = owner_guess(devices, ptr);
+
+    if (guess && (atomic_load(&devices->open_count) == 1 || owns(guess, ptr))) {
+        return guess;
+    }
+    for (int i = 0; i < TARN_DEVICES_MAX; i++) {
+        struct tarn_allocator *other = tn_devices_at(devices, i);
+
+        guess = guess ? guess : other;
+        if (other && owns(other, ptr)) {
+            return other;
+        }
+    }
+    return guess;
+}
