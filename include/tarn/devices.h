@@ -141,7 +141,7 @@ TARN_API enum tarn_status tarn_devices_end_pool(struct tarn_devices *devices, in
                                                 struct tarn_error *error) TARN_MUST_CHECK;
 
 enum {
-    TARN_RECORDING_ENTRIES_MAX = 2097152 /* 56 bytes each, committed on use */
+    TARN_RECORDING_ENTRIES = 2097152 /* 56 bytes each, committed on use */
 };
 
 /* What the history of each device keeps. */
@@ -150,7 +150,7 @@ struct tarn_recording {
     enum tarn_context_level level; /* stacks of the events */
     enum tarn_stack_source stack_source;
     bool clear;            /* first discard the events so far */
-    uint64_t max_entries;  /* events; less than 1 is 1, more than the maximum is the maximum */
+    uint64_t max_entries;  /* events; 0 is 1, PTRDIFF_MAX and more TARN_RECORDING_ENTRIES */
     uint64_t skip_actions; /* bits 1 << TARN_ACTION_... of actions to ignore */
     const struct tarn_host_frames *host; /* copied; NULL = none; of histories made later: a device's
                                             is made once and then kept */

@@ -20,10 +20,9 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <cctype>
+#include <cstdio>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 namespace tarn_torch
@@ -84,18 +83,6 @@ template <class Function, class... Arguments> void call(Function function, Argum
     throw_pending();
 }
 
-/* The same with the allocator that the pointer came from as the first argument. */
-template <class Function, class... Arguments>
-void call_owner(Function function, const void *ptr, Arguments... arguments)
-{
-    tarn_error error;
-
-    if (C10_UNLIKELY(on_owner(&error, function, ptr_of(ptr), arguments...) != TARN_OK)) {
-        raise(error);
-    }
-    throw_pending();
-}
-
 /* The same for methods that destructors call. */
 template <class Function, class... Arguments>
 void attempt(Function function, Arguments... arguments)
@@ -117,6 +104,9 @@ tarn_pool_id pool_of(MempoolId_t id)
     return {id.first, id.second};
 }
 
+/* torch 2.13 and newer tells captures from other uses of a pool; before, any use may be one. */
+constexpr bool announces_captures = TORCH_VERSION_MINOR >= 13;
+
 c10::Device device_of(int ordinal)
 {
     return {c10::DeviceType::CUDA, static_cast<DeviceIndex>(ordinal)};
@@ -125,12 +115,18 @@ c10::Device device_of(int ordinal)
 /* The device's allocator, opened on demand. */
 tarn_allocator *allocator_of(int device)
 {
-    tarn_allocator *allocator = find_allocator(device);
+    tarn_allocator *allocator = nullptr;
 
-    if (C10_UNLIKELY(!allocator)) {
-        call(tarn_torch_open_allocator, device, &allocator);
-    }
+    call(tarn_devices_open, devices, device, &allocator);
     return allocator;
+}
+
+tarn_allocator *owner_of(const void *ptr)
+{
+    tarn_allocator *const owner = tarn_devices_find_owner(devices, ptr_of(ptr));
+
+    TORCH_CHECK(owner, "the pointer was not allocated by tarn");
+    return owner;
 }
 
 tarn_stats stats_of(tarn_allocator *allocator)
@@ -190,13 +186,9 @@ uint64_t bits_of(const std::vector<std::string> &actions)
     uint64_t bits = 0;
 
     for (const std::string &name : actions) {
-        int action = 0;
+        tarn_action action;
 
-        while (action < TARN_ACTION_COUNT &&
-               name != tarn_action_name(static_cast<tarn_action>(action))) {
-            action++;
-        }
-        TORCH_CHECK(action < TARN_ACTION_COUNT, "Unknown TraceEntry action: ", name);
+        TORCH_CHECK(tarn_action_find(name.c_str(), &action), "Unknown TraceEntry action: ", name);
         bits |= uint64_t{1} << action;
     }
     return bits;
@@ -238,8 +230,6 @@ template <class Item> class Callbacks
 Callbacks<cca::OutOfMemoryObserver> oom_observers;
 Callbacks<cca::OutOfMemoryObserver> rejection_observers; /* torch 2.14 has a name of its own */
 Callbacks<cca::AllocatorTraceTracker> trackers;
-std::atomic<bool> tracking; /* there is a tracker */
-std::atomic<bool> disabled; /* by enable(false), for devices opened later */
 
 void run_out(void * /*context*/, const tarn_oom *oom)
 {
@@ -279,52 +269,13 @@ bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*
 void track(void * /*context*/, const tarn_trace_event *event)
 {
     contained(false, [&] {
-        cca::TraceEntry::Action action;
-
-        if (action_of(event->action, &action)) {
-            const cca::TraceEntry entry = trace_entry(action, *event, nullptr);
+        if (has_entry(event->action)) {
+            const cca::TraceEntry entry = trace_entry(*event, nullptr);
 
             trackers.each([&](const cca::AllocatorTraceTracker &tracker) { tracker(entry); });
         }
         return true;
     });
-}
-
-/* backend:cudaMallocAsync has no observers, callbacks and events: torch's has none either. */
-tarn_status unless_async(tarn_status status)
-{
-    return status == TARN_ERR_NOT_SUPPORTED ? TARN_OK : status;
-}
-
-/* The sink's context is the list, by which libtarn knows that it has it already. */
-tarn_status track_one(tarn_allocator *allocator, tarn_error *error)
-{
-    tarn_sink sink = {};
-    const bool has_it = tarn_allocator_switch_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER,
-                                                   nullptr) == TARN_OK;
-
-    sink.context = &trackers;
-    sink.receive = track;
-    return has_it ? TARN_OK : unless_async(tarn_allocator_add_sink(allocator, &sink, error));
-}
-
-tarn_status prepare(int ordinal, tarn_allocator *allocator, tarn_error *error)
-{
-    tarn_status status = unless_async(tarn_allocator_add_oom_observer(allocator, run_out, nullptr));
-
-    if (status == TARN_OK) {
-        status = unless_async(tarn_allocator_add_memory_callback(allocator, free_memory, nullptr));
-    }
-    if (status) {
-        return fail(error, status, "no memory to observe an allocator");
-    }
-    if (tracking.load()) {
-        status = track_one(allocator, error);
-    }
-    if (status == TARN_OK && disabled.load()) {
-        status = unless_async(tarn_allocator_set_enabled(allocator, false, error));
-    }
-    return status == TARN_OK ? history_opened(ordinal, allocator, error) : status;
 }
 
 /* ---- pools ---- */
@@ -401,7 +352,9 @@ class WithSizes<Base, std::void_t<decltype(&Base::getExpandableSegmentSizes)>> :
             }
             return true;
         };
-        TORCH_CHECK(!unless_async(tarn_allocator_walk(allocator_of(device), &walker)),
+        const tarn_status status = tarn_allocator_walk(allocator_of(device), &walker);
+
+        TORCH_CHECK(status == TARN_OK || status == TARN_ERR_NOT_SUPPORTED,
                     "no host memory to visit the segments");
         for (const auto &[key, size] : sizes) {
             found.emplace_back(stream_at(key.first), key.second, size);
@@ -451,8 +404,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
             (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
         }
         const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
-                                       ? on_owner(&error, delete_reported, ptr_of(ptr))
-                                       : on_owner(&error, tarn_allocator_free, ptr_of(ptr));
+                                       ? delete_reported(ptr_of(ptr), &error)
+                                       : tarn_devices_free(devices, ptr_of(ptr), &error);
 
         if (C10_UNLIKELY(status != TARN_OK)) {
             if (status == TARN_ERR_INVALID_POINTER) {
@@ -468,7 +421,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         tarn_ptr base = 0;
         uint64_t bytes = 0;
 
-        call_owner(tarn_allocator_base_allocation, ptr, &base, &bytes);
+        call(tarn_allocator_base_allocation, owner_of(ptr), ptr_of(ptr), &base, &bytes);
         if (size) {
             *size = bytes;
         }
@@ -479,7 +432,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void recordStream(const c10::DataPtr &data, c10::cuda::CUDAStream stream) override
     {
         if (data.get() && data.get_deleter() == &delete_block) {
-            call_owner(tarn_allocator_record_stream, data.get(), ptr_of(stream.stream()));
+            call(tarn_allocator_record_stream, owner_of(data.get()), ptr_of(data.get()),
+                 ptr_of(stream.stream()));
         }
     }
 
@@ -500,17 +454,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void enable(bool value)
     {
-        call([&](tarn_error *error) {
-            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
-                return tarn_allocator_set_enabled(allocator, value, error);
-            });
-        });
-        disabled.store(!value);
+        call(tarn_devices_set_enabled, devices, value);
     }
 
     bool isEnabled() const
     {
-        return !disabled.load();
+        return tarn_devices_is_enabled(devices);
     }
 
     void emptyCache()
@@ -520,19 +469,10 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void emptyCache(MempoolId_t pool)
     {
-        const auto empty = [&](tarn_error *error) {
-            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
-                const tarn_status status =
-                    tarn_allocator_empty_pool(allocator, pool_of(pool), error);
-
-                return status == TARN_ERR_NOT_FOUND ? TARN_OK : status;
-            });
-        };
-
         if (pool == MempoolId_t{0, 0}) {
-            call(empty);
+            call(tarn_devices_empty_pool, devices, pool_of(pool));
         } else { /* called by the destructor of the pool */
-            attempt(empty);
+            attempt(tarn_devices_empty_pool, devices, pool_of(pool));
         }
     }
 
@@ -540,7 +480,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     {
         tarn_config config;
 
-        call(tarn_torch_get_config, &config);
+        call(tarn_devices_get_config, devices, &config);
         return config.backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
     }
 
@@ -593,8 +533,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                             size_t count, cudaStream_t stream, bool peer_access) override
     {
-        tarn_allocator *const target = find_allocator(to_device);
-        tarn_allocator *const source = find_allocator(from_device);
+        tarn_allocator *const target = tarn_devices_find(devices, to_device);
+        tarn_allocator *const source = tarn_devices_find(devices, from_device);
 
         if (to_device != from_device && target && source &&
             tarn_allocator_choose_copy(target, source, peer_access) == TARN_COPY_PEER) {
@@ -606,6 +546,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     /* The handle is a message of libtarn and names the block itself. */
     cca::ShareableHandle shareIpcHandle(void *ptr) override
     {
+        tarn_allocator *const owner = owner_of(ptr);
         size_t length = TARN_IPC_MESSAGE_SIZE;
         std::string message;
         tarn_error error;
@@ -613,8 +554,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
         do {
             message.resize(length);
-            status = on_owner(&error, tarn_ipc_export, ptr_of(ptr), &message[0], message.size(),
-                              &length);
+            status =
+                tarn_ipc_export(owner, ptr_of(ptr), &message[0], message.size(), &length, &error);
         } while (status == TARN_ERR_LIMIT && length > message.size());
         if (status) {
             raise(error);
@@ -636,16 +577,16 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void beginAllocateToPool(DeviceIndex device, MempoolId_t id,
                              std::function<bool(cudaStream_t)> filter) override
     {
-        (void)allocator_of(device);
-        call(begin_pool, device, pool_of(id), [kept = std::move(filter)](void *stream) {
+        const auto accepts = [kept = std::move(filter)](void *stream) {
             return contained(false, [&] { return kept(static_cast<cudaStream_t>(stream)); });
-        });
+        };
+
+        call(begin_pool, device, pool_of(id), !announces_captures, accepts);
     }
 
     void endAllocateToPool(DeviceIndex device, MempoolId_t id) override
     {
-        (void)allocator_of(device);
-        call(end_pool, device, pool_of(id));
+        call(tarn_devices_end_pool, devices, device, pool_of(id));
     }
 
     void markCaptureBegin(DeviceIndex device) /* 2.13 */
@@ -661,14 +602,14 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     /* Destructors of graphs and pools call it. */
     void releasePool(DeviceIndex device, MempoolId_t id) override
     {
-        if (find_allocator(device)) {
-            attempt(tarn_allocator_release_pool, find_allocator(device), pool_of(id));
+        if (tarn_allocator *const allocator = tarn_devices_find(devices, device)) {
+            attempt(tarn_allocator_release_pool, allocator, pool_of(id));
         }
     }
 
     int getPoolUseCount(DeviceIndex device, MempoolId_t id)
     {
-        tarn_allocator *const allocator = find_allocator(device);
+        tarn_allocator *const allocator = tarn_devices_find(devices, device);
 
         return allocator ? static_cast<int>(tarn_allocator_pool_use_count(allocator, pool_of(id)))
                          : 0;
@@ -706,9 +647,9 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void setUseOnOOM(DeviceIndex device, MempoolId_t id, bool use_on_oom)
     {
-        if (find_allocator(device)) { /* the destructor of a pool calls it for one that is gone */
-            (void)!tarn_allocator_set_pool_use_on_oom(find_allocator(device), pool_of(id),
-                                                      use_on_oom);
+        if (tarn_allocator *const allocator = tarn_devices_find(devices, device)) {
+            /* the destructor of a pool calls it for one that is gone */
+            (void)!tarn_allocator_set_pool_use_on_oom(allocator, pool_of(id), use_on_oom);
         }
     }
 
@@ -766,7 +707,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     bool isHistoryEnabled() override
     {
-        return history_is_enabled();
+        return tarn_devices_is_recording(devices);
     }
 
     void recordHistory(bool enabled, cca::CreateContextFn recorder, size_t max_entries,
@@ -789,28 +730,37 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
                                     "backend:cudaMallocAsync has no history: the driver allocates");
         TORCH_CHECK(when == cca::RecordContext::NEVER || recorder,
                     "stacks need a recorder of stacks");
-        const Recording recording = {enabled,     clear,
-                                     recorder,    static_cast<tarn_context_level>(when),
-                                     max_entries, bits_of(skip_actions)};
+        tarn_recording recording = {};
 
-        call(history_record, recording);
+        recording.level = static_cast<tarn_context_level>(when);
+        recording.clear = clear;
+        recording.max_entries = max_entries;
+        recording.skip_actions = bits_of(skip_actions);
+        if (enabled) {
+            call(history_record, recording, recorder);
+        } else {
+            call(tarn_devices_record, devices, nullptr);
+        }
     }
 
     void recordAnnotation(const std::vector<std::pair<std::string, std::string>> &fields)
     {
-        if (history_is_enabled()) {
-            history_annotate(current_device(), fields);
+        std::vector<tarn_annotation_field> kept;
+
+        for (const auto &[key, value] : fields) {
+            kept.push_back({key.c_str(), value.c_str()});
         }
+        tarn_devices_annotate(devices, current_device(), kept.data(), kept.size());
     }
 
     void pushCompileContext(std::string &text)
     {
-        history_push_context(text);
+        tarn_enter_compile_context(text.c_str());
     }
 
     void popCompileContext()
     {
-        history_pop_context();
+        tarn_pop_compile_context();
     }
 
     void setUserMetadata(const std::string &text)
@@ -845,13 +795,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         tarn_config config;
 
         info.device_traces.resize(static_cast<size_t>(device_count_));
-        call([&](tarn_error *error) {
-            return each_open([&](int ordinal, tarn_allocator *allocator) {
-                return history_snapshot(ordinal, allocator, pool_of(pool), with_traces, &info,
-                                        error);
-            });
-        });
-        call(tarn_torch_get_config, &config);
+        for (int device = 0; device < TARN_DEVICES_MAX; device++) {
+            if (tarn_devices_find(devices, device)) {
+                call(history_snapshot, device, pool_of(pool), with_traces, &info);
+            }
+        }
+        call(tarn_devices_get_config, devices, &config);
         fill_settings(config, &info.config_metadata);
         return info;
     }
@@ -869,13 +818,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void attachAllocatorTraceTracker(cca::AllocatorTraceTracker tracker) override
     {
+        tarn_sink sink = {};
+
         trackers.add(std::move(tracker));
-        tracking.store(true);
-        call([](tarn_error *error) {
-            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
-                return track_one(allocator, error);
-            });
-        });
+        sink.context = &trackers;
+        sink.receive = track;
+        call(tarn_devices_add_sink, devices, &sink); /* once */
     }
 
   private:
@@ -892,17 +840,15 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     static void *allocate_on(int device, size_t size, cudaStream_t stream)
     {
-        tarn_allocator *const allocator = allocator_of(device);
         tarn_ptr ptr = 0;
         tarn_error error;
 
-        if (C10_UNLIKELY(tarn_allocator_alloc(allocator, size, ptr_of(stream), &ptr, &error) !=
+        if (C10_UNLIKELY(tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error) !=
                          TARN_OK)) {
             raise(error);
         }
-        leave_hint(ptr, device);
         if (is_pending()) {
-            (void)!tarn_allocator_free(allocator, ptr, nullptr);
+            (void)!tarn_devices_free(devices, ptr, nullptr);
             throw_pending();
         }
         const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
@@ -911,25 +857,25 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
             (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
         }
         if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+            tarn_allocator *const owner = tarn_devices_find(devices, device);
             uint64_t bytes = 0;
 
-            if (!tarn_allocator_block_size(allocator, ptr, &bytes, nullptr)) {
-                report_to_profiler(allocator, ptr, static_cast<int64_t>(bytes));
+            if (!tarn_allocator_block_size(owner, ptr, &bytes, nullptr)) {
+                report_to_profiler(owner, ptr, static_cast<int64_t>(bytes));
             }
         }
         return pointer_of(ptr);
     }
 
     /* Frees a block and reports it to torch's profiler. */
-    static tarn_status delete_reported(tarn_allocator *owner, tarn_ptr ptr, tarn_error *error)
+    static tarn_status delete_reported(tarn_ptr ptr, tarn_error *error)
     {
+        tarn_allocator *const owner = tarn_devices_find_owner(devices, ptr);
         uint64_t bytes = 0;
-        tarn_status status = tarn_allocator_block_size(owner, ptr, &bytes, error);
+        const bool known = owner && !tarn_allocator_block_size(owner, ptr, &bytes, nullptr);
+        const tarn_status status = tarn_devices_free(devices, ptr, error);
 
-        if (status == TARN_OK) {
-            status = tarn_allocator_free(owner, ptr, error);
-        }
-        if (status == TARN_OK) {
+        if (known && status == TARN_OK) {
             report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
         }
         return status;
@@ -959,6 +905,14 @@ void delete_block(void *ptr)
     instance->raw_delete(ptr);
 }
 
+tarn_status fail(tarn_error *error, tarn_status status, const std::string &text)
+{
+    error->status = status;
+    error->offset = -1;
+    (void)std::snprintf(error->text, sizeof error->text, "%s", text.c_str());
+    return status;
+}
+
 /* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */
 bool is_same_version(const std::string &running)
 {
@@ -978,21 +932,26 @@ tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
     const std::lock_guard<std::mutex> guard(lock);
 
     if (!is_same_version(torch_version)) {
-        const std::string text =
+        return fail(
+            error, TARN_ERR_MISMATCH,
             std::string("this library was compiled for torch " TORCH_VERSION ", and torch ") +
-            torch_version + " is running: build it again for that one";
-
-        return fail(error, TARN_ERR_MISMATCH, text.c_str());
+                torch_version + " is running: build it again for that one");
     }
     if (cca::allocator.load() && cca::allocator.load()->initialized()) {
         return fail(error, TARN_ERR_STATE,
                     "torch's allocator is in use already: install tarn before the first use of a "
                     "GPU");
     }
+    tarn_status status = tarn_devices_add_oom_observer(devices, run_out, nullptr, error);
+
+    if (status == TARN_OK) {
+        status = tarn_devices_add_memory_callback(devices, free_memory, nullptr, error);
+    }
+    if (status) {
+        return status;
+    }
     if (!instance) {
         instance = new Allocator; /* for good */
-        on_open = prepare;
-        announces_captures = TORCH_VERSION_MINOR >= 13;
     }
     cca::allocator.store(instance);
     c10::SetAllocator(c10::DeviceType::CUDA, instance);

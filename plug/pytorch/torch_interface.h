@@ -7,7 +7,7 @@
 #ifndef PLUG_PYTORCH_TORCH_INTERFACE_H
 #define PLUG_PYTORCH_TORCH_INTERFACE_H
 
-#include "plug/pytorch/plug.h"
+#include "tarn/status.h"
 
 #if __has_include(<torch/headeronly/version.h>)
 #include <torch/headeronly/version.h>

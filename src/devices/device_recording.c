@@ -101,8 +101,8 @@ static void recording_keep(struct tarn_devices *devices, const struct tarn_recor
     kept->host = NULL;
     if (kept->max_entries < 1) {
         kept->max_entries = 1;
-    } else if (kept->max_entries > TARN_RECORDING_ENTRIES_MAX) {
-        kept->max_entries = TARN_RECORDING_ENTRIES_MAX;
+    } else if (kept->max_entries >= PTRDIFF_MAX) { /* Python's way to say: without a limit */
+        kept->max_entries = TARN_RECORDING_ENTRIES;
     }
 }
 

@@ -292,7 +292,7 @@ static void all_devices_are_recorded(void **state)
     tarn_devices_annotate(rig.devices, 1, fields + 1, 6); /* without a name: none */
     tarn_history_get_usage(tarn_devices_find_history(rig.devices, 1), &usage);
     assert_int_equal(usage.annotations, 1);
-    assert_int_equal(usage.max_entries, TARN_RECORDING_ENTRIES_MAX);
+    assert_int_equal(usage.max_entries, TARN_RECORDING_ENTRIES);
     recording.max_entries = 0;
     recording.clear = true;
     recording.skip_actions = UINT64_C(1) << TARN_ACTION_ALLOC;

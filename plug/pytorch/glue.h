@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What the class and the fallback share: the table of devices, values of both sides, routings. */
+#ifndef PLUG_PYTORCH_GLUE_H
+#define PLUG_PYTORCH_GLUE_H
+
+#include "tarn/devices.h"
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace tarn_torch
+{
+
+/* The process's, for good: tensors may outlive the interpreter. */
+inline tarn_devices *const devices = tarn_devices_shared();
+
+inline tarn_ptr ptr_of(const void *ptr)
+{
+    return reinterpret_cast<tarn_ptr>(ptr);
+}
+
+inline void *pointer_of(tarn_ptr ptr)
+{
+    return reinterpret_cast<void *>(ptr);
+}
+
+/* Keeps a failure, if it is one, for those who ask for the latest that could not be thrown. */
+inline void note(tarn_status status, const tarn_error &error)
+{
+    if (status) {
+        tarn_devices_keep_error(devices, &error);
+    }
+}
+
+/* A capture or a torch.cuda.use_mem_pool begins. The filter must not throw. */
+using Filter = std::function<bool(void *)>;
+
+inline tarn_status begin_pool(int device, tarn_pool_id id, bool is_capture, Filter filter,
+                              tarn_error *error)
+{
+    auto kept = std::make_unique<Filter>(std::move(filter));
+    tarn_pool_route route = {};
+
+    route.struct_size = sizeof route;
+    route.is_capture = is_capture;
+    route.context = kept.get();
+    route.accepts = [](void *context, tarn_stream stream) {
+        return (*static_cast<Filter *>(context))(pointer_of(stream));
+    };
+    route.gone = [](void *context) { delete static_cast<Filter *>(context); };
+    const tarn_status status = tarn_devices_begin_pool(devices, device, id, &route, error);
+
+    if (status == TARN_OK) {
+        (void)kept.release();
+    }
+    return status;
+}
+
+} // namespace tarn_torch
+
+#endif
