@@ -86,9 +86,11 @@ TARN_API enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int n
 TARN_API enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
-/* The allocator that a block is of. For a pointer of none it may be any, which then says so; NULL
- * while no device is open. */
-TARN_API struct tarn_allocator *tarn_devices_find_owner(struct tarn_devices *devices, tarn_ptr ptr);
+/* The allocator that a block is of. For a pointer of none it may be any, which then says so;
+ * TARN_ERR_INVALID_POINTER while no device is open. */
+TARN_API enum tarn_status tarn_devices_find_owner(struct tarn_devices *devices, tarn_ptr ptr,
+                                                  struct tarn_allocator **owner_out,
+                                                  struct tarn_error *error) TARN_MUST_CHECK;
 
 /* tarn_allocator_empty_pool on every open device; those without the pool have nothing to return. A
  * failure ends it, and what was returned before stays returned. */

@@ -25,6 +25,34 @@ inline void *pointer_of(tarn_ptr ptr)
     return reinterpret_cast<void *>(ptr);
 }
 
+/* Throws what failed. Each of the two libraries has its own. */
+void conclude(tarn_status status, const tarn_error &error);
+
+/* Calls a function of libtarn whose last parameter is the error, and throws what failed. */
+template <class Function, class... Arguments> void call(Function function, Arguments... arguments)
+{
+    tarn_error error;
+
+    conclude(function(arguments..., &error), error);
+}
+
+/* The device's allocator, opened on demand. */
+inline tarn_allocator *allocator_of(int device)
+{
+    tarn_allocator *allocator = nullptr;
+
+    call(tarn_devices_open, devices, device, &allocator);
+    return allocator;
+}
+
+inline tarn_allocator *owner_of(const void *ptr)
+{
+    tarn_allocator *owner = nullptr;
+
+    call(tarn_devices_find_owner, devices, ptr_of(ptr), &owner);
+    return owner;
+}
+
 /* Keeps a failure, if it is one, for those who ask for the latest that could not be thrown. */
 inline void note(tarn_status status, const tarn_error &error)
 {

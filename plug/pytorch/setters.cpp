@@ -17,37 +17,15 @@
 
 using namespace tarn_torch;
 
-namespace
+/* torch's MempoolId_t */
+using PoolId = std::pair<unsigned long long, unsigned long long>;
+
+void tarn_torch::conclude(tarn_status status, const tarn_error &error)
 {
-
-using PoolId = std::pair<unsigned long long, unsigned long long>; /* torch's MempoolId_t */
-
-/* Calls a function whose last parameter is the error. */
-template <class Function, class... Arguments> void call(Function function, Arguments... arguments)
-{
-    tarn_error error;
-
-    if (function(arguments..., &error)) {
+    if (status) {
         throw std::runtime_error(error.text);
     }
 }
-
-tarn_allocator *allocator_of(int device)
-{
-    tarn_allocator *allocator = nullptr;
-
-    call(tarn_devices_open, devices, device, &allocator);
-    return allocator;
-}
-
-tarn_allocator *owner_of(const void *ptr)
-{
-    tarn_allocator *const owner = tarn_devices_find_owner(devices, ptr_of(ptr));
-
-    return owner ? owner : throw std::runtime_error("the pointer was not allocated by tarn");
-}
-
-} // namespace
 
 extern "C" {
 
@@ -65,7 +43,7 @@ TARN_API void tarn_torch_free(void *ptr, size_t /*size*/, int /*device*/, void *
     const tarn_status status = ptr ? tarn_devices_free(devices, ptr_of(ptr), &error) : TARN_OK;
 
     if (status == TARN_ERR_INVALID_POINTER) {
-        throw std::runtime_error(error.text);
+        conclude(status, error);
     }
     note(status, error);
 }

@@ -72,18 +72,7 @@ template <class Result, class Action> Result contained(Result otherwise, Action 
     TORCH_CHECK(false, error.text);
 }
 
-/* Calls a function of libtarn whose last parameter is the error, and throws what failed. */
-template <class Function, class... Arguments> void call(Function function, Arguments... arguments)
-{
-    tarn_error error;
-
-    if (C10_UNLIKELY(function(arguments..., &error) != TARN_OK)) {
-        raise(error);
-    }
-    throw_pending();
-}
-
-/* The same for methods that destructors call. */
+/* Calls a function in methods that destructors call. */
 template <class Function, class... Arguments>
 void attempt(Function function, Arguments... arguments)
 {
@@ -110,23 +99,6 @@ constexpr bool announces_captures = TORCH_VERSION_MINOR >= 13;
 c10::Device device_of(int ordinal)
 {
     return {c10::DeviceType::CUDA, static_cast<DeviceIndex>(ordinal)};
-}
-
-/* The device's allocator, opened on demand. */
-tarn_allocator *allocator_of(int device)
-{
-    tarn_allocator *allocator = nullptr;
-
-    call(tarn_devices_open, devices, device, &allocator);
-    return allocator;
-}
-
-tarn_allocator *owner_of(const void *ptr)
-{
-    tarn_allocator *const owner = tarn_devices_find_owner(devices, ptr_of(ptr));
-
-    TORCH_CHECK(owner, "the pointer was not allocated by tarn");
-    return owner;
 }
 
 tarn_stats stats_of(tarn_allocator *allocator)
@@ -283,42 +255,34 @@ void track(void * /*context*/, const tarn_trace_event *event)
 /* torch's own allocator of a torch.cuda.MemPool as the source of a pool's segments. */
 using Source = std::shared_ptr<cca::CUDAAllocator>;
 
-tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+tarn_pool_source source_of(Source *source)
 {
-    return contained(tarn_ptr{0}, [&] {
-        const Source &source = *static_cast<Source *>(context);
+    tarn_pool_source made = {};
 
-        return ptr_of(source->raw_alloc_with_stream(size, stream_at(stream)));
-    });
+    made.struct_size = sizeof made;
+    made.context = source;
+    made.alloc = [](void *context, uint64_t size, tarn_stream stream) {
+        return contained(tarn_ptr{0}, [&] {
+            return ptr_of(
+                (*static_cast<Source *>(context))->raw_alloc_with_stream(size, stream_at(stream)));
+        });
+    };
+    made.free = [](void *context, tarn_ptr ptr) {
+        contained(false, [&] {
+            (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr));
+            return true;
+        });
+    };
+    made.gone = [](void *context) { delete static_cast<Source *>(context); };
+    return made;
 }
 
-void source_free(void *context, tarn_ptr ptr)
-{
-    contained(false, [&] {
-        (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr));
-        return true;
-    });
-}
-
-void source_gone(void *context)
-{
-    delete static_cast<Source *>(context);
-}
-
-class Checkpoint final : public cca::AllocatorState
-{
-  public:
-    explicit Checkpoint(tarn_checkpoint *made) : kept_(made, tarn_checkpoint_destroy)
+struct Checkpoint final : cca::AllocatorState {
+    explicit Checkpoint(tarn_checkpoint *made) : kept(made, tarn_checkpoint_destroy)
     {
     }
 
-    const tarn_checkpoint *get() const
-    {
-        return kept_.get();
-    }
-
-  private:
-    const std::unique_ptr<tarn_checkpoint, void (*)(tarn_checkpoint *)> kept_;
+    const std::unique_ptr<tarn_checkpoint, void (*)(tarn_checkpoint *)> kept;
 };
 
 /* ---- the class ---- */
@@ -352,9 +316,7 @@ class WithSizes<Base, std::void_t<decltype(&Base::getExpandableSegmentSizes)>> :
             }
             return true;
         };
-        const tarn_status status = tarn_allocator_walk(allocator_of(device), &walker);
-
-        TORCH_CHECK(status == TARN_OK || status == TARN_ERR_NOT_SUPPORTED,
+        TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
                     "no host memory to visit the segments");
         for (const auto &[key, size] : sizes) {
             found.emplace_back(stream_at(key.first), key.second, size);
@@ -623,19 +585,14 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void createOrIncrefPool(DeviceIndex device, MempoolId_t id, Source source)
     {
         tarn_allocator *const allocator = allocator_of(device);
-        tarn_pool_source from = {};
 
         if (!source) {
             call(tarn_allocator_acquire_pool, allocator, pool_of(id));
             return;
         }
         auto kept = std::make_unique<Source>(std::move(source));
+        const tarn_pool_source from = source_of(kept.get());
 
-        from.struct_size = sizeof from;
-        from.context = kept.get();
-        from.alloc = source_alloc;
-        from.free = source_free;
-        from.gone = source_gone;
         call(tarn_allocator_create_pool_from, allocator, pool_of(id), &from);
         (void)kept.release();
     }
@@ -693,7 +650,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
             &delta, tarn_checkpoint_delta_fini);
 
         TORCH_CHECK(checkpoint, "the checkpoint of a pool is not one of this allocator");
-        call(tarn_allocator_set_checkpoint, allocator_of(device), checkpoint->get(), &delta);
+        call(tarn_allocator_set_checkpoint, allocator_of(device), checkpoint->kept.get(), &delta);
         for (size_t i = 0; i < delta.freed_count; i++) {
             result.ptrs_freed.push_back(pointer_of(delta.freed[i]));
         }
@@ -870,12 +827,17 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     /* Frees a block and reports it to torch's profiler. */
     static tarn_status delete_reported(tarn_ptr ptr, tarn_error *error)
     {
-        tarn_allocator *const owner = tarn_devices_find_owner(devices, ptr);
+        tarn_allocator *owner = nullptr;
         uint64_t bytes = 0;
-        const bool known = owner && !tarn_allocator_block_size(owner, ptr, &bytes, nullptr);
-        const tarn_status status = tarn_devices_free(devices, ptr, error);
+        tarn_status status = tarn_devices_find_owner(devices, ptr, &owner, error);
 
-        if (known && status == TARN_OK) {
+        if (status == TARN_OK) {
+            status = tarn_allocator_block_size(owner, ptr, &bytes, error);
+        }
+        if (status == TARN_OK) {
+            status = tarn_allocator_free(owner, ptr, error);
+        }
+        if (status == TARN_OK) {
             report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
         }
         return status;
@@ -923,6 +885,15 @@ bool is_same_version(const std::string &running)
 }
 
 } // namespace
+
+void conclude(tarn_status status, const tarn_error &error)
+{
+    if (C10_UNLIKELY(status != TARN_OK)) {
+        raise(error);
+    }
+    throw_pending();
+}
+
 } // namespace tarn_torch
 
 tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)

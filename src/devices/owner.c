@@ -47,13 +47,17 @@ enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, ui
     return st;
 }
 
+/* No device is open. */
+static enum tarn_status refuse(struct tarn_error *error)
+{
+    return tn_fail(error, TARN_ERR_INVALID_POINTER, "the pointer was not allocated by tarn");
+}
+
 enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
                                    struct tarn_error *error)
 {
     struct tarn_allocator *guess = owner_guess(devices, ptr);
-    enum tarn_status st =
-        guess ? tarn_allocator_free(guess, ptr, error)
-              : tn_fail(error, TARN_ERR_INVALID_POINTER, "the pointer was not allocated by tarn");
+    enum tarn_status st = guess ? tarn_allocator_free(guess, ptr, error) : refuse(error);
 
     for (int i = 0; tn_unlikely(st == TARN_ERR_INVALID_POINTER) && i < TARN_DEVICES_MAX; i++) {
         struct tarn_allocator *other = tn_devices_at(devices, i);
@@ -72,7 +76,7 @@ static bool owns(struct tarn_allocator *allocator, tarn_ptr ptr)
     return tarn_allocator_block_size(allocator, ptr, &size, NULL) != TARN_ERR_INVALID_POINTER;
 }
 
-struct tarn_allocator *tarn_devices_find_owner(struct tarn_devices *devices, tarn_ptr ptr)
+static struct tarn_allocator *owner_find(struct tarn_devices *devices, tarn_ptr ptr)
 {
     struct tarn_allocator *guess = owner_guess(devices, ptr);
 
@@ -88,4 +92,12 @@ struct tarn_allocator *tarn_devices_find_owner(struct tarn_devices *devices, tar
         }
     }
     return guess;
+}
+
+enum tarn_status tarn_devices_find_owner(struct tarn_devices *devices, tarn_ptr ptr,
+                                         struct tarn_allocator **owner_out,
+                                         struct tarn_error *error)
+{
+    *owner_out = owner_find(devices, ptr);
+    return *owner_out ? TARN_OK : refuse(error);
 }

@@ -75,22 +75,26 @@ static void memory_is_found_on_any_device(void **state)
 {
     struct rig rig;
     tarn_ptr blocks[COUNT];
+    struct tarn_allocator *owner = NULL;
 
     (void)state;
     rig_init(&rig);
-    assert_null(tarn_devices_find_owner(rig.devices, 0x1000));
+    assert_int_equal(tarn_devices_find_owner(rig.devices, 0x1000, &owner, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
     assert_int_equal(tarn_devices_free(rig.devices, 0x1000, &rig.error), TARN_ERR_INVALID_POINTER);
     for (int i = 0; i < COUNT; i++) { /* 1 TiB apart: all have the same hint */
         assert_null(tarn_devices_find(rig.devices, i));
         blocks[i] = alloc(&rig, i, 3 * MIB, 0);
     }
     for (int i = 0; i < COUNT; i++) {
-        assert_ptr_equal(tarn_devices_find_owner(rig.devices, blocks[i]),
-                         tarn_devices_find(rig.devices, i));
+        assert_int_equal(tarn_devices_find_owner(rig.devices, blocks[i], &owner, &rig.error),
+                         TARN_OK);
+        assert_ptr_equal(owner, tarn_devices_find(rig.devices, i));
         assert_int_equal(tarn_devices_free(rig.devices, blocks[i], &rig.error), TARN_OK);
         assert_int_equal(stat_of(&rig, i, TARN_STAT_ALLOCATED_BYTES), 0);
     }
-    assert_non_null(tarn_devices_find_owner(rig.devices, 0x1000)); /* which then refuses */
+    assert_int_equal(tarn_devices_find_owner(rig.devices, 0x1000, &owner, &rig.error),
+                     TARN_OK); /* which then refuses */
     assert_int_equal(tarn_devices_free(rig.devices, 0x1000, &rig.error), TARN_ERR_INVALID_POINTER);
     assert_non_null(strstr(rig.error.text, "0x1000"));
     assert_int_equal(tarn_devices_empty_pool(rig.devices, (struct tarn_pool_id){0, 0}, &rig.error),
