@@ -95,8 +95,8 @@ enum {
  * nesting too deep; TARN_ERR_HOST_MEMORY. Do not pop after a failure. */
 TARN_API enum tarn_status tarn_push_compile_context(const char *text) TARN_MUST_CHECK;
 
-/* The same for a caller that cannot fail: a text that is too long is cut, and what cannot be kept is
- * entered without a name. Every call needs its tarn_pop_compile_context. */
+/* The same for a caller that cannot fail: a text that is too long is cut, and a region that cannot
+ * be kept is entered without a name. Every call needs its tarn_pop_compile_context. */
 TARN_API void tarn_enter_compile_context(const char *text);
 
 /* Leaves the innermost region of the calling thread; does nothing if there is none. */

@@ -61,6 +61,15 @@ inline void note(tarn_status status, const tarn_error &error)
     }
 }
 
+/* Calls one where nothing may be thrown, as in a destructor. */
+template <class Function, class... Arguments>
+void attempt(Function function, Arguments... arguments)
+{
+    tarn_error error;
+
+    note(function(arguments..., &error), error);
+}
+
 /* A capture or a torch.cuda.use_mem_pool begins. The filter must not throw. */
 using Filter = std::function<bool(void *)>;
 
@@ -68,15 +77,11 @@ inline tarn_status begin_pool(int device, tarn_pool_id id, bool is_capture, Filt
                               tarn_error *error)
 {
     auto kept = std::make_unique<Filter>(std::move(filter));
-    tarn_pool_route route = {};
-
-    route.struct_size = sizeof route;
-    route.is_capture = is_capture;
-    route.context = kept.get();
-    route.accepts = [](void *context, tarn_stream stream) {
-        return (*static_cast<Filter *>(context))(pointer_of(stream));
-    };
-    route.gone = [](void *context) { delete static_cast<Filter *>(context); };
+    const tarn_pool_route route = {sizeof route, is_capture, kept.get(),
+                                   [](void *context, tarn_stream stream) {
+                                       return (*static_cast<Filter *>(context))(pointer_of(stream));
+                                   },
+                                   [](void *context) { delete static_cast<Filter *>(context); }};
     const tarn_status status = tarn_devices_begin_pool(devices, device, id, &route, error);
 
     if (status == TARN_OK) {

@@ -50,22 +50,19 @@ TARN_API void tarn_torch_free(void *ptr, size_t /*size*/, int /*device*/, void *
 
 TARN_API void *tarn_torch_pool_alloc(size_t size, int device, void *stream)
 {
-    tarn_error error;
     tarn_ptr ptr = 0;
 
-    note(tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error), error);
+    attempt(tarn_devices_alloc, devices, device, size, ptr_of(stream), &ptr);
     return pointer_of(ptr);
 }
 
 TARN_API void tarn_torch_pool_free(void *ptr, size_t /*size*/, int device, void * /*stream*/)
 {
     tarn_allocator *const allocator = tarn_devices_find(devices, device);
-    tarn_error error;
 
     if (ptr && allocator) {
-        const tarn_status status = tarn_allocator_free(allocator, ptr_of(ptr), &error);
-
-        note(status ? status : tarn_allocator_empty_cache(allocator, &error), error);
+        attempt(tarn_allocator_free, allocator, ptr_of(ptr));
+        attempt(tarn_allocator_empty_cache, allocator);
     }
 }
 
@@ -121,10 +118,9 @@ TARN_API void tarn_torch_end_pool(int device, PoolId id)
 TARN_API void tarn_torch_release_pool(int device, PoolId id)
 {
     tarn_allocator *const allocator = tarn_devices_find(devices, device);
-    tarn_error error;
 
     if (allocator) {
-        note(tarn_allocator_release_pool(allocator, {id.first, id.second}, &error), error);
+        attempt(tarn_allocator_release_pool, allocator, tarn_pool_id{id.first, id.second});
     }
 }
 }

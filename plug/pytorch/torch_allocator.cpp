@@ -7,7 +7,7 @@
  * Exceptions. libtarn is C, so no exception may pass through it: a callback of torch that throws
  * inside a call of libtarn leaves its exception in `pending`, and the method throws it once libtarn
  * has returned and released its locks. A method that destructors call throws nothing except for a
- * wrong pointer; what failed is kept for tarn_torch_last_error.
+ * wrong pointer; what failed is kept for tarn_devices_last_error.
  *
  * The object is never destroyed: tensors may be freed by destructors of static objects.
  */
@@ -22,7 +22,6 @@
 #include <cctype>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <vector>
 
 namespace tarn_torch
@@ -62,23 +61,6 @@ template <class Result, class Action> Result contained(Result otherwise, Action 
         }
         return otherwise;
     }
-}
-
-[[noreturn]] C10_NOINLINE void raise(const tarn_error &error)
-{
-    throw_pending();
-    TORCH_CHECK_WITH(OutOfMemoryError, error.status != TARN_ERR_OUT_OF_MEMORY, error.text);
-    TORCH_CHECK_NOT_IMPLEMENTED(error.status != TARN_ERR_NOT_SUPPORTED, error.text);
-    TORCH_CHECK(false, error.text);
-}
-
-/* Calls a function in methods that destructors call. */
-template <class Function, class... Arguments>
-void attempt(Function function, Arguments... arguments)
-{
-    tarn_error error;
-
-    note(function(arguments..., &error), error);
 }
 
 /* ---- values ---- */
@@ -170,33 +152,30 @@ uint64_t bits_of(const std::vector<std::string> &actions)
 
 /* A list that only grows, because one that is called cannot be removed. No lock: some are called
  * under libtarn's. */
-template <class Item> class Callbacks
-{
-  public:
+template <class Item> struct Callbacks {
+    struct Node {
+        const Item item;
+        std::atomic<Node *> next;
+    };
+
     void add(Item item)
     {
         auto *const added = new Node{std::move(item), {}};
-        std::atomic<Node *> *end = &first_;
+        std::atomic<Node *> *end = &first;
 
         for (Node *found = nullptr; !end->compare_exchange_strong(found, added); found = nullptr) {
             end = &found->next;
         }
     }
 
-    template <class Action> void each(Action action) const
+    template <class... Arguments> void call_all(const Arguments &...arguments) const
     {
-        for (const Node *node = first_.load(); node; node = node->next.load()) {
-            action(node->item);
+        for (const Node *node = first.load(); node; node = node->next.load()) {
+            node->item(arguments...);
         }
     }
 
-  private:
-    struct Node {
-        const Item item;
-        std::atomic<Node *> next;
-    };
-
-    std::atomic<Node *> first_{nullptr};
+    std::atomic<Node *> first{nullptr};
 };
 
 Callbacks<cca::OutOfMemoryObserver> oom_observers;
@@ -210,13 +189,10 @@ void run_out(void * /*context*/, const tarn_oom *oom)
     contained(false, [&] {
         c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(oom->rounded), oom->allocated,
                                          oom->reserved, device_of(oom->device));
-        oom_observers.each([&](const cca::OutOfMemoryObserver &observer) {
-            observer(oom->device, oom->segment_size, total, oom->device_free);
-        });
+        oom_observers.call_all(oom->device, oom->segment_size, total, oom->device_free);
         if (oom->rejected) {
-            rejection_observers.each([&](const cca::OutOfMemoryObserver &observer) {
-                observer(oom->device, oom->rounded, oom->allocated, oom->device_total);
-            });
+            rejection_observers.call_all(oom->device, oom->rounded, oom->allocated,
+                                         oom->device_total);
         }
         return true;
     });
@@ -242,9 +218,7 @@ void track(void * /*context*/, const tarn_trace_event *event)
 {
     contained(false, [&] {
         if (has_entry(event->action)) {
-            const cca::TraceEntry entry = trace_entry(*event, nullptr);
-
-            trackers.each([&](const cca::AllocatorTraceTracker &tracker) { tracker(entry); });
+            trackers.call_all(trace_entry(*event, nullptr));
         }
         return true;
     });
@@ -278,17 +252,102 @@ tarn_pool_source source_of(Source *source)
 }
 
 struct Checkpoint final : cca::AllocatorState {
-    explicit Checkpoint(tarn_checkpoint *made) : kept(made, tarn_checkpoint_destroy)
-    {
-    }
-
-    const std::unique_ptr<tarn_checkpoint, void (*)(tarn_checkpoint *)> kept;
+    std::unique_ptr<tarn_checkpoint, decltype(&tarn_checkpoint_destroy)> kept{
+        nullptr, tarn_checkpoint_destroy};
 };
 
-/* ---- the class ---- */
+/* ---- memory ---- */
 
-/* torch knows memory of the class by this function. */
-void delete_block(void *ptr);
+void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
+{
+    const tarn_stats stats = stats_of(allocator);
+    tarn_device_info info;
+    const auto bytes = [&](tarn_stat_kind kind) {
+        return static_cast<size_t>(stats.by_pool[kind][TARN_STAT_ALL].current);
+    };
+
+    info.struct_size = sizeof info;
+    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
+    c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
+                                     bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
+}
+
+/* Frees a block and reports it to torch's profiler. */
+tarn_status free_reported(tarn_ptr ptr, tarn_error *error)
+{
+    tarn_allocator *owner = nullptr;
+    uint64_t bytes = 0;
+    tarn_status status = tarn_devices_find_owner(devices, ptr, &owner, error);
+
+    status = status ? status : tarn_allocator_block_size(owner, ptr, &bytes, error);
+    status = status ? status : tarn_allocator_free(owner, ptr, error);
+    if (status == TARN_OK) {
+        report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
+    }
+    return status;
+}
+
+cudaStream_t current_stream(int device)
+{
+    return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
+}
+
+void *allocate_on(int device, size_t size, cudaStream_t stream)
+{
+    tarn_ptr ptr = 0;
+    tarn_error error;
+
+    const tarn_status status =
+        tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
+
+    if (C10_UNLIKELY(status != TARN_OK)) {
+        conclude(status, error);
+    }
+    if (is_pending()) {
+        (void)!tarn_devices_free(devices, ptr, nullptr);
+        throw_pending();
+    }
+    const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
+
+    if (C10_UNLIKELY(tracer != nullptr)) {
+        (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
+    }
+    if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+        tarn_allocator *const owner = tarn_devices_find(devices, device);
+        uint64_t bytes = 0;
+
+        if (!tarn_allocator_block_size(owner, ptr, &bytes, nullptr)) {
+            report_to_profiler(owner, ptr, static_cast<int64_t>(bytes));
+        }
+    }
+    return pointer_of(ptr);
+}
+
+/* torch knows memory of the class by this function. In a forked child there is nothing to free. */
+void delete_block(void *ptr)
+{
+    tarn_error error;
+
+    if (!ptr) {
+        return;
+    }
+    const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
+
+    if (C10_UNLIKELY(tracer != nullptr)) {
+        (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
+    }
+    const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
+                                   ? free_reported(ptr_of(ptr), &error)
+                                   : tarn_devices_free(devices, ptr_of(ptr), &error);
+
+    if (C10_UNLIKELY(status == TARN_ERR_INVALID_POINTER)) {
+        conclude(status, error);
+    }
+    note(status, error);
+    throw_pending();
+}
+
+/* ---- the class ---- */
 
 /* Where torch has getExpandableSegmentSizes: of each stream and kind of pool, the sum. */
 template <class Base, class = void> class WithSizes : public Base
@@ -355,27 +414,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void raw_delete(void *ptr) override
     {
-        tarn_error error;
-
-        if (!ptr) {
-            return;
-        }
-        const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
-
-        if (C10_UNLIKELY(tracer != nullptr)) {
-            (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
-        }
-        const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
-                                       ? delete_reported(ptr_of(ptr), &error)
-                                       : tarn_devices_free(devices, ptr_of(ptr), &error);
-
-        if (C10_UNLIKELY(status != TARN_OK)) {
-            if (status == TARN_ERR_INVALID_POINTER) {
-                raise(error);
-            }
-            note(status, error); /* in a forked child there is nothing to free */
-        }
-        throw_pending();
+        delete_block(ptr);
     }
 
     void *getBaseAllocation(void *ptr, size_t *size) override
@@ -519,9 +558,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
             status =
                 tarn_ipc_export(owner, ptr_of(ptr), &message[0], message.size(), &length, &error);
         } while (status == TARN_ERR_LIMIT && length > message.size());
-        if (status) {
-            raise(error);
-        }
+        conclude(status, error);
         message.resize(length);
         return {0, std::move(message)};
     }
@@ -622,7 +659,6 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         std::vector<tarn_ptr> pointers;
         bool live = false;
 
-        pointers.reserve(expected.size());
         for (const void *ptr : expected) {
             pointers.push_back(ptr_of(ptr));
         }
@@ -634,10 +670,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     std::shared_ptr<cca::AllocatorState> getCheckpointState(DeviceIndex device,
                                                             MempoolId_t id) override
     {
+        const auto state = std::make_shared<Checkpoint>();
         tarn_checkpoint *checkpoint = nullptr;
 
         call(tarn_allocator_get_checkpoint, allocator_of(device), pool_of(id), &checkpoint);
-        return std::make_shared<Checkpoint>(checkpoint);
+        state->kept.reset(checkpoint);
+        return state;
     }
 
     cca::CheckpointDelta setCheckpointPoolState(DeviceIndex device,
@@ -790,82 +828,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         return C10_LIKELY(device_count_ == 1) ? 0 : c10::cuda::current_device();
     }
 
-    static cudaStream_t current_stream(int device)
-    {
-        return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
-    }
-
-    static void *allocate_on(int device, size_t size, cudaStream_t stream)
-    {
-        tarn_ptr ptr = 0;
-        tarn_error error;
-
-        if (C10_UNLIKELY(tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error) !=
-                         TARN_OK)) {
-            raise(error);
-        }
-        if (is_pending()) {
-            (void)!tarn_devices_free(devices, ptr, nullptr);
-            throw_pending();
-        }
-        const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
-
-        if (C10_UNLIKELY(tracer != nullptr)) {
-            (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
-        }
-        if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
-            tarn_allocator *const owner = tarn_devices_find(devices, device);
-            uint64_t bytes = 0;
-
-            if (!tarn_allocator_block_size(owner, ptr, &bytes, nullptr)) {
-                report_to_profiler(owner, ptr, static_cast<int64_t>(bytes));
-            }
-        }
-        return pointer_of(ptr);
-    }
-
-    /* Frees a block and reports it to torch's profiler. */
-    static tarn_status delete_reported(tarn_ptr ptr, tarn_error *error)
-    {
-        tarn_allocator *owner = nullptr;
-        uint64_t bytes = 0;
-        tarn_status status = tarn_devices_find_owner(devices, ptr, &owner, error);
-
-        if (status == TARN_OK) {
-            status = tarn_allocator_block_size(owner, ptr, &bytes, error);
-        }
-        if (status == TARN_OK) {
-            status = tarn_allocator_free(owner, ptr, error);
-        }
-        if (status == TARN_OK) {
-            report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
-        }
-        return status;
-    }
-
-    static void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
-    {
-        const tarn_stats stats = stats_of(allocator);
-        tarn_device_info info;
-        const auto bytes = [&](tarn_stat_kind kind) {
-            return static_cast<size_t>(stats.by_pool[kind][TARN_STAT_ALL].current);
-        };
-
-        info.struct_size = sizeof info;
-        tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
-        c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
-                                         bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
-    }
-
     std::atomic<int> device_count_{0};
 };
-
-Allocator *instance;
-
-void delete_block(void *ptr)
-{
-    instance->raw_delete(ptr);
-}
 
 tarn_status fail(tarn_error *error, tarn_status status, const std::string &text)
 {
@@ -888,10 +852,10 @@ bool is_same_version(const std::string &running)
 
 void conclude(tarn_status status, const tarn_error &error)
 {
-    if (C10_UNLIKELY(status != TARN_OK)) {
-        raise(error);
-    }
     throw_pending();
+    TORCH_CHECK_WITH(OutOfMemoryError, status != TARN_ERR_OUT_OF_MEMORY, error.text);
+    TORCH_CHECK_NOT_IMPLEMENTED(status != TARN_ERR_NOT_SUPPORTED, error.text);
+    TORCH_CHECK(status == TARN_OK, error.text);
 }
 
 } // namespace tarn_torch
@@ -899,8 +863,6 @@ void conclude(tarn_status status, const tarn_error &error)
 tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
 {
     using namespace tarn_torch;
-    static std::mutex lock;
-    const std::lock_guard<std::mutex> guard(lock);
 
     if (!is_same_version(torch_version)) {
         return fail(
@@ -915,15 +877,13 @@ tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
     }
     tarn_status status = tarn_devices_add_oom_observer(devices, run_out, nullptr, error);
 
-    if (status == TARN_OK) {
-        status = tarn_devices_add_memory_callback(devices, free_memory, nullptr, error);
-    }
+    status =
+        status ? status : tarn_devices_add_memory_callback(devices, free_memory, nullptr, error);
     if (status) {
         return status;
     }
-    if (!instance) {
-        instance = new Allocator; /* for good */
-    }
+    static auto *const instance = new Allocator; /* for good */
+
     cca::allocator.store(instance);
     c10::SetAllocator(c10::DeviceType::CUDA, instance);
     return TARN_OK;
