@@ -27,22 +27,47 @@ static struct tarn_allocator *owner_guess(struct tarn_devices *devices, tarn_ptr
                          atomic_load_explicit(hint_of(devices, ptr), memory_order_relaxed));
 }
 
+/* The first allocation on a device. */
+static TN_COLD enum tarn_status alloc_first(struct tarn_devices *devices, int number, uint64_t size,
+                                            tarn_stream stream, tarn_ptr *ptr_out,
+                                            struct tarn_error *error)
+{
+    struct tarn_allocator *allocator = NULL;
+    const enum tarn_status st = tarn_devices_open(devices, number, &allocator, error);
+
+    return st ? st : tarn_devices_alloc(devices, number, size, stream, ptr_out, error);
+}
+
 enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, uint64_t size,
                                     tarn_stream stream, tarn_ptr *ptr_out, struct tarn_error *error)
 {
-    struct tarn_allocator *allocator = tarn_devices_find(devices, number);
+    struct tarn_allocator *allocator =
+        tn_devices_has(number) ? tn_devices_at(devices, number) : NULL;
 
     if (tn_unlikely(!allocator)) {
-        const enum tarn_status st = tarn_devices_open(devices, number, &allocator, error);
-
-        if (st) {
-            return st;
-        }
+        return alloc_first(devices, number, size, stream, ptr_out, error);
     }
     const enum tarn_status st = tarn_allocator_alloc(allocator, size, stream, ptr_out, error);
 
     if (tn_likely(st == TARN_OK)) {
         hint_leave(devices, *ptr_out, number);
+    }
+    return st;
+}
+
+/* The guess was wrong. */
+static TN_COLD enum tarn_status free_elsewhere(struct tarn_devices *devices, tarn_ptr ptr,
+                                               const struct tarn_allocator *guess,
+                                               struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_INVALID_POINTER;
+
+    for (int i = 0; st == TARN_ERR_INVALID_POINTER && i < TARN_DEVICES_MAX; i++) {
+        struct tarn_allocator *other = tn_devices_at(devices, i);
+
+        if (other && other != guess) {
+            st = tarn_allocator_free(other, ptr, error);
+        }
     }
     return st;
 }
@@ -57,16 +82,10 @@ enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
                                    struct tarn_error *error)
 {
     struct tarn_allocator *guess = owner_guess(devices, ptr);
-    enum tarn_status st = guess ? tarn_allocator_free(guess, ptr, error) : refuse(error);
+    const enum tarn_status st = guess ? tarn_allocator_free(guess, ptr, error) : refuse(error);
 
-    for (int i = 0; tn_unlikely(st == TARN_ERR_INVALID_POINTER) && i < TARN_DEVICES_MAX; i++) {
-        struct tarn_allocator *other = tn_devices_at(devices, i);
-
-        if (other && other != guess) {
-            st = tarn_allocator_free(other, ptr, error);
-        }
-    }
-    return st;
+    return tn_likely(st != TARN_ERR_INVALID_POINTER) ? st
+                                                     : free_elsewhere(devices, ptr, guess, error);
 }
 
 static bool owns(struct tarn_allocator *allocator, tarn_ptr ptr)
