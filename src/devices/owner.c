@@ -6,6 +6,8 @@
  */
 #include "devices/devices.h"
 
+#include "alloc/engine/allocator.h"
+
 static _Atomic(int8_t) *hint_of(struct tarn_devices *devices, tarn_ptr ptr)
 {
     return &devices->hints[(ptr >> 21) % TN_HINTS];
@@ -47,7 +49,7 @@ enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, ui
     if (tn_unlikely(!allocator)) {
         return alloc_first(devices, number, size, stream, ptr_out, error);
     }
-    const enum tarn_status st = tarn_allocator_alloc(allocator, size, stream, ptr_out, error);
+    const enum tarn_status st = tn_allocator_alloc(allocator, size, stream, ptr_out, error);
 
     if (tn_likely(st == TARN_OK)) {
         hint_leave(devices, *ptr_out, number);
@@ -82,7 +84,7 @@ enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
                                    struct tarn_error *error)
 {
     struct tarn_allocator *guess = owner_guess(devices, ptr);
-    const enum tarn_status st = guess ? tarn_allocator_free(guess, ptr, error) : refuse(error);
+    const enum tarn_status st = guess ? tn_allocator_free(guess, ptr, error) : refuse(error);
 
     return tn_likely(st != TARN_ERR_INVALID_POINTER) ? st
                                                      : free_elsewhere(devices, ptr, guess, error);
