@@ -4,8 +4,8 @@
  *
  * Containers are numbers of objects:
  *   entry, frame  dicts recognized by their keys (keys.h), packed immediately
- *   block         a dict with the keys of one, packed when it is added to a list; anywhere else it is
- *                 metadata that happens to have these keys
+ *   block         a dict with the keys of one, packed when it is added to a list; anywhere
+ *                 else it is metadata that happens to have these keys
  *   dict          any other: pairs, processed in tn_decode_finish
  *   run           a list of entries: a range of model->entries
  *   stack         a list of frames: number of a stack of the model
