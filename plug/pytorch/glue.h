@@ -61,6 +61,15 @@ inline void note(tarn_status status, const tarn_error &error)
     }
 }
 
+/* Of a free, which destructors call: only a wrong pointer is thrown. */
+inline void conclude_free(tarn_status status, const tarn_error &error)
+{
+    if (status == TARN_ERR_INVALID_POINTER) {
+        conclude(status, error);
+    }
+    note(status, error);
+}
+
 /* Calls one where nothing may be thrown, as in a destructor. */
 template <class Function, class... Arguments>
 void attempt(Function function, Arguments... arguments)

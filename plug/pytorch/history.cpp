@@ -125,11 +125,6 @@ tarn_status history_record(tarn_recording recording, cca::CreateContextFn gather
     return tarn_devices_record(devices, &recording, error);
 }
 
-bool has_entry(tarn_action action)
-{
-    return action <= TARN_ACTION_OOM;
-}
-
 /* Events of early versions do not know their pool. */
 template <class Entry>
 Entry make_entry(typename Entry::Action action, const tarn_trace_event &event, Stack stack)

@@ -20,7 +20,11 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info);
 
 /* Whether torch has events of that action; the event in torch's terms. */
-bool has_entry(tarn_action action);
+inline bool has_entry(tarn_action action)
+{
+    return action <= TARN_ACTION_OOM;
+}
+
 cca::TraceEntry trace_entry(const tarn_trace_event &event,
                             std::shared_ptr<c10::GatheredContext> stack);
 

@@ -6,9 +6,9 @@
  * own class for that is not known here. A destructor must not throw, so a failed free of a valid
  * pointer leaves the block allocated and its reason for tarn_devices_last_error.
  *
- * tarn_torch_pool_alloc and tarn_torch_pool_free serve a torch.cuda.MemPool of torch's own
- * allocator, which caches and retries by itself: null on failure, and freed memory returns to the
- * device.
+ * tarn_torch_pool_alloc and tarn_torch_pool_free serve a torch.cuda.MemPool, whose allocator caches
+ * and retries by itself: null on failure, and freed memory returns to the device. That allocator may
+ * be the class, and frees under its locks, so they have a table of devices apart.
  */
 #include "plug/pytorch/glue.h"
 
@@ -17,8 +17,7 @@
 
 using namespace tarn_torch;
 
-/* torch's MempoolId_t */
-using PoolId = std::pair<unsigned long long, unsigned long long>;
+using PoolId = std::pair<unsigned long long, unsigned long long>; /* torch's MempoolId_t */
 
 void tarn_torch::conclude(tarn_status status, const tarn_error &error)
 {
@@ -42,27 +41,40 @@ TARN_API void tarn_torch_free(void *ptr, size_t /*size*/, int /*device*/, void *
     tarn_error error;
     const tarn_status status = ptr ? tarn_devices_free(devices, ptr_of(ptr), &error) : TARN_OK;
 
-    if (status == TARN_ERR_INVALID_POINTER) {
-        conclude(status, error);
-    }
-    note(status, error);
+    conclude_free(status, error);
+}
+
+/* Null without host memory for it. */
+TARN_API tarn_devices *tarn_torch_pool_devices(void)
+{
+    static tarn_devices *const made = [] {
+        tarn_devices *table = nullptr;
+
+        attempt(tarn_devices_create, &table);
+        return table;
+    }();
+
+    return made;
 }
 
 TARN_API void *tarn_torch_pool_alloc(size_t size, int device, void *stream)
 {
+    tarn_devices *const table = tarn_torch_pool_devices();
     tarn_ptr ptr = 0;
 
-    attempt(tarn_devices_alloc, devices, device, size, ptr_of(stream), &ptr);
+    if (table) {
+        attempt(tarn_devices_alloc, table, device, size, ptr_of(stream), &ptr);
+    }
     return pointer_of(ptr);
 }
 
-TARN_API void tarn_torch_pool_free(void *ptr, size_t /*size*/, int device, void * /*stream*/)
+TARN_API void tarn_torch_pool_free(void *ptr, size_t /*size*/, int /*device*/, void * /*stream*/)
 {
-    tarn_allocator *const allocator = tarn_devices_find(devices, device);
+    tarn_devices *const table = tarn_torch_pool_devices();
 
-    if (ptr && allocator) {
-        attempt(tarn_allocator_free, allocator, ptr_of(ptr));
-        attempt(tarn_allocator_empty_cache, allocator);
+    if (ptr && table) {
+        attempt(tarn_devices_free, table, ptr_of(ptr));
+        attempt(tarn_devices_empty_pool, table, tarn_pool_id{0, 0});
     }
 }
 

@@ -135,19 +135,6 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
     return made;
 }
 
-uint64_t bits_of(const std::vector<std::string> &actions)
-{
-    uint64_t bits = 0;
-
-    for (const std::string &name : actions) {
-        tarn_action action;
-
-        TORCH_CHECK(tarn_action_find(name.c_str(), &action), "Unknown TraceEntry action: ", name);
-        bits |= uint64_t{1} << action;
-    }
-    return bits;
-}
-
 /* ---- callbacks of torch ---- */
 
 /* A list that only grows, because one that is called cannot be removed. No lock: some are called
@@ -340,10 +327,7 @@ void delete_block(void *ptr)
                                    ? free_reported(ptr_of(ptr), &error)
                                    : tarn_devices_free(devices, ptr_of(ptr), &error);
 
-    if (C10_UNLIKELY(status == TARN_ERR_INVALID_POINTER)) {
-        conclude(status, error);
-    }
-    note(status, error);
+    conclude_free(status, error);
     throw_pending();
 }
 
@@ -730,7 +714,13 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         recording.level = static_cast<tarn_context_level>(when);
         recording.clear = clear;
         recording.max_entries = max_entries;
-        recording.skip_actions = bits_of(skip_actions);
+        for (const std::string &skipped : skip_actions) {
+            tarn_action action;
+
+            TORCH_CHECK(tarn_action_find(skipped.c_str(), &action),
+                        "Unknown TraceEntry action: ", skipped);
+            recording.skip_actions |= uint64_t{1} << action;
+        }
         if (enabled) {
             call(history_record, recording, recorder);
         } else {
@@ -831,14 +821,6 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     std::atomic<int> device_count_{0};
 };
 
-tarn_status fail(tarn_error *error, tarn_status status, const std::string &text)
-{
-    error->status = status;
-    error->offset = -1;
-    (void)std::snprintf(error->text, sizeof error->text, "%s", text.c_str());
-    return status;
-}
-
 /* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */
 bool is_same_version(const std::string &running)
 {
@@ -864,16 +846,19 @@ tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
 {
     using namespace tarn_torch;
 
-    if (!is_same_version(torch_version)) {
-        return fail(
-            error, TARN_ERR_MISMATCH,
-            std::string("this library was compiled for torch " TORCH_VERSION ", and torch ") +
-                torch_version + " is running: build it again for that one");
-    }
-    if (cca::allocator.load() && cca::allocator.load()->initialized()) {
-        return fail(error, TARN_ERR_STATE,
-                    "torch's allocator is in use already: install tarn before the first use of a "
-                    "GPU");
+    const bool is_same = is_same_version(torch_version);
+    cca::CUDAAllocator *const present = cca::allocator.load();
+
+    if (!is_same || (present && present->initialized())) {
+        error->status = is_same ? TARN_ERR_STATE : TARN_ERR_MISMATCH;
+        error->offset = -1;
+        (void)std::snprintf(error->text, sizeof error->text,
+                            is_same ? "the allocator of torch %s is in use already: install tarn "
+                                      "before the first use of a GPU"
+                                    : "this library was compiled for torch " TORCH_VERSION
+                                      ", and torch %s is running: build it again for that one",
+                            torch_version);
+        return error->status;
     }
     tarn_status status = tarn_devices_add_oom_observer(devices, run_out, nullptr, error);
 

@@ -665,7 +665,7 @@ class _Lazy:
 
 
 lib = _Lazy("libtarn-tools.so.0", LIBRARY)  # which loads libtarn.so.0, beside it
-plug = _Lazy("libtarn_torch.so", {})
+plug = _Lazy("libtarn_torch.so", {"tarn_torch_pool_devices": (c_void_p, [])})
 
 
 def load_plug(path, prototypes):

@@ -201,7 +201,7 @@ def mempool():
         inside = pattern(40 * MIB, 5)
     outside = pattern(40 * MIB, 6)
     expect(holds(inside, 5) and holds(outside, 6))
-    tarns = tarn.torch._devices.find(0)
+    tarns = tarn.torch._devices.find(0, tarn.torch._devices.mempools())
     expect(tarns, "tarn was not asked")
     nested = tarn.allocator.stats_dict(tarn.allocator.read_stats(tarns))
     expect(nested["allocated_bytes"]["all"]["current"] >= 40 * MIB, nested["allocated_bytes"])
@@ -526,7 +526,7 @@ def pools():
     other = torch.cuda.MemPool(allocator.allocator())
     with torch.cuda.use_mem_pool(other):
         inside = pattern(40 * MIB, 3)
-    handle = tarn.torch._devices.find(0)
+    handle = tarn.torch._devices.find(0, tarn.torch._devices.mempools())
 
     def reserved():
         nested = tarn.allocator.stats_dict(tarn.allocator.read_stats(handle))

@@ -21,6 +21,7 @@ using PoolId = std::pair<unsigned long long, unsigned long long>;
 extern "C" {
 void *tarn_torch_alloc(size_t size, int device, void *stream);
 void tarn_torch_free(void *ptr, size_t size, int device, void *stream);
+tarn_devices *tarn_torch_pool_devices(void);
 void *tarn_torch_pool_alloc(size_t size, int device, void *stream);
 void tarn_torch_pool_free(void *ptr, size_t size, int device, void *stream);
 void tarn_torch_reset(void);
@@ -223,7 +224,11 @@ void a_mempool_gets_null()
     tarn_device *const device = open_sim(6, 64 * MIB);
     tarn_sim_counters counters = {};
     tarn_error error;
+
+    CHECK(!tarn_devices_use(tarn_torch_pool_devices(), 6, device, &error));
     void *const ptr = tarn_torch_pool_alloc(20 * MIB, 6, nullptr);
+
+    CHECK(!tarn_devices_find(devices, 6)); /* apart from the process's */
 
     CHECK(ptr);
     CHECK(!tarn_torch_pool_alloc(0, 6, nullptr));

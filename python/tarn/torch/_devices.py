@@ -4,12 +4,17 @@
 import ctypes
 
 from tarn import _ffi
-from tarn._ffi import call, lib
+from tarn._ffi import call, lib, plug
 
 
-def find(device):
+def mempools():
+    """Handle of the table that mempool() allocates from, apart from torch's."""
+    return plug.tarn_torch_pool_devices()
+
+
+def find(device, table=None):
     """Handle of the device's allocator; None when it was not used yet."""
-    return lib.tarn_devices_find(lib.tarn_devices_shared(), device)
+    return lib.tarn_devices_find(table or lib.tarn_devices_shared(), device)
 
 
 def find_history(device):
@@ -17,9 +22,9 @@ def find_history(device):
     return lib.tarn_devices_find_history(lib.tarn_devices_shared(), device)
 
 
-def use(device, handle):
+def use(device, handle, table=None):
     """Takes another device than the GPU of that number."""
-    call(lib.tarn_devices_use, lib.tarn_devices_shared(), device, handle)
+    call(lib.tarn_devices_use, table or lib.tarn_devices_shared(), device, handle)
 
 
 def configure(settings):
