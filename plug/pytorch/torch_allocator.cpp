@@ -860,12 +860,9 @@ tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
                             torch_version);
         return error->status;
     }
-    tarn_status status = tarn_devices_add_oom_observer(devices, run_out, nullptr, error);
-
-    status =
-        status ? status : tarn_devices_add_memory_callback(devices, free_memory, nullptr, error);
-    if (status) {
-        return status;
+    if (tarn_devices_add_oom_observer(devices, run_out, nullptr, error) ||
+        tarn_devices_add_memory_callback(devices, free_memory, nullptr, error)) {
+        return error->status;
     }
     static auto *const instance = new Allocator; /* for good */
 
