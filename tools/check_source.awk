@@ -11,6 +11,7 @@ BEGIN {
     allow("snapshot", "base")
     allow("alloc", "base device")
     allow("pinned", "base device alloc")
+    allow("devices", "base device history alloc")
     allow("tracker", "base")
     allow("analysis", "base snapshot")
     allow("report", "base snapshot analysis")

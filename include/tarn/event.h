@@ -54,6 +54,9 @@ struct tarn_trace_event {
 /* Name of an action in files, e.g. "segment_alloc". Static storage; any thread. */
 TARN_API const char *tarn_action_name(enum tarn_action action);
 
+/* The action of that name; false, leaving *action_out untouched, when there is none. Any thread. */
+TARN_API bool tarn_action_find(const char *name, enum tarn_action *action_out);
+
 /* How much context to record, as PyTorch's RecordContext: each level includes the previous ones. */
 enum tarn_context_level {
     TARN_CONTEXT_NEVER,
@@ -91,6 +94,10 @@ enum {
  * text is copied. TARN_ERR_INVALID_ARGUMENT for NULL; TARN_ERR_LIMIT when it is too long or the
  * nesting too deep; TARN_ERR_HOST_MEMORY. Do not pop after a failure. */
 TARN_API enum tarn_status tarn_push_compile_context(const char *text) TARN_MUST_CHECK;
+
+/* The same for a caller that cannot fail: a text that is too long is cut, and a region that cannot
+ * be kept is entered without a name. Every call needs its tarn_pop_compile_context. */
+TARN_API void tarn_enter_compile_context(const char *text);
 
 /* Leaves the innermost region of the calling thread; does nothing if there is none. */
 TARN_API void tarn_pop_compile_context(void);

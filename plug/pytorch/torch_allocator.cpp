@@ -7,7 +7,7 @@
  * Exceptions. libtarn is C, so no exception may pass through it: a callback of torch that throws
  * inside a call of libtarn leaves its exception in `pending`, and the method throws it once libtarn
  * has returned and released its locks. A method that destructors call throws nothing except for a
- * wrong pointer; what failed is kept for tarn_torch_last_error.
+ * wrong pointer; what failed is kept for tarn_devices_last_error.
  *
  * The object is never destroyed: tensors may be freed by destructors of static objects.
  */
@@ -20,10 +20,8 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <cctype>
+#include <cstdio>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <utility>
 #include <vector>
 
 namespace tarn_torch
@@ -65,46 +63,6 @@ template <class Result, class Action> Result contained(Result otherwise, Action 
     }
 }
 
-[[noreturn]] C10_NOINLINE void raise(const tarn_error &error)
-{
-    throw_pending();
-    TORCH_CHECK_WITH(OutOfMemoryError, error.status != TARN_ERR_OUT_OF_MEMORY, error.text);
-    TORCH_CHECK_NOT_IMPLEMENTED(error.status != TARN_ERR_NOT_SUPPORTED, error.text);
-    TORCH_CHECK(false, error.text);
-}
-
-/* Calls a function of libtarn whose last parameter is the error, and throws what failed. */
-template <class Function, class... Arguments> void call(Function function, Arguments... arguments)
-{
-    tarn_error error;
-
-    if (C10_UNLIKELY(function(arguments..., &error) != TARN_OK)) {
-        raise(error);
-    }
-    throw_pending();
-}
-
-/* The same with the allocator that the pointer came from as the first argument. */
-template <class Function, class... Arguments>
-void call_owner(Function function, const void *ptr, Arguments... arguments)
-{
-    tarn_error error;
-
-    if (C10_UNLIKELY(on_owner(&error, function, ptr_of(ptr), arguments...) != TARN_OK)) {
-        raise(error);
-    }
-    throw_pending();
-}
-
-/* The same for methods that destructors call. */
-template <class Function, class... Arguments>
-void attempt(Function function, Arguments... arguments)
-{
-    tarn_error error;
-
-    note(function(arguments..., &error), error);
-}
-
 /* ---- values ---- */
 
 cudaStream_t stream_at(tarn_stream stream)
@@ -117,20 +75,12 @@ tarn_pool_id pool_of(MempoolId_t id)
     return {id.first, id.second};
 }
 
+/* torch 2.13 and newer tells captures from other uses of a pool; before, any use may be one. */
+constexpr bool announces_captures = TORCH_VERSION_MINOR >= 13;
+
 c10::Device device_of(int ordinal)
 {
     return {c10::DeviceType::CUDA, static_cast<DeviceIndex>(ordinal)};
-}
-
-/* The device's allocator, opened on demand. */
-tarn_allocator *allocator_of(int device)
-{
-    tarn_allocator *allocator = find_allocator(device);
-
-    if (C10_UNLIKELY(!allocator)) {
-        call(tarn_torch_open_allocator, device, &allocator);
-    }
-    return allocator;
 }
 
 tarn_stats stats_of(tarn_allocator *allocator)
@@ -185,61 +135,39 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
     return made;
 }
 
-uint64_t bits_of(const std::vector<std::string> &actions)
-{
-    uint64_t bits = 0;
-
-    for (const std::string &name : actions) {
-        int action = 0;
-
-        while (action < TARN_ACTION_COUNT &&
-               name != tarn_action_name(static_cast<tarn_action>(action))) {
-            action++;
-        }
-        TORCH_CHECK(action < TARN_ACTION_COUNT, "Unknown TraceEntry action: ", name);
-        bits |= uint64_t{1} << action;
-    }
-    return bits;
-}
-
 /* ---- callbacks of torch ---- */
 
 /* A list that only grows, because one that is called cannot be removed. No lock: some are called
  * under libtarn's. */
-template <class Item> class Callbacks
-{
-  public:
+template <class Item> struct Callbacks {
+    struct Node {
+        const Item item;
+        std::atomic<Node *> next;
+    };
+
     void add(Item item)
     {
         auto *const added = new Node{std::move(item), {}};
-        std::atomic<Node *> *end = &first_;
+        std::atomic<Node *> *end = &first;
 
         for (Node *found = nullptr; !end->compare_exchange_strong(found, added); found = nullptr) {
             end = &found->next;
         }
     }
 
-    template <class Action> void each(Action action) const
+    template <class... Arguments> void call_all(const Arguments &...arguments) const
     {
-        for (const Node *node = first_.load(); node; node = node->next.load()) {
-            action(node->item);
+        for (const Node *node = first.load(); node; node = node->next.load()) {
+            node->item(arguments...);
         }
     }
 
-  private:
-    struct Node {
-        const Item item;
-        std::atomic<Node *> next;
-    };
-
-    std::atomic<Node *> first_{nullptr};
+    std::atomic<Node *> first{nullptr};
 };
 
 Callbacks<cca::OutOfMemoryObserver> oom_observers;
 Callbacks<cca::OutOfMemoryObserver> rejection_observers; /* torch 2.14 has a name of its own */
 Callbacks<cca::AllocatorTraceTracker> trackers;
-std::atomic<bool> tracking; /* there is a tracker */
-std::atomic<bool> disabled; /* by enable(false), for devices opened later */
 
 void run_out(void * /*context*/, const tarn_oom *oom)
 {
@@ -248,13 +176,10 @@ void run_out(void * /*context*/, const tarn_oom *oom)
     contained(false, [&] {
         c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(oom->rounded), oom->allocated,
                                          oom->reserved, device_of(oom->device));
-        oom_observers.each([&](const cca::OutOfMemoryObserver &observer) {
-            observer(oom->device, oom->segment_size, total, oom->device_free);
-        });
+        oom_observers.call_all(oom->device, oom->segment_size, total, oom->device_free);
         if (oom->rejected) {
-            rejection_observers.each([&](const cca::OutOfMemoryObserver &observer) {
-                observer(oom->device, oom->rounded, oom->allocated, oom->device_total);
-            });
+            rejection_observers.call_all(oom->device, oom->rounded, oom->allocated,
+                                         oom->device_total);
         }
         return true;
     });
@@ -279,52 +204,11 @@ bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*
 void track(void * /*context*/, const tarn_trace_event *event)
 {
     contained(false, [&] {
-        cca::TraceEntry::Action action;
-
-        if (action_of(event->action, &action)) {
-            const cca::TraceEntry entry = trace_entry(action, *event, nullptr);
-
-            trackers.each([&](const cca::AllocatorTraceTracker &tracker) { tracker(entry); });
+        if (has_entry(event->action)) {
+            trackers.call_all(trace_entry(*event, nullptr));
         }
         return true;
     });
-}
-
-/* backend:cudaMallocAsync has no observers, callbacks and events: torch's has none either. */
-tarn_status unless_async(tarn_status status)
-{
-    return status == TARN_ERR_NOT_SUPPORTED ? TARN_OK : status;
-}
-
-/* The sink's context is the list, by which libtarn knows that it has it already. */
-tarn_status track_one(tarn_allocator *allocator, tarn_error *error)
-{
-    tarn_sink sink = {};
-    const bool has_it = tarn_allocator_switch_sink(allocator, &trackers, true, TARN_CONTEXT_NEVER,
-                                                   nullptr) == TARN_OK;
-
-    sink.context = &trackers;
-    sink.receive = track;
-    return has_it ? TARN_OK : unless_async(tarn_allocator_add_sink(allocator, &sink, error));
-}
-
-tarn_status prepare(int ordinal, tarn_allocator *allocator, tarn_error *error)
-{
-    tarn_status status = unless_async(tarn_allocator_add_oom_observer(allocator, run_out, nullptr));
-
-    if (status == TARN_OK) {
-        status = unless_async(tarn_allocator_add_memory_callback(allocator, free_memory, nullptr));
-    }
-    if (status) {
-        return fail(error, status, "no memory to observe an allocator");
-    }
-    if (tracking.load()) {
-        status = track_one(allocator, error);
-    }
-    if (status == TARN_OK && disabled.load()) {
-        status = unless_async(tarn_allocator_set_enabled(allocator, false, error));
-    }
-    return status == TARN_OK ? history_opened(ordinal, allocator, error) : status;
 }
 
 /* ---- pools ---- */
@@ -332,48 +216,122 @@ tarn_status prepare(int ordinal, tarn_allocator *allocator, tarn_error *error)
 /* torch's own allocator of a torch.cuda.MemPool as the source of a pool's segments. */
 using Source = std::shared_ptr<cca::CUDAAllocator>;
 
-tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+tarn_pool_source source_of(Source *source)
 {
-    return contained(tarn_ptr{0}, [&] {
-        const Source &source = *static_cast<Source *>(context);
+    tarn_pool_source made = {};
 
-        return ptr_of(source->raw_alloc_with_stream(size, stream_at(stream)));
-    });
+    made.struct_size = sizeof made;
+    made.context = source;
+    made.alloc = [](void *context, uint64_t size, tarn_stream stream) {
+        return contained(tarn_ptr{0}, [&] {
+            return ptr_of(
+                (*static_cast<Source *>(context))->raw_alloc_with_stream(size, stream_at(stream)));
+        });
+    };
+    made.free = [](void *context, tarn_ptr ptr) {
+        contained(false, [&] {
+            (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr));
+            return true;
+        });
+    };
+    made.gone = [](void *context) { delete static_cast<Source *>(context); };
+    return made;
 }
 
-void source_free(void *context, tarn_ptr ptr)
-{
-    contained(false, [&] {
-        (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr));
-        return true;
-    });
-}
-
-void source_gone(void *context)
-{
-    delete static_cast<Source *>(context);
-}
-
-class Checkpoint final : public cca::AllocatorState
-{
-  public:
-    explicit Checkpoint(tarn_checkpoint *made) : kept_(made, tarn_checkpoint_destroy)
-    {
-    }
-
-    const tarn_checkpoint *get() const
-    {
-        return kept_.get();
-    }
-
-  private:
-    const std::unique_ptr<tarn_checkpoint, void (*)(tarn_checkpoint *)> kept_;
+struct Checkpoint final : cca::AllocatorState {
+    std::unique_ptr<tarn_checkpoint, decltype(&tarn_checkpoint_destroy)> kept{
+        nullptr, tarn_checkpoint_destroy};
 };
 
-/* ---- the class ---- */
+/* ---- memory ---- */
 
-/* torch knows memory of the class by this function. */
-void delete_block(void *ptr);
+void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
+{
+    const tarn_stats stats = stats_of(allocator);
+    tarn_device_info info;
+    const auto bytes = [&](tarn_stat_kind kind) {
+        return static_cast<size_t>(stats.by_pool[kind][TARN_STAT_ALL].current);
+    };
+
+    info.struct_size = sizeof info;
+    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
+    c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
+                                     bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
+}
+
+/* Frees a block and reports it to torch's profiler. */
+tarn_status free_reported(tarn_ptr ptr, tarn_error *error)
+{
+    tarn_allocator *owner = nullptr;
+    uint64_t bytes = 0;
+    tarn_status status = tarn_devices_find_owner(devices, ptr, &owner, error);
+
+    status = status ? status : tarn_allocator_block_size(owner, ptr, &bytes, error);
+    status = status ? status : tarn_allocator_free(owner, ptr, error);
+    if (status == TARN_OK) {
+        report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
+    }
+    return status;
+}
+
+cudaStream_t current_stream(int device)
+{
+    return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
+}
+
+void *allocate_on(int device, size_t size, cudaStream_t stream)
+{
+    tarn_ptr ptr = 0;
+    tarn_error error;
+
+    const tarn_status status =
+        tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
+
+    if (C10_UNLIKELY(status != TARN_OK)) {
+        conclude(status, error);
+    }
+    if (is_pending()) {
+        (void)!tarn_devices_free(devices, ptr, nullptr);
+        throw_pending();
+    }
+    const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
+
+    if (C10_UNLIKELY(tracer != nullptr)) {
+        (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
+    }
+    if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+        tarn_allocator *const owner = tarn_devices_find(devices, device);
+        uint64_t bytes = 0;
+
+        if (!tarn_allocator_block_size(owner, ptr, &bytes, nullptr)) {
+            report_to_profiler(owner, ptr, static_cast<int64_t>(bytes));
+        }
+    }
+    return pointer_of(ptr);
+}
+
+/* torch knows memory of the class by this function. In a forked child there is nothing to free. */
+void delete_block(void *ptr)
+{
+    tarn_error error;
+
+    if (!ptr) {
+        return;
+    }
+    const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
+
+    if (C10_UNLIKELY(tracer != nullptr)) {
+        (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
+    }
+    const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
+                                   ? free_reported(ptr_of(ptr), &error)
+                                   : tarn_devices_free(devices, ptr_of(ptr), &error);
+
+    conclude_free(status, error);
+    throw_pending();
+}
+
+/* ---- the class ---- */
 
 /* Where torch has getExpandableSegmentSizes: of each stream and kind of pool, the sum. */
 template <class Base, class = void> class WithSizes : public Base
@@ -401,7 +359,7 @@ class WithSizes<Base, std::void_t<decltype(&Base::getExpandableSegmentSizes)>> :
             }
             return true;
         };
-        TORCH_CHECK(!unless_async(tarn_allocator_walk(allocator_of(device), &walker)),
+        TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
                     "no host memory to visit the segments");
         for (const auto &[key, size] : sizes) {
             found.emplace_back(stream_at(key.first), key.second, size);
@@ -440,27 +398,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void raw_delete(void *ptr) override
     {
-        tarn_error error;
-
-        if (!ptr) {
-            return;
-        }
-        const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
-
-        if (C10_UNLIKELY(tracer != nullptr)) {
-            (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
-        }
-        const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
-                                       ? on_owner(&error, delete_reported, ptr_of(ptr))
-                                       : on_owner(&error, tarn_allocator_free, ptr_of(ptr));
-
-        if (C10_UNLIKELY(status != TARN_OK)) {
-            if (status == TARN_ERR_INVALID_POINTER) {
-                raise(error);
-            }
-            note(status, error); /* in a forked child there is nothing to free */
-        }
-        throw_pending();
+        delete_block(ptr);
     }
 
     void *getBaseAllocation(void *ptr, size_t *size) override
@@ -468,7 +406,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         tarn_ptr base = 0;
         uint64_t bytes = 0;
 
-        call_owner(tarn_allocator_base_allocation, ptr, &base, &bytes);
+        call(tarn_allocator_base_allocation, owner_of(ptr), ptr_of(ptr), &base, &bytes);
         if (size) {
             *size = bytes;
         }
@@ -479,7 +417,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void recordStream(const c10::DataPtr &data, c10::cuda::CUDAStream stream) override
     {
         if (data.get() && data.get_deleter() == &delete_block) {
-            call_owner(tarn_allocator_record_stream, data.get(), ptr_of(stream.stream()));
+            call(tarn_allocator_record_stream, owner_of(data.get()), ptr_of(data.get()),
+                 ptr_of(stream.stream()));
         }
     }
 
@@ -500,17 +439,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void enable(bool value)
     {
-        call([&](tarn_error *error) {
-            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
-                return tarn_allocator_set_enabled(allocator, value, error);
-            });
-        });
-        disabled.store(!value);
+        call(tarn_devices_set_enabled, devices, value);
     }
 
     bool isEnabled() const
     {
-        return !disabled.load();
+        return tarn_devices_is_enabled(devices);
     }
 
     void emptyCache()
@@ -520,19 +454,10 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void emptyCache(MempoolId_t pool)
     {
-        const auto empty = [&](tarn_error *error) {
-            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
-                const tarn_status status =
-                    tarn_allocator_empty_pool(allocator, pool_of(pool), error);
-
-                return status == TARN_ERR_NOT_FOUND ? TARN_OK : status;
-            });
-        };
-
         if (pool == MempoolId_t{0, 0}) {
-            call(empty);
+            call(tarn_devices_empty_pool, devices, pool_of(pool));
         } else { /* called by the destructor of the pool */
-            attempt(empty);
+            attempt(tarn_devices_empty_pool, devices, pool_of(pool));
         }
     }
 
@@ -540,7 +465,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     {
         tarn_config config;
 
-        call(tarn_torch_get_config, &config);
+        call(tarn_devices_get_config, devices, &config);
         return config.backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
     }
 
@@ -593,8 +518,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                             size_t count, cudaStream_t stream, bool peer_access) override
     {
-        tarn_allocator *const target = find_allocator(to_device);
-        tarn_allocator *const source = find_allocator(from_device);
+        tarn_allocator *const target = tarn_devices_find(devices, to_device);
+        tarn_allocator *const source = tarn_devices_find(devices, from_device);
 
         if (to_device != from_device && target && source &&
             tarn_allocator_choose_copy(target, source, peer_access) == TARN_COPY_PEER) {
@@ -606,6 +531,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     /* The handle is a message of libtarn and names the block itself. */
     cca::ShareableHandle shareIpcHandle(void *ptr) override
     {
+        tarn_allocator *const owner = owner_of(ptr);
         size_t length = TARN_IPC_MESSAGE_SIZE;
         std::string message;
         tarn_error error;
@@ -613,12 +539,10 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
         do {
             message.resize(length);
-            status = on_owner(&error, tarn_ipc_export, ptr_of(ptr), &message[0], message.size(),
-                              &length);
+            status =
+                tarn_ipc_export(owner, ptr_of(ptr), &message[0], message.size(), &length, &error);
         } while (status == TARN_ERR_LIMIT && length > message.size());
-        if (status) {
-            raise(error);
-        }
+        conclude(status, error);
         message.resize(length);
         return {0, std::move(message)};
     }
@@ -636,16 +560,16 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void beginAllocateToPool(DeviceIndex device, MempoolId_t id,
                              std::function<bool(cudaStream_t)> filter) override
     {
-        (void)allocator_of(device);
-        call(begin_pool, device, pool_of(id), [kept = std::move(filter)](void *stream) {
+        const auto accepts = [kept = std::move(filter)](void *stream) {
             return contained(false, [&] { return kept(static_cast<cudaStream_t>(stream)); });
-        });
+        };
+
+        call(begin_pool, device, pool_of(id), !announces_captures, accepts);
     }
 
     void endAllocateToPool(DeviceIndex device, MempoolId_t id) override
     {
-        (void)allocator_of(device);
-        call(end_pool, device, pool_of(id));
+        call(tarn_devices_end_pool, devices, device, pool_of(id));
     }
 
     void markCaptureBegin(DeviceIndex device) /* 2.13 */
@@ -661,14 +585,14 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     /* Destructors of graphs and pools call it. */
     void releasePool(DeviceIndex device, MempoolId_t id) override
     {
-        if (find_allocator(device)) {
-            attempt(tarn_allocator_release_pool, find_allocator(device), pool_of(id));
+        if (tarn_allocator *const allocator = tarn_devices_find(devices, device)) {
+            attempt(tarn_allocator_release_pool, allocator, pool_of(id));
         }
     }
 
     int getPoolUseCount(DeviceIndex device, MempoolId_t id)
     {
-        tarn_allocator *const allocator = find_allocator(device);
+        tarn_allocator *const allocator = tarn_devices_find(devices, device);
 
         return allocator ? static_cast<int>(tarn_allocator_pool_use_count(allocator, pool_of(id)))
                          : 0;
@@ -682,19 +606,14 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void createOrIncrefPool(DeviceIndex device, MempoolId_t id, Source source)
     {
         tarn_allocator *const allocator = allocator_of(device);
-        tarn_pool_source from = {};
 
         if (!source) {
             call(tarn_allocator_acquire_pool, allocator, pool_of(id));
             return;
         }
         auto kept = std::make_unique<Source>(std::move(source));
+        const tarn_pool_source from = source_of(kept.get());
 
-        from.struct_size = sizeof from;
-        from.context = kept.get();
-        from.alloc = source_alloc;
-        from.free = source_free;
-        from.gone = source_gone;
         call(tarn_allocator_create_pool_from, allocator, pool_of(id), &from);
         (void)kept.release();
     }
@@ -706,9 +625,9 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void setUseOnOOM(DeviceIndex device, MempoolId_t id, bool use_on_oom)
     {
-        if (find_allocator(device)) { /* the destructor of a pool calls it for one that is gone */
-            (void)!tarn_allocator_set_pool_use_on_oom(find_allocator(device), pool_of(id),
-                                                      use_on_oom);
+        if (tarn_allocator *const allocator = tarn_devices_find(devices, device)) {
+            /* the destructor of a pool calls it for one that is gone */
+            (void)!tarn_allocator_set_pool_use_on_oom(allocator, pool_of(id), use_on_oom);
         }
     }
 
@@ -724,7 +643,6 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         std::vector<tarn_ptr> pointers;
         bool live = false;
 
-        pointers.reserve(expected.size());
         for (const void *ptr : expected) {
             pointers.push_back(ptr_of(ptr));
         }
@@ -736,10 +654,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     std::shared_ptr<cca::AllocatorState> getCheckpointState(DeviceIndex device,
                                                             MempoolId_t id) override
     {
+        const auto state = std::make_shared<Checkpoint>();
         tarn_checkpoint *checkpoint = nullptr;
 
         call(tarn_allocator_get_checkpoint, allocator_of(device), pool_of(id), &checkpoint);
-        return std::make_shared<Checkpoint>(checkpoint);
+        state->kept.reset(checkpoint);
+        return state;
     }
 
     cca::CheckpointDelta setCheckpointPoolState(DeviceIndex device,
@@ -752,7 +672,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
             &delta, tarn_checkpoint_delta_fini);
 
         TORCH_CHECK(checkpoint, "the checkpoint of a pool is not one of this allocator");
-        call(tarn_allocator_set_checkpoint, allocator_of(device), checkpoint->get(), &delta);
+        call(tarn_allocator_set_checkpoint, allocator_of(device), checkpoint->kept.get(), &delta);
         for (size_t i = 0; i < delta.freed_count; i++) {
             result.ptrs_freed.push_back(pointer_of(delta.freed[i]));
         }
@@ -766,7 +686,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     bool isHistoryEnabled() override
     {
-        return history_is_enabled();
+        return tarn_devices_is_recording(devices);
     }
 
     void recordHistory(bool enabled, cca::CreateContextFn recorder, size_t max_entries,
@@ -789,28 +709,43 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
                                     "backend:cudaMallocAsync has no history: the driver allocates");
         TORCH_CHECK(when == cca::RecordContext::NEVER || recorder,
                     "stacks need a recorder of stacks");
-        const Recording recording = {enabled,     clear,
-                                     recorder,    static_cast<tarn_context_level>(when),
-                                     max_entries, bits_of(skip_actions)};
+        tarn_recording recording = {};
 
-        call(history_record, recording);
+        recording.level = static_cast<tarn_context_level>(when);
+        recording.clear = clear;
+        recording.max_entries = max_entries;
+        for (const std::string &skipped : skip_actions) {
+            tarn_action action;
+
+            TORCH_CHECK(tarn_action_find(skipped.c_str(), &action),
+                        "Unknown TraceEntry action: ", skipped);
+            recording.skip_actions |= uint64_t{1} << action;
+        }
+        if (enabled) {
+            call(history_record, recording, recorder);
+        } else {
+            call(tarn_devices_record, devices, nullptr);
+        }
     }
 
     void recordAnnotation(const std::vector<std::pair<std::string, std::string>> &fields)
     {
-        if (history_is_enabled()) {
-            history_annotate(current_device(), fields);
+        std::vector<tarn_annotation_field> kept;
+
+        for (const auto &[key, value] : fields) {
+            kept.push_back({key.c_str(), value.c_str()});
         }
+        tarn_devices_annotate(devices, current_device(), kept.data(), kept.size());
     }
 
     void pushCompileContext(std::string &text)
     {
-        history_push_context(text);
+        tarn_enter_compile_context(text.c_str());
     }
 
     void popCompileContext()
     {
-        history_pop_context();
+        tarn_pop_compile_context();
     }
 
     void setUserMetadata(const std::string &text)
@@ -845,13 +780,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         tarn_config config;
 
         info.device_traces.resize(static_cast<size_t>(device_count_));
-        call([&](tarn_error *error) {
-            return each_open([&](int ordinal, tarn_allocator *allocator) {
-                return history_snapshot(ordinal, allocator, pool_of(pool), with_traces, &info,
-                                        error);
-            });
-        });
-        call(tarn_torch_get_config, &config);
+        for (int device = 0; device < TARN_DEVICES_MAX; device++) {
+            if (tarn_devices_find(devices, device)) {
+                call(history_snapshot, device, pool_of(pool), with_traces, &info);
+            }
+        }
+        call(tarn_devices_get_config, devices, &config);
         fill_settings(config, &info.config_metadata);
         return info;
     }
@@ -869,13 +803,12 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void attachAllocatorTraceTracker(cca::AllocatorTraceTracker tracker) override
     {
+        tarn_sink sink = {};
+
         trackers.add(std::move(tracker));
-        tracking.store(true);
-        call([](tarn_error *error) {
-            return each_open([&](int /*ordinal*/, tarn_allocator *allocator) {
-                return track_one(allocator, error);
-            });
-        });
+        sink.context = &trackers;
+        sink.receive = track;
+        call(tarn_devices_add_sink, devices, &sink); /* once */
     }
 
   private:
@@ -885,79 +818,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         return C10_LIKELY(device_count_ == 1) ? 0 : c10::cuda::current_device();
     }
 
-    static cudaStream_t current_stream(int device)
-    {
-        return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
-    }
-
-    static void *allocate_on(int device, size_t size, cudaStream_t stream)
-    {
-        tarn_allocator *const allocator = allocator_of(device);
-        tarn_ptr ptr = 0;
-        tarn_error error;
-
-        if (C10_UNLIKELY(tarn_allocator_alloc(allocator, size, ptr_of(stream), &ptr, &error) !=
-                         TARN_OK)) {
-            raise(error);
-        }
-        leave_hint(ptr, device);
-        if (is_pending()) {
-            (void)!tarn_allocator_free(allocator, ptr, nullptr);
-            throw_pending();
-        }
-        const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
-
-        if (C10_UNLIKELY(tracer != nullptr)) {
-            (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
-        }
-        if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
-            uint64_t bytes = 0;
-
-            if (!tarn_allocator_block_size(allocator, ptr, &bytes, nullptr)) {
-                report_to_profiler(allocator, ptr, static_cast<int64_t>(bytes));
-            }
-        }
-        return pointer_of(ptr);
-    }
-
-    /* Frees a block and reports it to torch's profiler. */
-    static tarn_status delete_reported(tarn_allocator *owner, tarn_ptr ptr, tarn_error *error)
-    {
-        uint64_t bytes = 0;
-        tarn_status status = tarn_allocator_block_size(owner, ptr, &bytes, error);
-
-        if (status == TARN_OK) {
-            status = tarn_allocator_free(owner, ptr, error);
-        }
-        if (status == TARN_OK) {
-            report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
-        }
-        return status;
-    }
-
-    static void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
-    {
-        const tarn_stats stats = stats_of(allocator);
-        tarn_device_info info;
-        const auto bytes = [&](tarn_stat_kind kind) {
-            return static_cast<size_t>(stats.by_pool[kind][TARN_STAT_ALL].current);
-        };
-
-        info.struct_size = sizeof info;
-        tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
-        c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
-                                         bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
-    }
-
     std::atomic<int> device_count_{0};
 };
-
-Allocator *instance;
-
-void delete_block(void *ptr)
-{
-    instance->raw_delete(ptr);
-}
 
 /* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */
 bool is_same_version(const std::string &running)
@@ -969,31 +831,41 @@ bool is_same_version(const std::string &running)
 }
 
 } // namespace
+
+void conclude(tarn_status status, const tarn_error &error)
+{
+    throw_pending();
+    TORCH_CHECK_WITH(OutOfMemoryError, status != TARN_ERR_OUT_OF_MEMORY, error.text);
+    TORCH_CHECK_NOT_IMPLEMENTED(status != TARN_ERR_NOT_SUPPORTED, error.text);
+    TORCH_CHECK(status == TARN_OK, error.text);
+}
+
 } // namespace tarn_torch
 
 tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
 {
     using namespace tarn_torch;
-    static std::mutex lock;
-    const std::lock_guard<std::mutex> guard(lock);
 
-    if (!is_same_version(torch_version)) {
-        const std::string text =
-            std::string("this library was compiled for torch " TORCH_VERSION ", and torch ") +
-            torch_version + " is running: build it again for that one";
+    const bool is_same = is_same_version(torch_version);
+    cca::CUDAAllocator *const present = cca::allocator.load();
 
-        return fail(error, TARN_ERR_MISMATCH, text.c_str());
+    if (!is_same || (present && present->initialized())) {
+        error->status = is_same ? TARN_ERR_STATE : TARN_ERR_MISMATCH;
+        error->offset = -1;
+        (void)std::snprintf(error->text, sizeof error->text,
+                            is_same ? "the allocator of torch %s is in use already: install tarn "
+                                      "before the first use of a GPU"
+                                    : "this library was compiled for torch " TORCH_VERSION
+                                      ", and torch %s is running: build it again for that one",
+                            torch_version);
+        return error->status;
     }
-    if (cca::allocator.load() && cca::allocator.load()->initialized()) {
-        return fail(error, TARN_ERR_STATE,
-                    "torch's allocator is in use already: install tarn before the first use of a "
-                    "GPU");
+    if (tarn_devices_add_oom_observer(devices, run_out, nullptr, error) ||
+        tarn_devices_add_memory_callback(devices, free_memory, nullptr, error)) {
+        return error->status;
     }
-    if (!instance) {
-        instance = new Allocator; /* for good */
-        on_open = prepare;
-        announces_captures = TORCH_VERSION_MINOR >= 13;
-    }
+    static auto *const instance = new Allocator; /* for good */
+
     cca::allocator.store(instance);
     c10::SetAllocator(c10::DeviceType::CUDA, instance);
     return TARN_OK;

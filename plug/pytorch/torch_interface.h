@@ -7,7 +7,7 @@
 #ifndef PLUG_PYTORCH_TORCH_INTERFACE_H
 #define PLUG_PYTORCH_TORCH_INTERFACE_H
 
-#include "plug/pytorch/plug.h"
+#include "tarn/status.h"
 
 #if __has_include(<torch/headeronly/version.h>)
 #include <torch/headeronly/version.h>
@@ -48,9 +48,7 @@ template <class Object, class Set> void set_if_valid(Object &object, Set set)
 /* Makes the class torch's allocator. `torch_version` is that of the torch that is running. Fails,
  * changing nothing, with TARN_ERR_MISMATCH when the class was compiled for another version and with
  * TARN_ERR_STATE when CUDA has already started. */
-extern "C" {
-TARN_API enum tarn_status tarn_torch_install(const char *torch_version,
-                                             struct tarn_error *error) TARN_MUST_CHECK;
-}
+extern "C" TARN_API enum tarn_status tarn_torch_install(const char *torch_version,
+                                                        struct tarn_error *error) TARN_MUST_CHECK;
 
 #endif

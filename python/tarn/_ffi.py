@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The C interface in ctypes: structures, prototypes, and which library they come from.
 
-Names and fields are those of include/tarn and plug/pytorch/plug.h; a test compares every prototype
+Names and fields are those of include/tarn and plug/pytorch; a test compares every prototype
 and every offset with the headers. Opaque objects are void pointers.
 """
 
@@ -574,23 +574,19 @@ LIBRARY = {
     ),
     "tarn_tracker_write_iterations": (c_int, [c_void_p, c_int, POINTER(Writer), _ERROR]),
     "tarn_tracker_write_json": (c_int, [c_void_p, c_bool, POINTER(Writer), _ERROR]),
+    "tarn_devices_shared": (c_void_p, []),
+    "tarn_devices_use": (c_int, [c_void_p, c_int, c_void_p, _ERROR]),
+    "tarn_devices_open": (c_int, [c_void_p, c_int, _HANDLE, _ERROR]),
+    "tarn_devices_find": (c_void_p, [c_void_p, c_int]),
+    "tarn_devices_find_history": (c_void_p, [c_void_p, c_int]),
+    "tarn_devices_configure": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "tarn_devices_get_config_sized": (c_int, [c_void_p, POINTER(Config), c_size_t, _ERROR]),
+    "tarn_devices_last_error": (c_bool, [c_void_p, _ERROR]),
     "tarn_report_summary": (c_int, [POINTER(Stats), c_int, c_bool, POINTER(Writer)]),
 }
 
-# Of libtarn_torch.so and of the library with torch's class; torch's own entry points are passed on
-# by address.
-PLUG = {
-    "tarn_torch_use_device": (c_int, [c_int, c_void_p, _ERROR]),
-    "tarn_torch_find_allocator": (c_void_p, [c_int]),
-    "tarn_torch_open_allocator": (c_int, [c_int, _HANDLE, _ERROR]),
-    "tarn_torch_configure": (c_int, [c_char_p, _ERROR]),
-    "tarn_torch_get_config": (c_int, [POINTER(Config), _ERROR]),
-    "tarn_torch_last_error": (c_bool, [_ERROR]),
-    "tarn_torch_find_history": (c_void_p, [c_int]),
-}
-
-# Of the library with the class alone.
-CLASS = {**PLUG, "tarn_torch_install": (c_int, [c_char_p, _ERROR])}
+# Of the library with torch's class. Functions of libtarn_torch.so are passed on by address.
+CLASS = {"tarn_torch_install": (c_int, [c_char_p, _ERROR])}
 
 
 # What lies in the root of the sources, and in no folder that packages are installed into.
@@ -669,7 +665,7 @@ class _Lazy:
 
 
 lib = _Lazy("libtarn-tools.so.0", LIBRARY)  # which loads libtarn.so.0, beside it
-plug = _Lazy("libtarn_torch.so", PLUG)
+plug = _Lazy("libtarn_torch.so", {"tarn_torch_pool_devices": (c_void_p, [])})
 
 
 def load_plug(path, prototypes):

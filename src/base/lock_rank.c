@@ -19,6 +19,7 @@ static _Thread_local struct held_locks held;
 const char *tn_lock_rank_name(enum tn_lock_rank rank)
 {
     static const char *const names[TN_LOCK_RANK_COUNT] = {
+        [TN_LOCK_DEVICES] = "devices",
         [TN_LOCK_REGISTRY] = "registry",
         [TN_LOCK_ALLOCATOR] = "allocator",
         [TN_LOCK_STREAM_CACHE] = "stream cache",

@@ -14,6 +14,7 @@
 
 /* In order of acquisition, outermost first. */
 enum tn_lock_rank {
+    TN_LOCK_DEVICES,      /* a table of the allocators of several devices */
     TN_LOCK_REGISTRY,     /* lists of objects: devices, allocators */
     TN_LOCK_ALLOCATOR,    /* one engine of one device */
     TN_LOCK_STREAM_CACHE, /* one stream of an engine */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tarn/event.h"
 
+#include <string.h>
+
 const char *tarn_action_name(enum tarn_action action)
 {
     static const char *const names[] = {
@@ -9,4 +11,15 @@ const char *tarn_action_name(enum tarn_action action)
 #undef ACTION_NAME
     };
     return (unsigned)action < TARN_ACTION_COUNT ? names[action] : "unknown";
+}
+
+bool tarn_action_find(const char *name, enum tarn_action *action_out)
+{
+    for (int action = 0; action < TARN_ACTION_COUNT; action++) {
+        if (strcmp(name, tarn_action_name((enum tarn_action)action)) == 0) {
+            *action_out = (enum tarn_action)action;
+            return true;
+        }
+    }
+    return false;
 }

@@ -4,6 +4,7 @@
 #include "base/host_mem.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 struct label {
@@ -17,6 +18,7 @@ struct labels {
 
 static _Thread_local struct labels *labels; /* NULL = no texts */
 static _Thread_local unsigned context_count;
+static _Thread_local unsigned unnamed_count; /* entered inside those, without a name */
 
 const char tn_no_compile_context[] = "N/A";
 
@@ -35,6 +37,7 @@ static void labels_free(void *memory)
     tn_host_free(memory, sizeof(struct labels));
     labels = NULL;
     context_count = 0;
+    unnamed_count = 0;
     present_context = NULL;
     present_metadata = NULL;
 }
@@ -97,8 +100,22 @@ enum tarn_status tarn_push_compile_context(const char *text)
     return st;
 }
 
+void tarn_enter_compile_context(const char *text)
+{
+    char cut[TARN_LABEL_MAX] = "";
+
+    (void)snprintf(cut, sizeof cut, "%s", text ? text : "");
+    if (unnamed_count > 0 || tarn_push_compile_context(cut)) {
+        unnamed_count++;
+    }
+}
+
 void tarn_pop_compile_context(void)
 {
+    if (unnamed_count > 0) {
+        unnamed_count--;
+        return;
+    }
     context_count -= context_count > 0;
     present_context = context_count > 0 ? labels->contexts[context_count - 1].text : NULL;
     labels_drop_if_empty();

@@ -66,6 +66,17 @@ enum tarn_status tn_decode_new(struct tn_decoder *decoder, enum tn_object_kind k
     return TARN_OK;
 }
 
+/* The object of a value; NULL if it is of another kind. */
+static struct tn_object *value_object(const struct tn_decoder *decoder, struct tn_value value,
+                                      enum tn_object_kind kind)
+{
+    if (tn_unlikely(tn_value_kind(value) != TN_VALUE_OBJECT)) {
+        return NULL;
+    }
+    struct tn_object *object = tn_decode_object(decoder, value);
+    return object->kind == kind ? object : NULL;
+}
+
 /* Seals every `step`-th value: items of a container no longer change. */
 static void values_seal(struct tn_decoder *decoder, const struct tn_value *values, size_t count,
                         size_t step)
@@ -115,15 +126,33 @@ static enum tarn_status object_deepen(struct tn_decoder *decoder, struct tn_obje
 static enum tarn_status object_make_list(struct tn_decoder *decoder, struct tn_object *object,
                                          enum tn_object_kind kind)
 {
-    struct tn_value_list *list = tn_chunked_vec_push(&decoder->lists);
+    uint64_t number = decoder->spare_list - 1;
+    struct tn_value_list *list = decoder->spare_list > 0
+                                     ? tn_chunked_vec_at(&decoder->lists, number)
+                                     : tn_chunked_vec_push(&decoder->lists);
 
     if (!list) {
         return tn_decode_memory(decoder);
     }
-    *list = (struct tn_value_list){0};
+    if (decoder->spare_list > 0) {
+        decoder->spare_list = list->count;
+        *list = (struct tn_value_list){.items = list->items, .capacity = list->capacity};
+    } else {
+        number = decoder->lists.count - 1;
+        *list = (struct tn_value_list){0};
+    }
     object->kind = kind;
-    object->index = TN_OBJECT_INDEX(decoder->lists.count - 1);
+    object->index = TN_OBJECT_INDEX(number);
     return TARN_OK;
+}
+
+/* The next container may use it, and the room for its items. */
+static void list_spare(struct tn_decoder *decoder, uint64_t number)
+{
+    struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, number);
+
+    list->count = decoder->spare_list;
+    decoder->spare_list = number + 1;
 }
 
 static enum tarn_status list_reserve(struct tn_decoder *decoder, struct tn_value_list *list,
@@ -325,11 +354,37 @@ static enum tarn_status object_make_record(struct tn_decoder *decoder, struct tn
 static enum tarn_status object_promote(struct tn_decoder *decoder, struct tn_object *object,
                                        enum tn_object_kind kind)
 {
-    const struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
-    const enum tarn_status status = object_make_record(decoder, object, kind);
+    const uint64_t number = object->index;
+    const struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, number);
+    enum tarn_status status = object_make_record(decoder, object, kind);
 
-    return status == TARN_OK ? object_set_items(decoder, object, list->items, list->count / 2)
-                             : status;
+    if (status == TARN_OK) {
+        status = object_set_items(decoder, object, list->items, list->count / 2);
+    }
+    if (status == TARN_OK) {
+        object->depth = 1; /* as of every record */
+        list_spare(decoder, number);
+    }
+    return status;
+}
+
+/* Blocks are dicts in a list. They are packed as the writer's batches arrive, so that few of them
+ * are kept as pairs at any time. */
+static enum tarn_status items_pack_blocks(struct tn_decoder *decoder, const struct tn_value *items,
+                                          size_t count)
+{
+    enum tarn_status status = TARN_OK;
+
+    for (size_t i = 0; i < count && status == TARN_OK; i++) {
+        struct tn_object *object = value_object(decoder, items[i], TN_OBJECT_DICT);
+        const struct tn_value_list *list =
+            object && !object->open ? tn_chunked_vec_at(&decoder->lists, object->index) : NULL;
+
+        if (list && classes_kind(list->classes) == TN_OBJECT_BLOCK) {
+            status = object_promote(decoder, object, TN_OBJECT_BLOCK);
+        }
+    }
+    return status;
 }
 
 /* Decides or revises the kind of a dict, given its next items. */
@@ -346,7 +401,7 @@ static enum tarn_status object_choose(struct tn_decoder *decoder, struct tn_obje
     }
     enum tn_object_kind kind = classes_kind(classes);
 
-    if (kind == TN_OBJECT_FRAME && !pairs_fit_frame(pairs, count)) {
+    if (kind == TN_OBJECT_BLOCK || (kind == TN_OBJECT_FRAME && !pairs_fit_frame(pairs, count))) {
         kind = TN_OBJECT_DICT;
     }
     if (object->kind == TN_OBJECT_EMPTY_DICT) {
@@ -387,17 +442,6 @@ enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value
 }
 
 /* Lists. */
-
-/* The object of a value; NULL if it is of another kind. */
-static struct tn_object *value_object(const struct tn_decoder *decoder, struct tn_value value,
-                                      enum tn_object_kind kind)
-{
-    if (tn_unlikely(tn_value_kind(value) != TN_VALUE_OBJECT)) {
-        return NULL;
-    }
-    struct tn_object *object = tn_decode_object(decoder, value);
-    return object->kind == kind ? object : NULL;
-}
 
 static enum tarn_status list_mixed(struct tn_decoder *decoder, struct tn_value item,
                                    const char *wanted)
@@ -546,7 +590,8 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
     case TN_OBJECT_RUN:
         return run_append(decoder, object, items, count);
     case TN_OBJECT_LIST:
-        return object_add_values(decoder, object, items, count);
+        status = items_pack_blocks(decoder, items, count);
+        return status == TARN_OK ? object_add_values(decoder, object, items, count) : status;
     case TN_OBJECT_EMPTY_LIST:
     case TN_OBJECT_EMPTY_DICT:
     case TN_OBJECT_DICT:

@@ -3,11 +3,13 @@
  * Shared by the parts of the decoder: its state, and the containers of the file.
  *
  * Containers are numbers of objects:
- *   entry, frame, block  dicts recognized by their keys (keys.h), packed immediately
- *   dict                 any other: pairs, processed in tn_decode_finish
- *   run                  a list of entries: a range of model->entries
- *   stack                a list of frames: number of a stack of the model
- *   list, tuple          any other: values
+ *   entry, frame  dicts recognized by their keys (keys.h), packed immediately
+ *   block         a dict with the keys of one, packed when it is added to a list; anywhere
+ *                 else it is metadata that happens to have these keys
+ *   dict          any other: pairs, processed in tn_decode_finish
+ *   run           a list of entries: a range of model->entries
+ *   stack         a list of frames: number of a stack of the model
+ *   list, tuple   any other: values
  * A container is sealed when it is added to another one; later changes are refused. So no container
  * contains itself, no memory is shared with one that still changes, and depth is bounded.
  *
@@ -50,7 +52,7 @@ struct tn_object {
 /* Values in the scratch arena: items of a list or tuple, alternating keys and values of a dict. */
 struct tn_value_list {
     struct tn_value *items;
-    size_t count;
+    size_t count; /* of a spare one: 1 + the next, or 0 */
     size_t capacity;
     uint32_t converted; /* the container of the model, see decode_rest.h */
     uint32_t classes;   /* of a dict's keys so far */
@@ -73,6 +75,7 @@ struct tn_decoder {
     struct tn_arena scratch;
     struct tn_chunked_vec objects; /* struct tn_object */
     struct tn_chunked_vec lists;   /* struct tn_value_list, also of dicts and tuples */
+    uint64_t spare_list;           /* 1 + the first list that nobody uses; 0 = none */
     struct tn_chunked_vec runs;    /* struct tn_trace */
     struct tn_chunked_vec blocks;  /* struct tn_model_block */
     struct tn_chunked_vec pairs;   /* struct tn_pool_id */

@@ -5,8 +5,8 @@
  *
  * The class of a key says which kinds of dict have it: the kind of a dict follows from its keys
  * alone. OPEN takes precedence: such a dict may have any key. Metadata may be a dict with any keys
- * as well, so one key does not make a record: an entry has a second one, a block a size, the values
- * of a frame are of the right kind (decode.c).
+ * as well, so one key does not make a record: an entry has a second one, a block a size and a list
+ * that it is in, the values of a frame are of the right kind (decode.c).
  */
 #ifndef TN_SNAPSHOT_KEYS_H
 #define TN_SNAPSHOT_KEYS_H

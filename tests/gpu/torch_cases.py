@@ -201,7 +201,7 @@ def mempool():
         inside = pattern(40 * MIB, 5)
     outside = pattern(40 * MIB, 6)
     expect(holds(inside, 5) and holds(outside, 6))
-    tarns = tarn._ffi.plug.tarn_torch_find_allocator(0)
+    tarns = tarn.torch._devices.find(0, tarn.torch._devices.mempools())
     expect(tarns, "tarn was not asked")
     nested = tarn.allocator.stats_dict(tarn.allocator.read_stats(tarns))
     expect(nested["allocated_bytes"]["all"]["current"] >= 40 * MIB, nested["allocated_bytes"])
@@ -401,7 +401,8 @@ def fork():
     if child == 0:
         error = tarn._ffi.TarnError()
         handle = tarn._ffi.c_void_p()
-        status = tarn.torch._class.plug.tarn_torch_open_allocator(1, handle, error)
+        lib = tarn._ffi.lib
+        status = lib.tarn_devices_open(lib.tarn_devices_shared(), 1, handle, error)
         text = tarn._ffi.text_of(error)
         os._exit(0 if status == tarn._ffi.STATUS_STATE and "'spawn'" in text else 1)
     expect_equal(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, "the child")
@@ -525,7 +526,7 @@ def pools():
     other = torch.cuda.MemPool(allocator.allocator())
     with torch.cuda.use_mem_pool(other):
         inside = pattern(40 * MIB, 3)
-    handle = tarn._ffi.plug.tarn_torch_find_allocator(0)
+    handle = tarn.torch._devices.find(0, tarn.torch._devices.mempools())
 
     def reserved():
         nested = tarn.allocator.stats_dict(tarn.allocator.read_stats(handle))

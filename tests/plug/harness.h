@@ -3,7 +3,7 @@
 #ifndef TESTS_PLUG_HARNESS_H
 #define TESTS_PLUG_HARNESS_H
 
-#include "plug/pytorch/plug.h"
+#include "tarn/devices.h"
 #include "tarn/sim.h"
 
 #include <cstdio>
@@ -24,6 +24,8 @@ inline int failed_checks;
         }                                                                                          \
     } while (false)
 
+inline tarn_devices *const devices = tarn_devices_shared();
+
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
@@ -39,7 +41,7 @@ inline tarn_device *open_sim(int ordinal, uint64_t capacity)
     options.capacity = capacity;
     options.base_address = 0x700000000000 + (static_cast<uint64_t>(ordinal) << 40);
     if (tarn_sim_open(&options, &device, &error) ||
-        tarn_torch_use_device(ordinal, device, &error)) {
+        tarn_devices_use(devices, ordinal, device, &error)) {
         std::printf("%s\n", error.text);
         std::exit(1);
     }

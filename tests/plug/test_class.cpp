@@ -216,7 +216,7 @@ void pools_and_checkpoints()
     cca::releasePool(0, {0, 99}); /* a destructor: no exception */
     tarn_error error;
 
-    CHECK(tarn_torch_last_error(&error) && has(error.text, "no private pool (0, 99)"));
+    CHECK(tarn_devices_last_error(devices, &error) && has(error.text, "no private pool (0, 99)"));
     cca::emptyCache(id);
     cca::raw_delete(outside);
 }
@@ -356,7 +356,7 @@ void expandable_segments_are_listed()
     tarn_error error;
 
     cca::emptyCache();
-    CHECK(tarn_torch_configure("expandable_segments:True", &error) == TARN_OK);
+    CHECK(tarn_devices_configure(devices, "expandable_segments:True", &error) == TARN_OK);
     void *const first = cca::raw_alloc(30 * MIB);
     void *const second = cca::raw_alloc_with_stream(MIB, stream(55));
     const auto sizes = cca::getExpandableSegmentSizes(0);
@@ -367,7 +367,7 @@ void expandable_segments_are_listed()
     cca::raw_delete(first);
     cca::raw_delete(second);
     cca::emptyCache();
-    CHECK(tarn_torch_configure("expandable_segments:False", &error) == TARN_OK);
+    CHECK(tarn_devices_configure(devices, "expandable_segments:False", &error) == TARN_OK);
 }
 #endif
 

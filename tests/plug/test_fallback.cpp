@@ -21,6 +21,7 @@ using PoolId = std::pair<unsigned long long, unsigned long long>;
 extern "C" {
 void *tarn_torch_alloc(size_t size, int device, void *stream);
 void tarn_torch_free(void *ptr, size_t size, int device, void *stream);
+tarn_devices *tarn_torch_pool_devices(void);
 void *tarn_torch_pool_alloc(size_t size, int device, void *stream);
 void tarn_torch_pool_free(void *ptr, size_t size, int device, void *stream);
 void tarn_torch_reset(void);
@@ -52,7 +53,7 @@ tarn_stats stats_of(int device)
     tarn_stats stats{};
 
     stats.struct_size = sizeof stats;
-    tarn_allocator_get_stats(tarn_torch_find_allocator(device), &stats);
+    tarn_allocator_get_stats(tarn_devices_find(devices, device), &stats);
     return stats;
 }
 
@@ -69,7 +70,7 @@ void *stream(uintptr_t number)
 void memory_is_allocated_and_freed()
 {
     (void)open_sim(0, GIB);
-    CHECK(!tarn_torch_find_allocator(0));
+    CHECK(!tarn_devices_find(devices, 0));
     void *const ptr = tarn_torch_alloc(3 * MIB, 0, nullptr);
     size_t size = 0;
 
@@ -104,9 +105,9 @@ void failures_are_exceptions()
     /* A GPU that this machine does not have: the device says so, and a later call may work. */
     tarn_allocator *allocator = nullptr;
 
-    CHECK(tarn_torch_open_allocator(63, &allocator, &error) != TARN_OK && error.text[0]);
+    CHECK(tarn_devices_open(devices, 63, &allocator, &error) != TARN_OK && error.text[0]);
     (void)open_sim(63, MIB);
-    CHECK(tarn_torch_open_allocator(63, &allocator, &error) == TARN_OK);
+    CHECK(tarn_devices_open(devices, 63, &allocator, &error) == TARN_OK);
 }
 
 void a_device_is_chosen_once()
@@ -116,14 +117,14 @@ void a_device_is_chosen_once()
     tarn_allocator *second = nullptr;
     tarn_error error;
 
-    CHECK(tarn_torch_open_allocator(2, &first, &error) == TARN_OK);
-    CHECK(tarn_torch_open_allocator(2, &second, &error) == TARN_OK);
-    CHECK(first && first == second && tarn_torch_find_allocator(2) == first);
-    CHECK(tarn_torch_use_device(2, device, &error) == TARN_ERR_STATE);
+    CHECK(tarn_devices_open(devices, 2, &first, &error) == TARN_OK);
+    CHECK(tarn_devices_open(devices, 2, &second, &error) == TARN_OK);
+    CHECK(first && first == second && tarn_devices_find(devices, 2) == first);
+    CHECK(tarn_devices_use(devices, 2, device, &error) == TARN_ERR_STATE);
     CHECK(has(error.text, "in use already"));
-    CHECK(tarn_torch_use_device(64, device, &error) == TARN_ERR_INVALID_ARGUMENT);
-    CHECK(!tarn_torch_find_allocator(64) && !tarn_torch_find_allocator(-1));
-    CHECK(!tarn_torch_find_history(2) && !tarn_torch_find_history(64));
+    CHECK(tarn_devices_use(devices, 64, device, &error) == TARN_ERR_INVALID_ARGUMENT);
+    CHECK(!tarn_devices_find(devices, 64) && !tarn_devices_find(devices, -1));
+    CHECK(!tarn_devices_find_history(devices, 2) && !tarn_devices_find_history(devices, 64));
 }
 
 void settings_reach_all_devices()
@@ -134,18 +135,18 @@ void settings_reach_all_devices()
     (void)open_sim(3, GIB);
     (void)tarn_torch_alloc(MIB, 3, nullptr);
     config.struct_size = sizeof config;
-    CHECK(tarn_torch_configure("max_split_size_mb:30", &error) == TARN_OK);
-    tarn_allocator_get_config(tarn_torch_find_allocator(3), &config);
+    CHECK(tarn_devices_configure(devices, "max_split_size_mb:30", &error) == TARN_OK);
+    tarn_allocator_get_config(tarn_devices_find(devices, 3), &config);
     CHECK(config.max_split_size == 30 * MIB);
-    CHECK(tarn_torch_configure("max_split_size_mb:x", &error) == TARN_ERR_CONFIG);
-    CHECK(tarn_torch_configure("backend:cudaMallocAsync", &error) == TARN_ERR_CONFIG);
-    CHECK(tarn_torch_get_config(&config, &error) == TARN_OK);
+    CHECK(tarn_devices_configure(devices, "max_split_size_mb:x", &error) == TARN_ERR_CONFIG);
+    CHECK(tarn_devices_configure(devices, "backend:cudaMallocAsync", &error) == TARN_ERR_CONFIG);
+    CHECK(tarn_devices_get_config(devices, &config, &error) == TARN_OK);
     CHECK(config.max_split_size == 30 * MIB && config.backend == TARN_BACKEND_NATIVE);
     (void)open_sim(4, GIB); /* opened later */
     (void)tarn_torch_alloc(MIB, 4, nullptr);
-    tarn_allocator_get_config(tarn_torch_find_allocator(4), &config);
+    tarn_allocator_get_config(tarn_devices_find(devices, 4), &config);
     CHECK(config.max_split_size == 30 * MIB);
-    CHECK(tarn_torch_configure("", &error) == TARN_OK); /* back to the defaults */
+    CHECK(tarn_devices_configure(devices, "", &error) == TARN_OK); /* back to the defaults */
 }
 
 void opening_fails_and_works_again()
@@ -157,9 +158,9 @@ void opening_fails_and_works_again()
     (void)open_sim(5, GIB);
     for (uint64_t n = 1; status != TARN_OK; n++) {
         tarn_host_fail_nth(n);
-        status = tarn_torch_open_allocator(5, &allocator, &error);
+        status = tarn_devices_open(devices, 5, &allocator, &error);
         CHECK(status == TARN_OK || status == TARN_ERR_HOST_MEMORY);
-        CHECK((status == TARN_OK) == (tarn_torch_find_allocator(5) != nullptr));
+        CHECK((status == TARN_OK) == (tarn_devices_find(devices, 5) != nullptr));
     }
     tarn_host_fail_nth(0);
 }
@@ -203,7 +204,7 @@ void captures_have_a_pool()
     CHECK(asked >= 2);
     tarn_torch_end_pool(14, id);
     CHECK(has(failure([&] { tarn_torch_end_pool(14, id); }), "pool"));
-    CHECK(tarn_allocator_pool_use_count(tarn_torch_find_allocator(14), {0, 1}) == 1);
+    CHECK(tarn_allocator_pool_use_count(tarn_devices_find(devices, 14), {0, 1}) == 1);
     tarn_torch_free(outside, MIB, 14, nullptr);
     tarn_torch_reset();
     CHECK(bytes(14, TARN_STAT_RESERVED_BYTES) == 2 * MIB); /* of the pool */
@@ -223,19 +224,23 @@ void a_mempool_gets_null()
     tarn_device *const device = open_sim(6, 64 * MIB);
     tarn_sim_counters counters = {};
     tarn_error error;
+
+    CHECK(!tarn_devices_use(tarn_torch_pool_devices(), 6, device, &error));
     void *const ptr = tarn_torch_pool_alloc(20 * MIB, 6, nullptr);
+
+    CHECK(!tarn_devices_find(devices, 6)); /* apart from the process's */
 
     CHECK(ptr);
     CHECK(!tarn_torch_pool_alloc(0, 6, nullptr));
     CHECK(!tarn_torch_pool_alloc(60 * MIB, 6, nullptr));
-    CHECK(tarn_torch_last_error(&error) && error.status == TARN_ERR_OUT_OF_MEMORY);
+    CHECK(tarn_devices_last_error(devices, &error) && error.status == TARN_ERR_OUT_OF_MEMORY);
     tarn_torch_pool_free(nullptr, 0, 6, nullptr);
     tarn_torch_pool_free(ptr, 20 * MIB, 6, nullptr);
     counters.struct_size = sizeof counters;
     tarn_sim_get_counters(device, &counters);
     CHECK(counters.used_bytes == 0); /* nothing is kept from torch */
     tarn_torch_pool_free(ptr, 20 * MIB, 6, nullptr);
-    CHECK(tarn_torch_last_error(&error) && error.status == TARN_ERR_INVALID_POINTER);
+    CHECK(tarn_devices_last_error(devices, &error) && error.status == TARN_ERR_INVALID_POINTER);
 }
 
 /* In a forked child; whether tarn refused all of it. */
@@ -244,12 +249,13 @@ bool is_refused(void *ptr)
     tarn_allocator *allocator = nullptr;
     tarn_config config;
     tarn_error error;
-    bool refused = tarn_torch_open_allocator(9, &allocator, &error) == TARN_ERR_STATE &&
+    bool refused = tarn_devices_open(devices, 9, &allocator, &error) == TARN_ERR_STATE &&
                    has(error.text, "'spawn'") && !allocator;
 
     (void)alarm(60); /* ends a child that hangs */
-    refused &= tarn_torch_configure("", &error) == TARN_ERR_STATE && has(error.text, "'spawn'");
-    refused &= tarn_torch_get_config(&config, &error) == TARN_ERR_STATE;
+    refused &=
+        tarn_devices_configure(devices, "", &error) == TARN_ERR_STATE && has(error.text, "'spawn'");
+    refused &= tarn_devices_get_config(devices, &config, &error) == TARN_ERR_STATE;
     tarn_torch_free(ptr, MIB, 8, nullptr);
     tarn_torch_pool_free(ptr, MIB, 8, nullptr);
     tarn_torch_release_pool(8, {0, 1});
@@ -268,8 +274,8 @@ void forked_children_are_refused()
         tarn_config config;
 
         while (!over.load()) {
-            (void)tarn_torch_last_error(&error);
-            (void)!tarn_torch_get_config(&config, &error);
+            (void)tarn_devices_last_error(devices, &error);
+            (void)!tarn_devices_get_config(devices, &config, &error);
         }
     });
 

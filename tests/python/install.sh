@@ -61,7 +61,7 @@ for name in ("libtarn.so.0", "libtarn-tools.so.0"):
     assert _ffi.find_library(name) == os.path.realpath(site + "/lib/" + name), name
 with tarn.Device("sim:1GiB") as device, tarn.Allocator(device) as allocator:
     allocator.free(allocator.alloc(1000))
-for name in ("plug/pytorch/torch_allocator.cpp", "plug/pytorch/plug.h", "include/tarn/base.h"):
+for name in ("plug/pytorch/torch_allocator.cpp", "plug/pytorch/glue.h", "include/tarn/base.h"):
     assert os.path.isfile(os.path.join(site, "source", name)), name
 for name in ("__main__", "_class", "_fallback", "_program", "_routes"):
     assert os.path.isfile(os.path.join(site, "torch", name + ".py")), name

@@ -13,7 +13,7 @@ from tarn import _ffi
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 INCLUDE = os.path.join(ROOT, "include", "tarn")
 PLUG = os.path.join(ROOT, "plug", "pytorch")
-PLUG_HEADERS = [os.path.join(PLUG, name) for name in ("plug.h", "torch_interface.h")]
+PLUG_HEADERS = [os.path.join(PLUG, "torch_interface.h")]
 
 POINTER = ctypes.POINTER
 SCALARS = {
@@ -49,7 +49,7 @@ SCALARS = {
 OPAQUE = (
     "tarn_device", "tarn_allocator", "tarn_pool",
     "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
-    "tarn_file",
+    "tarn_file", "tarn_devices",
 )  # fmt: skip
 
 
@@ -170,7 +170,6 @@ class Layouts(unittest.TestCase):
             "#include <stddef.h>",
             "#include <stdio.h>",
             '#include "tarn/capture.h"',
-            '#include "plug/pytorch/plug.h"',
             '#include "tarn/pages.h"',
             '#include "tarn/pinned.h"',
             '#include "tarn/block.h"',

@@ -259,7 +259,7 @@ class MemPool(Case):
     def test_a_pool_of_torchs_own_allocator(self):
         self.passes("""
             device = tarn.Device("sim:64MiB")
-            tarn._ffi.call(tarn._ffi.plug.tarn_torch_use_device, 0, device.handle)
+            tarn.torch._devices.use(0, device.handle, tarn.torch._devices.mempools())
             pool = tarn.torch.mempool(no_split=True)
             assert pool.options == (False, True) and not tarn.torch.is_installed()
             assert tarn.torch.last_error() is None

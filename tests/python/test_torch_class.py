@@ -111,9 +111,7 @@ class Class(Case):
         self.passes(
             """
             tarn.torch.install("max_split_size_mb:40")
-            config = tarn._ffi.Config()
-            plug = tarn.torch._class.plug
-            tarn._ffi.call(plug.tarn_torch_get_config, tarn._ffi.ctypes.byref(config))
+            config = tarn.torch._devices.config()
             assert config.max_split_size == 40 * MIB and config.expandable_segments
             torch._C._accelerator_setAllocatorSettings("expandable_segments:False")
             assert torch._C.settings == ["expandable_segments:False"] # torch gets it as well

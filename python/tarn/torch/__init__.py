@@ -27,7 +27,7 @@ from tarn import snapshot as snapshots
 from tarn._ffi import call, lib
 from tarn.allocator import Device
 from tarn.errors import Error
-from tarn.torch import _class, _fallback, _routes
+from tarn.torch import _class, _devices, _fallback, _routes
 
 __all__ = [
     "build",
@@ -86,9 +86,7 @@ def uninstall():
 def last_error():
     """Text of the latest failure that could not be raised, or None: in a destructor, or of a
     segment of mempool()."""
-    error = _ffi.TarnError()
-    plug = _class.plug if _kind == "class" else _fallback.plug
-    return _ffi.text_of(error) if plug.tarn_torch_last_error(ctypes.byref(error)) else None
+    return _devices.last_error()
 
 
 def build(verbose=False):
@@ -126,12 +124,12 @@ def install(settings=None, device=None):
         if device is None and os.environ.get("TARN_TORCH_DEVICE"):
             device = Device(os.environ["TARN_TORCH_DEVICE"])
         if settings is not None:
-            call(chosen.plug.tarn_torch_configure, settings.encode())
+            _devices.configure(settings)
         else:  # report invalid environment settings now, not at the first tensor
-            call(chosen.plug.tarn_torch_get_config, ctypes.byref(_ffi.Config()))
+            _devices.config()
         path = _expanded(None)  # likewise an invalid path
         if device is not None:
-            call(chosen.plug.tarn_torch_use_device, 0, device.handle)
+            _devices.use(0, device.handle)
             _kept.append(device)
         _kept.append(chosen.install())
         _routes.take(chosen)
@@ -216,16 +214,13 @@ def history_usage():
     tarn_history_usage (tarn/history.h)."""
     if _kind != "class":
         return {}
-    found = ((i, _class.plug.tarn_torch_find_history(i)) for i in range(_routes.device_count()))
+    found = ((i, _devices.find_history(i)) for i in range(_routes.device_count()))
     return {device: snapshots.usage(history) for device, history in found if history}
 
 
 def _allocator_of(device):
     """The allocator of that GPU; None when it was not used yet, or tarn is not installed."""
-    if not _kind:
-        return None
-    plug = _class.plug if _kind == "class" else _fallback.plug
-    return plug.tarn_torch_find_allocator(device)
+    return _devices.find(device) if _kind else None
 
 
 def page_stats():

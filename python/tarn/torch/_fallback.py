@@ -9,9 +9,10 @@ import torch
 
 from tarn import _ffi
 from tarn import snapshot as snapshots
-from tarn._ffi import call, lib, plug
+from tarn._ffi import lib, plug
 from tarn.allocator import read_stats, stats_dict
 from tarn.errors import Error
+from tarn.torch import _devices
 
 # Setters of torch's pluggable allocator, and our functions for them.
 _SETTERS = {
@@ -56,38 +57,32 @@ def install():
 
 
 def _open_allocators():
-    found = (plug.tarn_torch_find_allocator(i) for i in range(max(torch.cuda.device_count(), 1)))
+    found = (_devices.find(i) for i in range(max(torch.cuda.device_count(), 1)))
     return [handle for handle in found if handle]
 
 
-def _config():
-    config = _ffi.Config()
-    call(plug.tarn_torch_get_config, ctypes.byref(config))
-    return config
-
-
 def _memory_stats(device):
-    handle = plug.tarn_torch_find_allocator(device)
+    handle = _devices.find(device)
     if handle:
         return stats_dict(read_stats(handle))
-    limit = _config().max_split_size
+    limit = _devices.config().max_split_size
     return stats_dict(_ffi.Stats(max_split_size=-1 if limit == _ffi.SIZE_UNLIMITED else limit))
 
 
 def _reset_accumulated(device):
-    handle = plug.tarn_torch_find_allocator(device)
+    handle = _devices.find(device)
     if handle:
         lib.tarn_allocator_reset_accumulated_stats(handle)
 
 
 def _reset_peak(device):
-    handle = plug.tarn_torch_find_allocator(device)
+    handle = _devices.find(device)
     if handle:
         lib.tarn_allocator_reset_peak_stats(handle)
 
 
 def _memory_fraction(device):
-    handle = plug.tarn_torch_find_allocator(device)
+    handle = _devices.find(device)
     return lib.tarn_allocator_get_memory_fraction(handle) if handle else 1.0
 
 
@@ -97,7 +92,7 @@ def _memory_snapshot(argument=None):
     count = max(torch.cuda.device_count(), 1)
     handles = _open_allocators()
     if not handles:
-        return snapshots.empty(_config(), count)
+        return snapshots.empty(_devices.config(), count)
     with snapshots.captured(handles, count, pool) as handle:
         return snapshots.dict_of(handle)
 

@@ -6,7 +6,7 @@ import torch
 
 from tarn import _ffi
 from tarn import snapshot as snapshots
-from tarn._ffi import call
+from tarn.torch import _devices
 
 _originals = {}  # name: torch's function
 
@@ -15,11 +15,11 @@ def device_count():
     return max(torch.cuda.device_count(), 1)
 
 
-def _configure(name, plug):
+def _configure(name):
     """Torch itself reads the settings of pinned memory from the same string."""
 
     def configure(settings):
-        call(plug.tarn_torch_configure, settings.encode())
+        _devices.configure(settings)
         return _originals[name](settings)
 
     return configure
@@ -56,7 +56,7 @@ def take(chosen):
         "_cuda_cudaCachingAllocator_set_allocator_settings",
         "_accelerator_setAllocatorSettings",
     ):
-        _replace(torch._C, name, _configure(name, chosen.plug))
+        _replace(torch._C, name, _configure(name))
     for name, function in getattr(chosen, "routes", {}).items():
         _replace(torch._C, name, function)
     _replace(torch.cuda.memory, "_dump_snapshot", _dump_snapshot)

@@ -36,11 +36,7 @@ enum tarn_status tarn_allocator_alloc(struct tarn_allocator *allocator, uint64_t
                                       tarn_stream stream, tarn_ptr *ptr_out,
                                       struct tarn_error *error)
 {
-    if (size == 0) {
-        *ptr_out = 0;
-        return TARN_OK;
-    }
-    return allocator->methods->alloc(allocator, size, stream, ptr_out, error);
+    return tn_allocator_alloc(allocator, size, stream, ptr_out, error);
 }
 
 enum tarn_status tarn_allocator_alloc_at(struct tarn_allocator *allocator, uint64_t size,
@@ -62,7 +58,7 @@ enum tarn_status tarn_allocator_alloc_at(struct tarn_allocator *allocator, uint6
 enum tarn_status tarn_allocator_free(struct tarn_allocator *allocator, tarn_ptr ptr,
                                      struct tarn_error *error)
 {
-    return ptr == 0 ? TARN_OK : allocator->methods->free(allocator, ptr, error);
+    return tn_allocator_free(allocator, ptr, error);
 }
 
 /* Events of this device can only be recorded on its own streams: a wrong stream is reported now,

@@ -67,7 +67,7 @@ static void reversal_stops_the_program(void **state)
         skip();
     }
     expect_abort(take_in_wrong_order,
-                 "lock order: taking rank 1 (allocator) while holding rank 6 (device)");
+                 "lock order: taking rank 2 (allocator) while holding rank 7 (device)");
 }
 
 static void release_of_a_free_lock_stops_the_program(void **state)

@@ -849,6 +849,51 @@ static void a_copy_of_a_busy_history_has_no_gap(void **state)
     rig_close(&rig);
 }
 
+static void contexts_are_entered_in_any_depth(void **state)
+{
+    char text[TARN_LABEL_MAX + 10];
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    tarn_enter_compile_context(NULL);
+    tarn_enter_compile_context(text);
+    assert_int_equal(strlen(tarn_get_compile_context()), TARN_LABEL_MAX - 1);
+    for (int i = 2; i < TARN_COMPILE_CONTEXTS_MAX; i++) {
+        tarn_enter_compile_context("kept");
+    }
+    tarn_enter_compile_context("beyond");
+    tarn_enter_compile_context("beyond");
+    assert_string_equal(tarn_get_compile_context(), "kept");
+    tarn_pop_compile_context();
+    tarn_pop_compile_context();
+    assert_string_equal(tarn_get_compile_context(), "kept");
+    for (int i = 1; i < TARN_COMPILE_CONTEXTS_MAX; i++) {
+        tarn_pop_compile_context();
+    }
+    assert_string_equal(tarn_get_compile_context(), "");
+    tarn_pop_compile_context();
+    assert_string_equal(tarn_get_compile_context(), "N/A");
+    tarn_host_fail_nth(1);
+    tarn_enter_compile_context("no memory");
+    assert_string_equal(tarn_get_compile_context(), "N/A");
+    tarn_pop_compile_context();
+    tarn_pop_compile_context();
+}
+
+static void actions_have_names(void **state)
+{
+    enum tarn_action action = TARN_ACTION_OOM;
+
+    (void)state;
+    assert_false(tarn_action_find("segment", &action));
+    assert_int_equal(action, TARN_ACTION_OOM);
+    for (int i = 0; i < TARN_ACTION_COUNT; i++) {
+        assert_true(tarn_action_find(tarn_action_name((enum tarn_action)i), &action));
+        assert_int_equal(action, i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -872,6 +917,8 @@ int main(void)
         cmocka_unit_test(a_copy_is_of_when_it_was_taken),
         cmocka_unit_test(a_copy_of_a_busy_history_has_no_gap),
         cmocka_unit_test(every_host_allocation_may_fail),
+        cmocka_unit_test(contexts_are_entered_in_any_depth),
+        cmocka_unit_test(actions_have_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

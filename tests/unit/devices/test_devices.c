@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of a process's allocators, on simulated devices. */
+#include "support/test.h"
+
+#include "tarn/devices.h"
+#include "tarn/host.h"
+#include "tarn/sim.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+enum {
+    COUNT = 3
+};
+
+struct rig {
+    struct tarn_devices *devices;
+    struct tarn_device *sims[COUNT];
+    struct tarn_error error;
+};
+
+static struct tarn_device *sim_of(int number, uint64_t capacity)
+{
+    const struct tarn_sim_options options = {
+        .struct_size = sizeof options,
+        .ordinal = number,
+        .capacity = capacity,
+        .base_address = 0x700000000000 + ((uint64_t)number << 40),
+    };
+    struct tarn_device *device = NULL;
+
+    assert_int_equal(tarn_sim_open(&options, &device, NULL), TARN_OK);
+    return device;
+}
+
+static void rig_init(struct rig *rig)
+{
+    assert_int_equal(tarn_devices_create(&rig->devices, &rig->error), TARN_OK);
+    for (int i = 0; i < COUNT; i++) {
+        rig->sims[i] = sim_of(i, GIB);
+        assert_int_equal(tarn_devices_use(rig->devices, i, rig->sims[i], &rig->error), TARN_OK);
+    }
+}
+
+static void rig_fini(struct rig *rig)
+{
+    tarn_devices_destroy(rig->devices);
+    for (int i = 0; i < COUNT; i++) {
+        tarn_device_close(rig->sims[i]);
+    }
+}
+
+static tarn_ptr alloc(struct rig *rig, int number, uint64_t size, tarn_stream stream)
+{
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_devices_alloc(rig->devices, number, size, stream, &ptr, &rig->error),
+                     TARN_OK);
+    return ptr;
+}
+
+static uint64_t stat_of(struct rig *rig, int number, enum tarn_stat_kind kind)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_stats(tarn_devices_find(rig->devices, number), &stats);
+    return (uint64_t)stats.by_pool[kind][TARN_STAT_ALL].current;
+}
+
+static void memory_is_found_on_any_device(void **state)
+{
+    struct rig rig;
+    tarn_ptr blocks[COUNT];
+    struct tarn_allocator *owner = NULL;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_find_owner(rig.devices, 0x1000, &owner, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_devices_free(rig.devices, 0x1000, &rig.error), TARN_ERR_INVALID_POINTER);
+    for (int i = 0; i < COUNT; i++) { /* 1 TiB apart: all have the same hint */
+        assert_null(tarn_devices_find(rig.devices, i));
+        blocks[i] = alloc(&rig, i, 3 * MIB, 0);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(tarn_devices_find_owner(rig.devices, blocks[i], &owner, &rig.error),
+                         TARN_OK);
+        assert_ptr_equal(owner, tarn_devices_find(rig.devices, i));
+        assert_int_equal(tarn_devices_free(rig.devices, blocks[i], &rig.error), TARN_OK);
+        assert_int_equal(stat_of(&rig, i, TARN_STAT_ALLOCATED_BYTES), 0);
+    }
+    assert_int_equal(tarn_devices_find_owner(rig.devices, 0x1000, &owner, &rig.error),
+                     TARN_OK); /* which then refuses */
+    assert_int_equal(tarn_devices_free(rig.devices, 0x1000, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_non_null(strstr(rig.error.text, "0x1000"));
+    assert_int_equal(tarn_devices_empty_pool(rig.devices, (struct tarn_pool_id){0, 0}, &rig.error),
+                     TARN_OK);
+    assert_int_equal(tarn_devices_empty_pool(rig.devices, (struct tarn_pool_id){0, 9}, &rig.error),
+                     TARN_OK);
+    assert_int_equal(stat_of(&rig, 2, TARN_STAT_RESERVED_BYTES), 0);
+    rig_fini(&rig);
+}
+
+static void a_number_is_used_once(void **state)
+{
+    struct rig rig;
+    struct tarn_allocator *allocator = NULL;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_use(rig.devices, 0, rig.sims[1], &rig.error), TARN_ERR_STATE);
+    assert_int_equal(tarn_devices_use(rig.devices, TARN_DEVICES_MAX, rig.sims[1], &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_devices_open(rig.devices, -1, &allocator, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(rig.error.text, "invalid device -1: device numbers are 0 to 63");
+    assert_int_equal(tarn_devices_open(rig.devices, 63, &allocator, &rig.error),
+                     TARN_ERR_NOT_FOUND); /* no such GPU here */
+    assert_null(allocator);
+    assert_null(tarn_devices_find(rig.devices, TARN_DEVICES_MAX));
+    assert_null(tarn_devices_find_history(rig.devices, -1));
+    assert_ptr_equal(tarn_devices_shared(), tarn_devices_shared());
+    tarn_devices_destroy(tarn_devices_shared()); /* stays */
+    rig_fini(&rig);
+}
+
+static uint64_t split_size(struct rig *rig, int number)
+{
+    struct tarn_config config;
+    struct tarn_allocator *allocator = NULL;
+
+    assert_int_equal(tarn_devices_open(rig->devices, number, &allocator, &rig->error), TARN_OK);
+    tarn_allocator_get_config(allocator, &config);
+    return config.max_split_size;
+}
+
+static void settings_are_those_of_all(void **state)
+{
+    struct rig rig;
+    struct tarn_config config;
+
+    (void)state;
+    rig_init(&rig);
+    (void)alloc(&rig, 0, MIB, 0);
+    assert_int_equal(tarn_devices_configure(rig.devices, "max_split_size_mb:30", &rig.error),
+                     TARN_OK);
+    assert_int_equal(tarn_devices_configure(rig.devices, "max_split_size_mb:x", &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_int_equal(tarn_devices_configure(rig.devices, "backend:cudaMallocAsync", &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_int_equal(tarn_devices_get_config(rig.devices, &config, &rig.error), TARN_OK);
+    assert_int_equal(config.max_split_size, 30 * MIB);
+    assert_int_equal(config.backend, TARN_BACKEND_NATIVE);
+    assert_int_equal(split_size(&rig, 0), 30 * MIB);
+    assert_int_equal(split_size(&rig, 1), 30 * MIB); /* opened later */
+    assert_int_equal(tarn_devices_set_enabled(rig.devices, false, &rig.error), TARN_OK);
+    (void)alloc(&rig, 2, MIB, 0);
+    assert_int_equal(stat_of(&rig, 2, TARN_STAT_ALLOCATED_BYTES), 0);
+    assert_false(tarn_devices_is_enabled(rig.devices));
+    assert_int_equal(tarn_devices_set_enabled(rig.devices, true, &rig.error), TARN_OK);
+    (void)alloc(&rig, 2, MIB, 0);
+    assert_int_equal(stat_of(&rig, 2, TARN_STAT_ALLOCATED_BYTES), MIB);
+    rig_fini(&rig);
+}
+
+struct seen {
+    int events;
+    int misses;
+    int failures;
+};
+
+static void see_event(void *context, const struct tarn_trace_event *event)
+{
+    (void)event;
+    ((struct seen *)context)->events++;
+}
+
+static bool see_miss(void *context, struct tarn_allocator *allocator, uint64_t size,
+                     tarn_stream stream)
+{
+    (void)allocator;
+    (void)size;
+    (void)stream;
+    ((struct seen *)context)->misses++;
+    return false;
+}
+
+static void see_failure(void *context, const struct tarn_oom *oom)
+{
+    (void)oom;
+    ((struct seen *)context)->failures++;
+}
+
+static void attach(struct rig *rig, struct seen *seen)
+{
+    const struct tarn_sink sink = {.context = seen, .receive = see_event};
+
+    assert_int_equal(tarn_devices_add_sink(rig->devices, &sink, &rig->error), TARN_OK);
+    assert_int_equal(tarn_devices_add_memory_callback(rig->devices, see_miss, seen, &rig->error),
+                     TARN_OK);
+    assert_int_equal(tarn_devices_add_oom_observer(rig->devices, see_failure, seen, &rig->error),
+                     TARN_OK);
+}
+
+static void all_devices_are_observed(void **state)
+{
+    struct rig rig;
+    struct seen seen = {0};
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_init(&rig);
+    (void)alloc(&rig, 0, MIB, 0);
+    attach(&rig, &seen);
+    attach(&rig, &seen); /* nothing twice */
+    for (int i = 0; i < 2; i++) {
+        const struct seen before = seen;
+
+        (void)alloc(&rig, i, 30 * MIB, 0);
+        assert_int_equal(seen.events, before.events + 2);
+        assert_int_equal(seen.misses, before.misses + 1);
+        assert_int_equal(tarn_devices_alloc(rig.devices, i, 2 * GIB, 0, &ptr, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(seen.failures, before.failures + 1);
+    }
+    rig_fini(&rig);
+}
+
+static void observers_fit_or_none_has_one(void **state)
+{
+    struct rig rig;
+    struct seen seen[TARN_DEVICES_ATTACHMENTS_MAX] = {0};
+    struct tarn_allocator *second = NULL;
+    struct tarn_sink sink = {.receive = see_event};
+
+    (void)state;
+    rig_init(&rig);
+    (void)alloc(&rig, 0, MIB, 0);
+    assert_int_equal(tarn_devices_open(rig.devices, 1, &second, &rig.error), TARN_OK);
+    for (int i = 0; i < TARN_SINKS_MAX; i++) { /* the second device is full */
+        sink.context = &seen[i];
+        assert_int_equal(tarn_allocator_add_sink(second, &sink, &rig.error), TARN_OK);
+    }
+    sink.context = &rig;
+    assert_int_equal(tarn_devices_add_sink(rig.devices, &sink, &rig.error), TARN_ERR_LIMIT);
+    assert_int_equal(tarn_allocator_switch_sink(tarn_devices_find(rig.devices, 0), &rig, true,
+                                                TARN_CONTEXT_NEVER, NULL),
+                     TARN_ERR_NOT_FOUND);
+    for (int i = 0; i < TARN_DEVICES_ATTACHMENTS_MAX; i++) {
+        assert_int_equal(
+            tarn_devices_add_oom_observer(rig.devices, see_failure, &seen[i], &rig.error), TARN_OK);
+    }
+    assert_int_equal(tarn_devices_add_memory_callback(rig.devices, see_miss, &rig, &rig.error),
+                     TARN_ERR_LIMIT);
+    sink.receive = NULL;
+    assert_int_equal(tarn_devices_add_sink(rig.devices, &sink, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    rig_fini(&rig);
+}
+
+static uint64_t entries_of(struct rig *rig, int number)
+{
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_history_get_usage(tarn_devices_find_history(rig->devices, number), &usage);
+    return usage.entries;
+}
+
+static void all_devices_are_recorded(void **state)
+{
+    const struct tarn_annotation_field fields[] = {
+        {"name", "step"}, {"stage", "END"}, {"a", "1"}, {"b", "2"},
+        {"c", "3"},       {"d", "4"},       {"e", "5"},
+    };
+    struct tarn_recording recording = {.struct_size = sizeof recording,
+                                       .stack_source = TARN_STACK_NONE,
+                                       .max_entries = UINT64_MAX};
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    (void)alloc(&rig, 0, MIB, 0);
+    tarn_devices_annotate(rig.devices, 0, fields, 7); /* no recording */
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
+    assert_true(tarn_devices_is_recording(rig.devices));
+    for (int i = 0; i < 2; i++) {
+        (void)alloc(&rig, i, 30 * MIB, 0);
+        assert_int_equal(entries_of(&rig, i), 2);
+    }
+    tarn_devices_annotate(rig.devices, 1, fields, 7);
+    tarn_devices_annotate(rig.devices, 1, fields + 1, 6); /* without a name: none */
+    tarn_history_get_usage(tarn_devices_find_history(rig.devices, 1), &usage);
+    assert_int_equal(usage.annotations, 1);
+    assert_int_equal(usage.max_entries, TARN_RECORDING_ENTRIES);
+    recording.max_entries = 0;
+    recording.clear = true;
+    recording.skip_actions = UINT64_C(1) << TARN_ACTION_ALLOC;
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
+    (void)alloc(&rig, 0, MIB, 0);
+    assert_int_equal(entries_of(&rig, 0), 0);
+    assert_int_equal(tarn_devices_record(rig.devices, NULL, &rig.error), TARN_OK);
+    assert_false(tarn_devices_is_recording(rig.devices));
+    (void)alloc(&rig, 2, MIB, 0);
+    assert_null(tarn_devices_find_history(rig.devices, 2));
+    recording.struct_size = 0;
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    rig_fini(&rig);
+}
+
+static bool is_seven(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 7;
+}
+
+static void see_gone(void *context)
+{
+    ((struct seen *)context)->events++;
+}
+
+static void a_filter_is_kept_until_its_routing_ends(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct seen seen = {0};
+    struct tarn_pool_route route = {.struct_size = sizeof route,
+                                    .is_capture = true,
+                                    .context = &seen,
+                                    .accepts = is_seven,
+                                    .gone = see_gone};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_begin_pool(rig.devices, 0, id, &route, &rig.error), TARN_OK);
+    assert_int_equal(tarn_devices_begin_pool(rig.devices, 0, id, &route, &rig.error),
+                     TARN_ERR_STATE);
+    assert_int_equal(tarn_devices_begin_pool(rig.devices, 1, id, &route, &rig.error), TARN_OK);
+    (void)alloc(&rig, 0, MIB, 7);
+    assert_int_equal(tarn_devices_end_pool(rig.devices, 0, id, &rig.error), TARN_OK);
+    assert_int_equal(seen.events, 1);
+    assert_int_equal(tarn_devices_end_pool(rig.devices, 0, id, &rig.error), TARN_ERR_STATE);
+    assert_int_equal(tarn_allocator_end_capture(tarn_devices_find(rig.devices, 0), NULL),
+                     TARN_ERR_STATE); /* it has ended */
+    assert_int_equal(tarn_allocator_end_capture(tarn_devices_find(rig.devices, 1), NULL), TARN_OK);
+    route.struct_size = 0;
+    assert_int_equal(tarn_devices_begin_pool(rig.devices, 0, id, &route, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    rig_fini(&rig);
+    assert_int_equal(seen.events, 2); /* the other one's */
+}
+
+/* Each host allocation fails once; then it works, and nothing has leaked. */
+static void failures_leave_nothing(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct seen seen = {0};
+    const struct tarn_pool_route route = {
+        .struct_size = sizeof route, .context = &seen, .accepts = is_seven, .gone = see_gone};
+    const struct tarn_recording recording = {
+        .struct_size = sizeof recording, .stack_source = TARN_STACK_NONE, .max_entries = 5};
+    struct rig rig;
+    struct tarn_allocator *allocator = NULL;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
+    attach(&rig, &seen);
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = tarn_devices_open(rig.devices, 0, &allocator, &rig.error);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_true((st == TARN_OK) == (allocator != NULL));
+        assert_true((st == TARN_OK) == (tarn_devices_find_history(rig.devices, 0) != NULL));
+    }
+    st = TARN_ERR_HOST_MEMORY;
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = tarn_devices_begin_pool(rig.devices, 0, id, &route, &rig.error);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(seen.events, 0);
+    }
+    assert_int_equal(tarn_devices_record(rig.devices, NULL, &rig.error), TARN_OK);
+    (void)!tarn_devices_open(rig.devices, 1, &allocator, &rig.error);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error),
+                     TARN_ERR_HOST_MEMORY);
+    assert_false(tarn_devices_is_recording(rig.devices));
+    tarn_host_fail_nth(0);
+    rig_fini(&rig);
+}
+
+/* Exit status of a child: whether it could open device 1, and change the settings. */
+static int child_of(struct rig *rig)
+{
+    const pid_t child = fork();
+    int status = -1;
+
+    if (child == 0) {
+        struct tarn_allocator *allocator = NULL;
+        const enum tarn_status opened = tarn_devices_open(rig->devices, 1, &allocator, &rig->error);
+        const enum tarn_status configured = tarn_devices_configure(rig->devices, "", &rig->error);
+
+        _exit(opened == configured ? (int)opened : 99);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+static void children_of_users_are_refused(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_configure(rig.devices, "", &rig.error), TARN_OK);
+    tarn_devices_destroy(NULL);
+    (void)alloc(&rig, 1, MIB, 0);
+    assert_int_equal(child_of(&rig), TARN_ERR_STATE);
+    (void)alloc(&rig, 1, MIB, 0); /* the parent goes on */
+    rig_fini(&rig);
+}
+
+static void a_child_may_be_the_first(void **state)
+{
+    struct rig rig;
+    int status = -1;
+
+    (void)state;
+    assert_int_equal(tarn_devices_create(&rig.devices, &rig.error), TARN_OK);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        struct tarn_device *own = sim_of(1, GIB);
+
+        _exit(tarn_devices_use(rig.devices, 1, own, &rig.error) ? 98 : child_of(&rig));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), TARN_OK); /* the grandchild's: nothing was open either */
+    tarn_devices_destroy(rig.devices);
+}
+
+static void the_latest_failure_is_kept(void **state)
+{
+    struct rig rig;
+    struct tarn_error error = {.status = TARN_OK};
+
+    (void)state;
+    rig_init(&rig);
+    tarn_devices_keep_error(rig.devices, &error); /* none */
+    assert_false(tarn_devices_last_error(rig.devices, &error));
+    (void)!tarn_devices_free(rig.devices, 5, &error);
+    tarn_devices_keep_error(rig.devices, &error);
+    assert_true(tarn_devices_last_error(rig.devices, &rig.error));
+    assert_string_equal(rig.error.text, "the pointer was not allocated by tarn");
+    rig_fini(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_found_on_any_device),
+        cmocka_unit_test(a_number_is_used_once),
+        cmocka_unit_test(settings_are_those_of_all),
+        cmocka_unit_test(all_devices_are_observed),
+        cmocka_unit_test(observers_fit_or_none_has_one),
+        cmocka_unit_test(all_devices_are_recorded),
+        cmocka_unit_test(a_filter_is_kept_until_its_routing_ends),
+        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(children_of_users_are_refused),
+        cmocka_unit_test(a_child_may_be_the_first),
+        cmocka_unit_test(the_latest_failure_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
