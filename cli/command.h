@@ -79,6 +79,7 @@
     X(run)                                                                                         \
     X(track)                                                                                       \
     X(watch)                                                                                       \
+    X(metrics)                                                                                     \
     X(dump)                                                                                        \
     X(control)                                                                                     \
     X(verify)                                                                                      \

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* `tarn metrics`: the memory of processes for a monitoring system. */
+#include "command.h"
+#include "metrics.h"
+#include "output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct metrics_values {
+    bool streams;
+    int format; /* enum cli_om_format */
+    const char *folder;
+};
+
+static const char *const formats[] = {"openmetrics", "prometheus", NULL};
+
+static const struct cli_opt metrics_opts[] = {
+    {.name = "streams",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct metrics_values, streams),
+     .help = "series of each stream and private pool as well: up to 384 per allocator"},
+    {.name = "format",
+     .kind = CLI_OPT_CHOICE,
+     .at = offsetof(struct metrics_values, format),
+     .choices = formats,
+     .help = "OpenMetrics, or Prometheus' older text format"},
+    {.name = "folder",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct metrics_values, folder),
+     .value = "DIR",
+     .help = "look there instead of in $XDG_RUNTIME_DIR"},
+    {0}};
+
+static enum cli_exit metrics_once(const struct cli_call *call, struct cli_watch *watch,
+                                  const struct cli_metrics_options *options)
+{
+    struct tarn_error error = {.offset = -1};
+    const enum tarn_status status = cli_watch_refresh(watch, &error);
+
+    if (status == TARN_ERR_NOT_FOUND) {
+        return cli_fail(call->command, CLI_EXIT_IO, "%s", error.text);
+    }
+    if (status) {
+        return cli_fail_status(call->command, status, &error, NULL);
+    }
+    if (watch->count == 0) {
+        cli_note("no process publishes its counters: TARN_WATCH=1 makes it do so");
+    }
+    cli_metrics_print(watch, options, stdout);
+    return CLI_EXIT_OK;
+}
+
+static enum cli_exit metrics_run(const struct cli_call *call)
+{
+    const struct metrics_values *values = call->values;
+    const struct cli_metrics_options options = {.format = (enum cli_om_format)values->format,
+                                                .streams = values->streams};
+    struct cli_watch watch = {.runtime =
+                                  values->folder ? values->folder : getenv("XDG_RUNTIME_DIR"),
+                              .target = call->argument_count > 0 ? call->arguments[0] : NULL,
+                              .order = CLI_WATCH_BY_PID};
+    const enum cli_exit code = metrics_once(call, &watch, &options);
+
+    cli_watch_fini(&watch);
+    return code;
+}
+
+static const char *const targets[] = {"all", NULL};
+
+const struct cli_command cli_command_metrics = {
+    .name = "metrics",
+    .arguments = "[PID|NAME|all]",
+    .arguments_max = 1,
+    .help = "print the memory of processes as metrics for Prometheus",
+    .details = "Prints what tarn watch shows as OpenMetrics text: the same processes, the same\n"
+               "numbers. That there is no process is no error, except for a PID. A process that\n"
+               "cannot be read is left out and counted in tarn_processes_unreadable. Names and\n"
+               "labels: docs/metrics.md.\n",
+    .examples = "tarn metrics\n"
+                "tarn metrics watched --streams\n"
+                "tarn metrics --format prometheus -f -o tarn.prom",
+    .words = targets,
+    .is_unpaged = true,
+    .is_redirected = true,
+    .opts = metrics_opts,
+    .values_size = sizeof(struct metrics_values),
+    .run = metrics_run,
+};
