@@ -17,11 +17,11 @@ const char *cli_om_content_type(enum cli_om_format format)
                : "text/plain; version=0.0.4; charset=utf-8";
 }
 
-/* Between quotes. A newline has been escaped before, as all that is invisible. */
-static void quoted_write(FILE *file, const char *text)
+/* A newline has been escaped before, as all that is invisible. */
+static void escaped_write(FILE *file, const char *text, const char *escaped)
 {
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
+        if (strchr(escaped, *text)) {
             (void)fputc('\\', file);
         }
         (void)fputc(*text, file);
@@ -36,7 +36,7 @@ static void value_write(FILE *file, const char *text)
     while (length > 0) {
         const size_t taken = tarn_text_escape(text, length, TARN_TEXT_PLAIN, piece, sizeof piece);
 
-        quoted_write(file, piece);
+        escaped_write(file, piece, "\"\\");
         text += taken;
         length -= taken;
     }
@@ -79,11 +79,7 @@ static void family_write(const struct cli_om *om, const struct cli_om_family *fa
         (void)fprintf(om->file, "# UNIT %s %s\n", family->name, family->unit);
     }
     (void)fprintf(om->file, "# HELP %s%s ", family->name, suffix);
-    if (is_open) {
-        quoted_write(om->file, family->help);
-    } else {
-        (void)fputs(family->help, om->file); /* quotes stand for themselves */
-    }
+    escaped_write(om->file, family->help, is_open ? "\"\\" : "\\");
     (void)fputc('\n', om->file);
 }
 
