@@ -269,10 +269,10 @@ static const struct record_metric record_metrics[] = {
     {{"tarn_page_size_bytes", CLI_OM_GAUGE, "bytes", 0, "Size of a page of the compact policy."},
      AT(pages.page_size),
      .of_pages = true},
-    {{"tarn_pages_created", CLI_OM_COUNTER, NULL, 0, "Pages taken from the device."},
+    {{"tarn_page_creations", CLI_OM_COUNTER, NULL, 0, "Pages taken from the device."},
      AT(pages.created),
      .of_pages = true},
-    {{"tarn_pages_moved", CLI_OM_COUNTER, NULL, 0, "Free pages mapped at another address."},
+    {{"tarn_page_moves", CLI_OM_COUNTER, NULL, 0, "Free pages mapped at another address."},
      AT(pages.moved),
      .of_pages = true},
     {{"tarn_pages_kept", CLI_OM_GAUGE, NULL, 0,
@@ -434,86 +434,99 @@ static uint64_t row_read(const struct tarn_watch_row *row, const struct row_metr
     return value;
 }
 
-static void labels_add_size(struct labels *labels, bool is_large)
+/* All private pools are one, unless by stream: there is no end to their numbers. */
+static bool row_is_like(const struct tarn_watch_row *a, const struct tarn_watch_row *b,
+                        bool by_stream)
 {
-    labels_add(labels, "size", is_large ? "large" : "small");
+    if (a->is_large != b->is_large) {
+        return false;
+    }
+    return by_stream ? a->stream == b->stream && a->pool.first == b->pool.first &&
+                           a->pool.second == b->pool.second
+                     : row_is_private(a) == row_is_private(b);
+}
+
+/* A series appears once, whatever rows the page has: or else nobody takes the rest either. */
+static bool row_is_first(const struct tarn_watch_record *record, uint32_t index, bool by_stream)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (row_is_like(&record->rows[i], &record->rows[index], by_stream)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t rows_join(const struct tarn_watch_record *record, const struct tarn_watch_row *like,
+                          const struct row_metric *metric, bool by_stream)
+{
+    uint64_t joined = 0;
+
+    for (uint32_t i = 0; i < record->row_count; i++) {
+        const uint64_t value = row_read(&record->rows[i], metric);
+
+        if (!row_is_like(&record->rows[i], like, by_stream)) {
+            continue;
+        }
+        if (!metric->is_largest) {
+            joined += value;
+        } else if (value > joined) {
+            joined = value;
+        }
+    }
+    return joined;
+}
+
+static void labels_of_row(struct labels *labels, const struct tarn_watch_row *row, bool by_stream)
+{
+    if (!row_is_private(row)) {
+        (void)snprintf(labels->pool, sizeof labels->pool, "default");
+    } else if (!by_stream) {
+        (void)snprintf(labels->pool, sizeof labels->pool, "private");
+    } else {
+        (void)snprintf(labels->pool, sizeof labels->pool, "%" PRIu64 ",%" PRIu64, row->pool.first,
+                       row->pool.second);
+    }
+    labels_add(labels, "pool", labels->pool);
+    labels_add(labels, "size", row->is_large ? "large" : "small");
+    if (by_stream) {
+        (void)snprintf(labels->stream, sizeof labels->stream, "%#" PRIx64, row->stream);
+        labels_add(labels, "stream", labels->stream);
+    }
 }
 
 struct row_printer {
     struct cli_om *om;
     const struct row_metric *metric;
+    bool by_stream;
 };
 
-/* All private pools are one: there is no end to their numbers. */
-static void print_pool(const struct row_printer *printer, const struct tarn_watch_record *record,
-                       struct labels *labels, bool is_private, bool is_large)
-{
-    const size_t count = labels->count;
-    uint64_t value = 0;
-    bool is_there = false;
-
-    for (uint32_t i = 0; i < record->row_count; i++) {
-        const struct tarn_watch_row *row = &record->rows[i];
-        const uint64_t here = row_read(row, printer->metric);
-
-        if (row_is_private(row) != is_private || row->is_large != is_large) {
-            continue;
-        }
-        is_there = true;
-        if (!printer->metric->is_largest) {
-            value += here;
-        } else if (here > value) {
-            value = here;
-        }
-    }
-    if (is_there) {
-        labels_add(labels, "pool", is_private ? "private" : "default");
-        labels_add_size(labels, is_large);
-        cli_om_sample(printer->om, &printer->metric->of_pool, labels->items, labels->count, value);
-        labels->count = count;
-    }
-}
-
-static void print_pools(void *context, const struct tarn_watch_record *record,
-                        struct labels *labels)
-{
-    for (int i = 0; i < 4; i++) {
-        print_pool(context, record, labels, i / 2 == 1, i % 2 == 1);
-    }
-}
-
-static void print_streams(void *context, const struct tarn_watch_record *record,
-                          struct labels *labels)
+static void print_row_metric(void *context, const struct tarn_watch_record *record,
+                             struct labels *labels)
 {
     const struct row_printer *printer = context;
+    const struct row_metric *metric = printer->metric;
+    const bool by_stream = printer->by_stream;
     const size_t count = labels->count;
 
     for (uint32_t i = 0; i < record->row_count; i++) {
-        const struct tarn_watch_row *row = &record->rows[i];
-
-        (void)snprintf(labels->pool, sizeof labels->pool, "%" PRIu64 ",%" PRIu64, row->pool.first,
-                       row->pool.second);
-        (void)snprintf(labels->stream, sizeof labels->stream, "%#" PRIx64, row->stream);
-        labels_add(labels, "pool", row_is_private(row) ? labels->pool : "default");
-        labels_add_size(labels, row->is_large);
-        labels_add(labels, "stream", labels->stream);
-        cli_om_sample(printer->om, &printer->metric->of_stream, labels->items, labels->count,
-                      row_read(row, printer->metric));
-        labels->count = count;
+        if (row_is_first(record, i, by_stream)) {
+            labels_of_row(labels, &record->rows[i], by_stream);
+            cli_om_sample(printer->om, by_stream ? &metric->of_stream : &metric->of_pool,
+                          labels->items, labels->count,
+                          rows_join(record, &record->rows[i], metric, by_stream));
+            labels->count = count;
+        }
     }
 }
 
-static void print_rows(struct cli_om *om, const struct cli_watch *watch, bool streams)
+static void print_rows(struct cli_om *om, const struct cli_watch *watch, bool by_stream)
 {
-    struct row_printer printer = {.om = om};
+    struct row_printer printer = {.om = om, .by_stream = by_stream};
 
     for (size_t i = 0; i < sizeof row_metrics / sizeof *row_metrics; i++) {
         printer.metric = &row_metrics[i];
-        each_record(watch, print_pools, &printer);
-    }
-    for (size_t i = 0; streams && i < sizeof row_metrics / sizeof *row_metrics; i++) {
-        printer.metric = &row_metrics[i];
-        each_record(watch, print_streams, &printer);
+        each_record(watch, print_row_metric, &printer);
     }
 }
 
@@ -525,6 +538,9 @@ void cli_metrics_print(const struct cli_watch *watch, const struct cli_metrics_o
     print_counts(&om, watch);
     print_processes(&om, watch);
     print_records(&om, watch);
-    print_rows(&om, watch, options->streams);
+    print_rows(&om, watch, false);
+    if (options->streams) {
+        print_rows(&om, watch, true);
+    }
     cli_om_end(&om);
 }

@@ -32,6 +32,15 @@ static const struct cli_opt metrics_opts[] = {
      .help = "look there instead of in $XDG_RUNTIME_DIR"},
     {0}};
 
+static void metrics_note_none(const struct cli_watch *watch)
+{
+    if (!watch->target || strcmp(watch->target, "all") == 0) {
+        cli_note("no process publishes its counters: start one with TARN_WATCH=1");
+    } else {
+        cli_note("no process whose name contains \"%s\" publishes its counters", watch->target);
+    }
+}
+
 static enum cli_exit metrics_once(const struct cli_call *call, struct cli_watch *watch,
                                   const struct cli_metrics_options *options)
 {
@@ -44,8 +53,8 @@ static enum cli_exit metrics_once(const struct cli_call *call, struct cli_watch 
     if (status) {
         return cli_fail_status(call->command, status, &error, NULL);
     }
-    if (watch->count == 0) {
-        cli_note("no process publishes its counters: TARN_WATCH=1 makes it do so");
+    if (watch->count == 0 && watch->unreadable == 0) {
+        metrics_note_none(watch);
     }
     cli_metrics_print(watch, options, stdout);
     return CLI_EXIT_OK;
