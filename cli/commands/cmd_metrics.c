@@ -2,12 +2,14 @@
 /* `tarn metrics`: the memory of processes for a monitoring system. */
 #include "command.h"
 #include "metrics.h"
+#include "metrics_serve.h"
 #include "output.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct metrics_values {
+    const char *listen;
     bool streams;
     int format; /* enum cli_om_format */
     const char *folder;
@@ -16,6 +18,11 @@ struct metrics_values {
 static const char *const formats[] = {"openmetrics", "prometheus", NULL};
 
 static const struct cli_opt metrics_opts[] = {
+    {.name = "listen",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct metrics_values, listen),
+     .value = "PORT|unix:PATH",
+     .help = "serve /metrics there until SIGTERM: on the loopback, or on a Unix socket"},
     {.name = "streams",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct metrics_values, streams),
@@ -41,8 +48,8 @@ static void metrics_note_none(const struct cli_watch *watch)
     }
 }
 
-static enum cli_exit metrics_once(const struct cli_call *call, struct cli_watch *watch,
-                                  const struct cli_metrics_options *options)
+/* The first look. */
+static enum cli_exit metrics_look(const struct cli_call *call, struct cli_watch *watch)
 {
     struct tarn_error error = {.offset = -1};
     const enum tarn_status status = cli_watch_refresh(watch, &error);
@@ -50,14 +57,32 @@ static enum cli_exit metrics_once(const struct cli_call *call, struct cli_watch 
     if (status == TARN_ERR_NOT_FOUND) {
         return cli_fail(call->command, CLI_EXIT_IO, "%s", error.text);
     }
-    if (status) {
-        return cli_fail_status(call->command, status, &error, NULL);
+    return status ? cli_fail_status(call->command, status, &error, NULL) : CLI_EXIT_OK;
+}
+
+static enum cli_exit metrics_once(const struct cli_call *call, struct cli_watch *watch,
+                                  const struct cli_metrics_options *options)
+{
+    const enum cli_exit code = metrics_look(call, watch);
+
+    if (code) {
+        return code;
     }
     if (watch->count == 0 && watch->unreadable == 0) {
         metrics_note_none(watch);
     }
     cli_metrics_print(watch, options, stdout);
     return CLI_EXIT_OK;
+}
+
+/* What would be refused once is refused before anybody asks. */
+static enum cli_exit metrics_serve(const struct cli_call *call, struct cli_watch *watch,
+                                   const struct cli_metrics_options *options)
+{
+    const struct metrics_values *values = call->values;
+    const enum cli_exit code = metrics_look(call, watch);
+
+    return code ? code : cli_metrics_serve(call->command, values->listen, watch, options);
 }
 
 static enum cli_exit metrics_run(const struct cli_call *call)
@@ -69,7 +94,12 @@ static enum cli_exit metrics_run(const struct cli_call *call)
                                   values->folder ? values->folder : getenv("XDG_RUNTIME_DIR"),
                               .target = call->argument_count > 0 ? call->arguments[0] : NULL,
                               .order = CLI_WATCH_BY_PID};
-    const enum cli_exit code = metrics_once(call, &watch, &options);
+
+    if (values->listen && call->writes_file) {
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--listen and -o exclude each other");
+    }
+    const enum cli_exit code = values->listen ? metrics_serve(call, &watch, &options)
+                                              : metrics_once(call, &watch, &options);
 
     cli_watch_fini(&watch);
     return code;
@@ -84,8 +114,10 @@ const struct cli_command cli_command_metrics = {
     .help = "print the memory of processes as metrics for Prometheus",
     .details = "Prints what tarn watch shows as OpenMetrics text: the same processes, the same\n"
                "numbers. That there is no process is no error, except for a PID. A process that\n"
-               "cannot be read is left out and counted in tarn_processes_unreadable. Names and\n"
-               "labels: docs/metrics.md.\n",
+               "cannot be read is left out and counted in tarn_processes_unreadable. --listen\n"
+               "serves them over HTTP at /metrics on the loopback: PORT, 127.0.0.1:PORT,\n"
+               "[::1]:PORT, or unix:PATH, a socket of this user. Exit code 6: no such process,\n"
+               "or the port or socket is in use. Names and labels: docs/metrics.md.\n",
     .examples = "tarn metrics\n"
                 "tarn metrics watched --streams\n"
                 "tarn metrics --format prometheus -f -o tarn.prom",
