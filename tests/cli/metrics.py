@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""metrics.py TARN WATCHED: `tarn metrics` of processes that run."""
+"""metrics.py TARN WATCHED DASHBOARD: `tarn metrics` of processes that run."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -139,9 +140,10 @@ def compare_rows(families, labels, rows):
                  number(families, f'tarn_pool_{name}', pool='default', size=size, **labels),
                  join(of_size) if of_size else None)
         for row in rows:
+            stream = hex(row['stream']) if row['stream'] else '0'
             same(f'tarn_stream_{name} {row}', number(
-                families, f'tarn_stream_{name}', stream=hex(row['stream']) if row['stream'] else '0',
-                size='large' if row['is_large'] else 'small', pool='default', **labels), row[key])
+                families, f'tarn_stream_{name}', stream=stream, pool='default',
+                size='large' if row['is_large'] else 'small', **labels), row[key])
 
 
 def figures(tarn, folder, server):
@@ -217,6 +219,42 @@ def promtool(tarn, folder):
           f'{wanted} samples, {check}')
 
 
+def queries(dashboard):
+    """[(what asks, query)]"""
+    found = [(variable['name'], variable['query'])
+             for variable in dashboard['templating']['list'] if variable['type'] == 'query']
+    for panel in dashboard['panels']:
+        found += [(panel['title'], target['expr']) for target in panel['targets']]
+    return found
+
+
+def dashboard_shows(tarn, folder, path):
+    """Every metric that it asks for is there, and only counters have rates."""
+    with open(path, encoding='utf-8') as file:
+        asked = queries(json.load(file))
+    families = read(tarn, folder)
+    names = {name for name, _, _ in openmetrics.samples(families)}
+    labels = {label for _, has, _ in openmetrics.samples(families) for label in has}
+    for title, query in asked:
+        used = set(re.findall(r'\b(?:tarn|hw)_\w+', query)) - labels
+        count(f'dashboard: {title}', used and used <= names, f'{used - names} in {query}')
+        counted = set(re.findall(r'(?:rate|increase)\((\w+)', query))
+        same(f'dashboard: rates in {title}', {name for name in used if name.endswith('_total')},
+             counted)
+    if not shutil.which('promtool'):
+        skip('no promtool here (Debian: prometheus)')
+        return
+    rules = [{'record': 'a:b', 'labels': {'query': str(number)},
+              'expr': re.sub(r'\$__\w+', '5m', query)}
+             for number, (_, query) in enumerate(asked) if 'label_values' not in query]
+    path = os.path.join(folder, 'rules.json')
+    with open(path, 'w', encoding='utf-8') as file:
+        json.dump({'groups': [{'name': 'dashboard', 'rules': rules}]}, file)
+    check = subprocess.run(['promtool', 'check', 'rules', path], text=True, capture_output=True,
+                           check=False)
+    count('promtool reads the queries', check.returncode == 0 and len(rules) > 10, check)
+
+
 def hostile(tarn, folder, server):
     server.send(signal.SIGSTOP)
     server.write(48, b'a"b\\c\n\x1b[2J\xff# EOF\0')  # the program's name
@@ -263,7 +301,7 @@ def gone(tarn, folder, server):
 
 
 def main():
-    tarn, watched = sys.argv[1:]
+    tarn, watched, dashboard = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         servers = [Watched(watched, folder, 'sim:6200MiB'),  # not every request fits
                    Watched(watched, folder, TARN_ALLOC_CONF='policy:compact')]
@@ -273,6 +311,7 @@ def main():
             figures(tarn, folder, server)
         processes(tarn, folder, servers)
         promtool(tarn, folder)
+        dashboard_shows(tarn, folder, dashboard)
         hostile(tarn, folder, servers[1])
         gone(tarn, folder, servers[0])
     print(f'{passed} passed, {failed} failed, {skipped} skipped')

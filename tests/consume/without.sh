@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# without.sh: a build without zlib, zstd, SQLite, jansson, libdw, libmicrohttpd and the page reads and reports what
-# it can, and says of the rest what it was not built with.
+# without.sh: a build without zlib, zstd, SQLite, jansson, libdw, libmicrohttpd and the page reads
+# and reports what it can, and says of the rest what it was not built with.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/cli/count.sh
