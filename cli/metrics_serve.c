@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ struct server {
     struct cli_watch *watch;
     const struct cli_metrics_options *options;
     struct MHD_Daemon *daemon;
-    int signals; /* descriptor */
+    int signals;  /* descriptor */
+    bool is_port; /* of the loopback */
 };
 
 /* ---- answers ---- */
@@ -111,11 +113,29 @@ static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connecti
     return answer_text(client, MHD_HTTP_OK, cli_om_content_type(options.format), text, size);
 }
 
+/* A page in a browser can make any name of its own lead to the loopback, and read what is served
+ * there. The name in the request gives it away. */
+static bool host_is_loopback(struct MHD_Connection *client)
+{
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = MHD_lookup_connection_value(client, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    bool is_loopback = !host;
+
+    for (size_t i = 0; !is_loopback && i < sizeof hosts / sizeof *hosts; i++) {
+        const size_t length = strlen(hosts[i]);
+
+        is_loopback = strncasecmp(host, hosts[i], length) == 0 &&
+                      (host[length] == '\0' || host[length] == ':');
+    }
+    return is_loopback;
+}
+
 static enum MHD_Result answer(void *context, struct MHD_Connection *client, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
 {
     static char seen;
+    struct server *server = context;
 
     (void)version;
     (void)upload;
@@ -127,10 +147,13 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *client, cons
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         return answer_sentence(client, MHD_HTTP_METHOD_NOT_ALLOWED, "metrics can only be read");
     }
+    if (server->is_port && !host_is_loopback(client)) {
+        return answer_sentence(client, MHD_HTTP_FORBIDDEN, "the host must be localhost");
+    }
     if (strcmp(url, "/metrics") != 0) {
         return answer_sentence(client, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics");
     }
-    return answer_metrics(context, client);
+    return answer_metrics(server, client);
 }
 
 /* ---- the loop ---- */
@@ -195,6 +218,7 @@ static enum cli_exit serve_with(struct server *server, const struct cli_command 
         return cli_fail(command, CLI_EXIT_INTERNAL, "--listen: cannot serve %s", listener->name);
     }
     listener->socket = -1; /* the daemon closes it */
+    server->is_port = listener->path[0] == '\0';
     cli_note("serving %s%s until SIGTERM", listener->name, listener->path[0] ? "" : "/metrics");
     const enum cli_exit code = loop(server);
 

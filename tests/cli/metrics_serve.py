@@ -89,6 +89,10 @@ def other_requests(place):
     same('another method', ask(place, '/metrics', 'POST')[0], 405)
     code, kind, text = ask(place, '/metrics', 'HEAD')
     same('HEAD', (code, kind.split(';')[0], text), (200, OPEN, ''))
+    for host in ('localhost:80', 'LOCALHOST', '127.0.0.1', '[::1]:9400'):
+        same(f'as {host}', ask(place, Host=host)[0], 200)
+    for host in ('example.org', 'localhost.example.org', '127.0.0.1.example.org:80', ''):
+        same(f'as {host}', ask(place, Host=host)[::2], (403, 'the host must be localhost\n'))
     connection = Connection(place)
     same('twice on a connection', [connection.ask()[0], connection.ask()[0]], [200, 200])
     connection.close()
@@ -182,6 +186,7 @@ def unix(tarn, folder):
     server = Server(tarn, folder, f'unix:{path}')
     same('a socket of this user', stat.S_IMODE(os.lstat(path).st_mode), 0o600)
     same('on a socket', ask(path)[0], 200)
+    same('on a socket, as any host', ask(path, Host='example.org')[0], 200)
     refused('a socket in use', tarn, folder, 6, 'in use', '--listen', f'unix:{path}')
     same('on a socket, still', ask(path)[0], 200)
     server.process.kill()
