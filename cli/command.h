@@ -79,6 +79,7 @@
     X(run)                                                                                         \
     X(track)                                                                                       \
     X(watch)                                                                                       \
+    X(metrics)                                                                                     \
     X(dump)                                                                                        \
     X(control)                                                                                     \
     X(verify)                                                                                      \
@@ -91,6 +92,7 @@ struct cli_call {
     const struct cli_command *command;
     const struct cli_terminal *terminal;
     const void *values; /* the command's struct of option values */
+    bool writes_file;   /* -o redirects stdout to a file */
     int argument_count; /* within arguments_min and arguments_max */
     char **arguments;
 };

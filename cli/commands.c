@@ -284,6 +284,7 @@ static enum cli_exit call_start(const struct cli_call *parsed, const struct shar
     }
     cli_terminal_init(&terminal, (enum cli_color)common->color);
     call.terminal = &terminal;
+    call.writes_file = redirect.path != NULL;
     cli_units_configure((enum tarn_units)shared->units.units);
     cli_load_configure(&(struct cli_load_rules){.strict = shared->reading.strict,
                                                 .partial = shared->reading.partial,

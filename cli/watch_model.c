@@ -23,6 +23,17 @@ const struct tarn_stat *cli_watch_stat(const struct tarn_watch_record *record,
     return &record->stats.by_pool[kind][TARN_STAT_ALL];
 }
 
+uint64_t cli_watch_ooms(const struct tarn_watch_record *record)
+{
+    return cli_watch_number(record->stats.num_ooms) +
+           cli_watch_number(record->stats.num_oom_rejections);
+}
+
+uint64_t cli_watch_cached(uint64_t reserved, uint64_t allocated)
+{
+    return reserved > allocated ? reserved - allocated : 0;
+}
+
 /* ---- processes ---- */
 
 static void process_destroy(struct cli_watch_process *process)
@@ -74,8 +85,7 @@ static void process_sum(struct cli_watch_process *process)
             cli_watch_number(cli_watch_stat(record, TARN_STAT_RESERVED_BYTES)->current);
         process->allocs += cli_watch_number(blocks->allocated);
         process->frees += cli_watch_number(blocks->freed);
-        process->ooms += cli_watch_number(record->stats.num_ooms) +
-                         cli_watch_number(record->stats.num_oom_rejections);
+        process->ooms += cli_watch_ooms(record);
         if (process->time_ns == 0 || record->time_ns < process->time_ns) {
             process->time_ns = record->time_ns;
         }
@@ -101,13 +111,17 @@ static double rate_of(uint64_t before, uint64_t now, double seconds)
 static void process_read(struct cli_watch_process *process)
 {
     process->count = 0;
+    process->unreadable = false;
     for (uint32_t i = 0; i < TARN_WATCH_ALLOCATORS; i++) {
         struct tarn_watch_record *record = &process->records[process->count];
 
         record->struct_size = sizeof *record;
-        if (tarn_watch_read(process->watch, i, record, NULL) == TARN_OK && !record->closed) {
-            process->count++;
+        const enum tarn_status status = tarn_watch_read(process->watch, i, record, NULL);
+
+        if (status == TARN_OK && !record->closed) {
+            process->slots[process->count++] = i;
         }
+        process->unreadable |= status != TARN_OK && status != TARN_ERR_NOT_FOUND;
     }
 }
 
@@ -182,9 +196,20 @@ static bool visit_process(void *context, const struct tarn_watch_process *proces
 
     if ((target_is_all(watch->target) || strstr(process->program, watch->target)) &&
         !watch_find(watch, process->process)) {
-        (void)watch_add(watch, process->process, NULL); /* it may have ended since */
+        const enum tarn_status status = watch_add(watch, process->process, NULL);
+
+        watch->unreadable += status != TARN_OK && status != TARN_ERR_NOT_FOUND; /* it has ended */
     }
     return true;
+}
+
+static void refuse_process(void *context, int64_t process, const struct tarn_error *reason)
+{
+    struct cli_watch *watch = context;
+
+    (void)process;
+    (void)reason;
+    watch->unreadable++;
 }
 
 static void watch_drop_ended(struct cli_watch *watch)
@@ -249,8 +274,8 @@ enum tarn_status cli_watch_refresh(struct cli_watch *watch, struct tarn_error *e
 
     if (number == 0) {
         watch_drop_ended(watch);
-        watch->left_out = 0;
-        status = tarn_watch_list(watch->runtime, visit_process, watch, error);
+        watch->left_out = watch->unreadable = 0;
+        status = tarn_watch_list_all(watch->runtime, visit_process, refuse_process, watch, error);
     } else if (watch->count == 0) {
         status = watch_add(watch, number, error);
     }

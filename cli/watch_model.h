@@ -20,12 +20,14 @@ struct cli_watch_process {
     struct tarn_watch_process head;
     bool answers; /* the last time that it was asked */
     bool ended;
+    bool unreadable;                   /* the page does not hold what it should */
     uint32_t count;                    /* of records */
     struct tarn_watch_record *records; /* TARN_WATCH_ALLOCATORS; those of closed allocators are left
                                           out */
-    uint64_t time_ns;                  /* of the oldest record, since 1970 */
-    uint64_t allocated;                /* bytes of all allocators, as the following */
-    uint64_t peak;                     /* sum of the allocators' peaks */
+    uint32_t slots[TARN_WATCH_ALLOCATORS]; /* of each record: the allocator's index in the page */
+    uint64_t time_ns;                      /* of the oldest record, since 1970 */
+    uint64_t allocated;                    /* bytes of all allocators, as the following */
+    uint64_t peak;                         /* sum of the allocators' peaks */
     uint64_t reserved;
     uint64_t allocs; /* since the start */
     uint64_t frees;
@@ -51,7 +53,8 @@ struct cli_watch {
     char filter[CLI_WATCH_FILTER_MAX]; /* part of the program's name; "" = all */
     struct cli_watch_process *processes[CLI_WATCH_PROCESSES_MAX];
     uint32_t count;
-    uint32_t left_out; /* for which there was no room */
+    uint32_t left_out;   /* for which there was no room */
+    uint32_t unreadable; /* whose pages cannot be opened */
 };
 
 /* Finds processes, asks each and reads its numbers. Processes that have ended stay for one more
@@ -66,5 +69,11 @@ uint64_t cli_watch_number(int64_t number);
 /* Of one allocator. */
 const struct tarn_stat *cli_watch_stat(const struct tarn_watch_record *record,
                                        enum tarn_stat_kind kind);
+
+/* Of one allocator: requests that failed, whoever refused them. */
+uint64_t cli_watch_ooms(const struct tarn_watch_record *record);
+
+/* Reserved memory that is not allocated; 0 if the numbers contradict each other. */
+uint64_t cli_watch_cached(uint64_t reserved, uint64_t allocated);
 
 #endif

@@ -107,7 +107,7 @@ static struct short_text devices_text(const struct cli_watch_process *process)
 void cli_watch_put_process(const struct cli_watch_lines *lines,
                            const struct cli_watch_process *process)
 {
-    const uint64_t cached = difference(process->reserved, process->allocated);
+    const uint64_t cached = cli_watch_cached(process->reserved, process->allocated);
 
     put(lines, process->answers ? CLI_STYLE_PLAIN : CLI_STYLE_RED,
         "%7" PRId64 " %-13.13s %3s %11s %11s %11s %4.0f %% %7s %3" PRIu64, process->head.process,
@@ -145,9 +145,9 @@ static void alert_full(const struct cli_watch_lines *lines, const struct tarn_wa
             limited ? "limit" : "device");
     }
     if (reserved >= IDLE_BYTES &&
-        percent(difference(reserved, allocated), reserved) >= IDLE_PERCENT) {
+        percent(cli_watch_cached(reserved, allocated), reserved) >= IDLE_PERCENT) {
         put(lines, CLI_STYLE_RED, "! %.0f %% of reserved memory is cached, not allocated",
-            percent(difference(reserved, allocated), reserved));
+            percent(cli_watch_cached(reserved, allocated), reserved));
     }
     if (record->stats.num_alloc_retries > 0) {
         put(lines, CLI_STYLE_RED, "! %" PRId64 " retries: the cache was emptied to go on",
@@ -220,7 +220,7 @@ static void put_numbers(const struct cli_watch_lines *lines, const struct tarn_w
     put(lines, CLI_STYLE_PLAIN,
         "  %s reserved in %" PRIu64 " segments, %s cached; %" PRId64 " device allocations",
         cli_size_text(reserved).text, current(record, TARN_STAT_SEGMENT),
-        cli_size_text(difference(reserved, allocated)).text, record->stats.num_device_alloc);
+        cli_size_text(cli_watch_cached(reserved, allocated)).text, record->stats.num_device_alloc);
     if (record->pages.page_size > 0) {
         put(lines, CLI_STYLE_PLAIN,
             "  pages of %s: %" PRIu64 " created, %" PRIu64 " moved, %" PRIu64

@@ -60,6 +60,7 @@ need_for_build() {
     need_tool esbuild esbuild
     need_libs zlib libzstd jansson libdw sqlite3
     pkg-config --exists ncursesw 2>/dev/null || need libncurses-dev
+    pkg-config --exists libmicrohttpd 2>/dev/null || need libmicrohttpd-dev
     need_header sys/sdt.h systemtap-sdt-dev
 }
 

@@ -50,6 +50,14 @@ TARN_API enum tarn_status tarn_watch_list(const char *runtime_folder,
                                                         const struct tarn_watch_process *process),
                                           void *context, struct tarn_error *error) TARN_MUST_CHECK;
 
+/* As tarn_watch_list, and reports the pages of running processes that cannot be read, such as those
+ * of another version: `refuse` gets the number of the process and why. */
+TARN_API enum tarn_status
+tarn_watch_list_all(const char *runtime_folder,
+                    bool (*visit)(void *context, const struct tarn_watch_process *process),
+                    void (*refuse)(void *context, int64_t process, const struct tarn_error *reason),
+                    void *context, struct tarn_error *error) TARN_MUST_CHECK;
+
 /* Opens the page of a process. Caller owns *watch_out, close with tarn_watch_close.
  * TARN_ERR_NOT_FOUND when the process publishes nothing or has ended, TARN_ERR_FORMAT for a page of
  * another version, or that is none, TARN_ERR_UNSAFE and TARN_ERR_IO as above,

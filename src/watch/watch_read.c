@@ -163,6 +163,7 @@ void tarn_watch_get_process(const struct tarn_watch *watch, struct tarn_watch_pr
 struct listing {
     const char *folder;
     bool (*visit)(void *context, const struct tarn_watch_process *process);
+    void (*refuse)(void *context, int64_t process, const struct tarn_error *reason); /* or NULL */
     void *context;
 };
 
@@ -198,24 +199,37 @@ static bool socket_list(void *context, const char *name)
     return true;
 }
 
+/* What has been removed meanwhile, or left behind by a process that has ended, is not missed. */
+static void listing_refuse(const struct listing *listing, int64_t process,
+                           const struct tarn_error *reason)
+{
+    uint64_t start;
+
+    if (listing->refuse && reason->status != TARN_ERR_NOT_FOUND &&
+        tn_os_process_start(process, &start)) {
+        listing->refuse(listing->context, process, reason);
+    }
+}
+
 static bool listing_visit(void *context, const char *name)
 {
     const struct listing *listing = context;
     const int64_t process = name_process(name, PAGE_ENDING);
     struct tarn_watch watch = {.file = -1};
     char path[TN_FOLDER_PATH_MAX + 32];
+    struct tarn_error reason;
     bool ended = false;
     bool goes_on = true;
 
     if (process == 0 || !page_name(path, sizeof path, listing->folder, process)) {
         return true;
     }
-    if (page_open(&watch, path, process, &ended, NULL) == TARN_OK) {
-        if (ended) {
-            tn_os_shared_remove_same(watch.file, path);
-        } else {
-            goes_on = listing->visit(listing->context, &watch.process);
-        }
+    if (page_open(&watch, path, process, &ended, &reason)) {
+        listing_refuse(listing, process, &reason);
+    } else if (ended) {
+        tn_os_shared_remove_same(watch.file, path);
+    } else {
+        goes_on = listing->visit(listing->context, &watch.process);
     }
     page_close(&watch);
     return goes_on;
@@ -226,8 +240,18 @@ enum tarn_status tarn_watch_list(const char *runtime_folder,
                                                const struct tarn_watch_process *process),
                                  void *context, struct tarn_error *error)
 {
+    return tarn_watch_list_all(runtime_folder, visit, NULL, context, error);
+}
+
+enum tarn_status
+tarn_watch_list_all(const char *runtime_folder,
+                    bool (*visit)(void *context, const struct tarn_watch_process *process),
+                    void (*refuse)(void *context, int64_t process, const struct tarn_error *reason),
+                    void *context, struct tarn_error *error)
+{
     char folder[TN_FOLDER_PATH_MAX];
-    struct listing listing = {.folder = folder, .visit = visit, .context = context};
+    struct listing listing = {
+        .folder = folder, .visit = visit, .refuse = refuse, .context = context};
     const enum tarn_status st = folder_find(runtime_folder, folder, error);
 
     if (st) {

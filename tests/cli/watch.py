@@ -12,31 +12,7 @@ import time
 
 import tree_screen
 from tree_screen import DOWN, Terminal, count
-
-HEAD_SIZE = 144
-SLOT = 4096  # where the first begins
-
-
-class Watched:
-    """A server that publishes, with a folder for it."""
-
-    def __init__(self, path, folder, device='sim:16GiB', **variables):
-        self.process = subprocess.Popen(
-            [path, device, '600'], stdout=subprocess.PIPE,
-            env={**os.environ, 'XDG_RUNTIME_DIR': folder, **variables},
-        )
-        self.process.stdout.readline()
-        self.pid = self.process.pid
-
-    def send(self, number):
-        self.process.send_signal(number)
-        if number == signal.SIGSTOP:
-            os.waitpid(self.pid, os.WUNTRACED)  # until it has stopped
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+from watched import SLOT, Watched
 
 
 def run(tarn, folder, *arguments):
@@ -128,26 +104,21 @@ def trouble(tarn, watched, folder):
 
 def hostile(tarn, watched, folder):
     server = Watched(watched, folder)
-    page = os.path.join(folder, 'tarn', f'{server.pid}.page')
+    page = server.page
     server.send(signal.SIGSTOP)
 
-    def write(offset, data):
-        with open(page, 'r+b') as file:
-            file.seek(offset)
-            file.write(data)
-
-    write(48, b'\x1b[2Jevil\xff\n\0')  # the program's name
+    server.write(48, b'\x1b[2Jevil\xff\n\0')  # the program's name
     with open(page, 'rb') as file:
         file.seek(SLOT)
         current = int.from_bytes(file.read(8), 'little')
     words = 8 + 8 + current % 2 * (6312 + 8)
-    write(SLOT + words + 16, b'\xff' * 6000)  # numbers, names, rows
+    server.write(SLOT + words + 16, b'\xff' * 6000)  # numbers, names, rows
     code, out, err = run(tarn, folder, '--once')
     count('hostile numbers', code == 0 and '\x1b' not in out and '\\x1b[2J' in out, f'{out} {err}')
     json.loads(run(tarn, folder, '--json')[1])
-    write(SLOT, (1 << 40).to_bytes(8, 'little'))  # a record that is never whole
+    server.write(SLOT, (1 << 40).to_bytes(8, 'little'))  # a record that is never whole
     count('a record that changes', run(tarn, folder, '--once')[0] == 0)
-    write(8, b'\x07')
+    server.write(8, b'\x07')
     refused('another version', tarn, folder, 3, 'has version 7', str(server.pid))
     os.truncate(page, 20)
     refused('cut off', tarn, folder, 3, 'no page of counters', str(server.pid))

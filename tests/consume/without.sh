@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# without.sh: a build without zlib, zstd, SQLite, jansson, libdw and the page reads and reports what
-# it can, and says of the rest what it was not built with.
+# without.sh: a build without zlib, zstd, SQLite, jansson, libdw, libmicrohttpd and the page reads
+# and reports what it can, and says of the rest what it was not built with.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/cli/count.sh
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 recordings=$root/tests/data/snapshots
 
 options=""
-for library in ZLIB ZSTD SQLITE JANSSON LIBDW PAGE; do
+for library in ZLIB ZSTD SQLITE JANSSON LIBDW METRICS PAGE; do
     options="$options -DTARN_$library=OFF"
 done
 
@@ -29,7 +29,7 @@ it_builds() {
 
 needs_none() { # FILE
     readelf -dW "$1" >"$work/said" && grep -q 'NEEDED.*libc\.so' "$work/said" &&
-        ! grep -E 'NEEDED.*lib(z|zstd|sqlite3|jansson|dw)\.so' "$work/said"
+        ! grep -E 'NEEDED.*lib(z|zstd|sqlite3|jansson|dw|microhttpd)\.so' "$work/said"
 }
 
 # The exit status and what is said on the way.
@@ -71,6 +71,10 @@ count "the page" $?
 says 3 'not built with jansson' replay "$work/plain.pickle" --measured \
     "$root/tests/data/measured.json" --workload tiny
 count "measured figures" $?
+says 3 'not built with libmicrohttpd' metrics --folder "$work" --listen 0
+count "serving metrics" $?
+says 0 '^# EOF' metrics --folder "$work"
+count "metrics" $?
 [ -z "$(find "$work" -maxdepth 1 -name 'out.*')" ]
 count "nothing is left behind" $?
 count_end

@@ -453,6 +453,72 @@ static void stopped_and_killed_processes_are_recognised(void **state)
     assert_int_equal(access(page_path(child), F_OK), -1);
 }
 
+struct refusals {
+    int64_t process;
+    unsigned visited;
+    unsigned refused;
+    struct tarn_error reason; /* of the last one */
+};
+
+static bool refusals_visit(void *context, const struct tarn_watch_process *process)
+{
+    struct refusals *refusals = context;
+
+    refusals->visited += process->process == refusals->process;
+    return true;
+}
+
+static void refusals_refuse(void *context, int64_t process, const struct tarn_error *reason)
+{
+    struct refusals *refusals = context;
+
+    refusals->refused += process == refusals->process;
+    refusals->reason = *reason;
+}
+
+static struct refusals list_all(int64_t process)
+{
+    struct refusals refusals = {.process = process};
+
+    assert_int_equal(
+        tarn_watch_list_all(runtime_folder, refusals_visit, refusals_refuse, &refusals, NULL),
+        TARN_OK);
+    return refusals;
+}
+
+/* A page that cannot be read is reported while its process runs. */
+static void pages_that_cannot_be_read_are_reported(void **state)
+{
+    const uint32_t other_version = 7;
+    int ready = 0;
+    const pid_t child = child_publish(&ready);
+
+    (void)state;
+    struct refusals found = list_all(child);
+
+    assert_int_equal(found.visited, 1);
+    assert_int_equal(found.refused, 0);
+    const int file = open(page_path(child), O_RDWR);
+
+    assert_true(file >= 0);
+    assert_int_equal(
+        pwrite(file, &other_version, sizeof other_version, offsetof(struct tn_page_head, version)),
+        sizeof other_version);
+    found = list_all(child);
+    assert_int_equal(found.visited, 0);
+    assert_int_equal(found.refused, 1);
+    assert_int_equal(found.reason.status, TARN_ERR_FORMAT);
+    assert_non_null(strstr(found.reason.text, "has version 7"));
+    assert_int_equal(tarn_watch_list(runtime_folder, refusals_visit, &found, NULL), TARN_OK);
+    assert_int_equal(found.visited, 0);
+    assert_int_equal(close(file), 0);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    found = list_all(child);
+    assert_int_equal(found.visited + found.refused, 0);
+    assert_int_equal(unlink(page_path(child)), 0);
+}
+
 static void child_ends(void *context)
 {
     struct rig *parent = context;
@@ -746,6 +812,7 @@ int main(void)
         cmocka_unit_test(there_is_an_end_to_places),
         cmocka_unit_test(a_held_lock_stops_no_reader),
         cmocka_unit_test(stopped_and_killed_processes_are_recognised),
+        cmocka_unit_test(pages_that_cannot_be_read_are_reported),
         cmocka_unit_test(a_forked_child_has_its_own_page),
         cmocka_unit_test(hostile_pages_are_refused),
         cmocka_unit_test(a_page_that_is_cut_off_is_refused),

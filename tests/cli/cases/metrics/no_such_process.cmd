@@ -1,0 +1,1 @@
+metrics --folder $tmp 1

@@ -1,0 +1,1 @@
+metrics --quiet --folder $tmp --format prometheus all

@@ -1,0 +1,1 @@
+metrics --folder $tmp other -o $tmp/out; cat $tmp/out
