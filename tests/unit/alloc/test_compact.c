@@ -334,6 +334,18 @@ static bool every_stream(void *context, tarn_stream stream)
     return true;
 }
 
+static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size, tarn_stream stream)
+{
+    const struct tarn_pool_id id = {0, 1};
+
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, stream);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
 static void pages_of_a_private_pool_stay(void **state)
 {
     const struct tarn_pool_id id = {0, 1};
@@ -343,29 +355,47 @@ static void pages_of_a_private_pool_stay(void **state)
     rig_open(&rig, GIB, COMPACT);
     assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, every_stream, NULL, NULL),
                      TARN_OK);
-    (void)leave_hole(&rig, 0);
+    (void)leave_hole(&rig, 1);
     assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
-    (void)rig_alloc(&rig, 40 * MIB, 0);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
     assert_int_equal(moved(&rig), 0);
     assert_int_equal(reserved(&rig), 72 * MIB);
     assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
     rig_close(&rig);
 }
 
+/* CUDA does not capture that stream. */
+static void pages_of_a_private_pool_of_the_default_stream_move(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB, 0));
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    rig_close(&rig);
+}
+
+static void pages_of_the_default_stream_stay_once_another_uses_their_pool(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr ptr = alloc_in_pool(&rig, 30 * MIB, 0);
+
+    rig_free(&rig, alloc_in_pool(&rig, 2 * MIB, 1));
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 72 * MIB);
+    rig_close(&rig);
+}
+
 /* Under rules:2.14 a use of a private pool is no capture. */
 #define NO_CAPTURE "policy:compact,rules:2.14"
-
-static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size)
-{
-    const struct tarn_pool_id id = {0, 1};
-
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
-                     TARN_OK);
-    const tarn_ptr ptr = rig_alloc(rig, size, 0);
-
-    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
-    return ptr;
-}
 
 enum {
     REFILLED = 24
@@ -384,7 +414,7 @@ static void a_pool_that_is_refilled_keeps_no_more_than_lives(void **state)
             const tarn_ptr old = ptrs[i];
 
             ptrs[i] =
-                alloc_in_pool(&rig, (40 + (i * 7 + round * 5) % 31 * 4) * MIB + i * 100 * KIB);
+                alloc_in_pool(&rig, (40 + (i * 7 + round * 5) % 31 * 4) * MIB + i * 100 * KIB, 1);
             if (old) {
                 rig_free(&rig, old);
             }
@@ -404,41 +434,62 @@ static void pages_of_a_pool_without_captures_go_anywhere(void **state)
 
     (void)state;
     rig_open(&rig, GIB, NO_CAPTURE);
-    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
-    (void)rig_alloc(&rig, 40 * MIB, 0);
+    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB, 1));
+    (void)rig_alloc(&rig, 40 * MIB, 1);
     assert_int_equal(reserved(&rig), 40 * MIB);
     rig_close(&rig);
 }
 
-static void pages_that_a_capture_or_a_checkpoint_needs_stay(void **state)
+enum need {
+    ANNOUNCED_CAPTURE,
+    CAPTURE_OF_THE_DEVICE, /* only the device knows */
+    CHECKPOINT,
+    NEEDS
+};
+
+static void begin_need(struct rig *rig, enum need need, tarn_stream stream)
+{
+    if (need == ANNOUNCED_CAPTURE) {
+        assert_int_equal(tarn_allocator_begin_capture(rig->allocator, NULL), TARN_OK);
+    } else if (need == CAPTURE_OF_THE_DEVICE) {
+        assert_int_equal(tarn_sim_set_capturing(rig->device, stream, true), TARN_OK);
+    }
+}
+
+static struct tarn_checkpoint *end_need(struct rig *rig, enum need need, tarn_stream stream)
 {
     const struct tarn_pool_id id = {0, 1};
     struct tarn_checkpoint *checkpoint = NULL;
 
+    if (need == ANNOUNCED_CAPTURE) {
+        assert_int_equal(tarn_allocator_end_capture(rig->allocator, NULL), TARN_OK);
+    } else if (need == CAPTURE_OF_THE_DEVICE) {
+        assert_int_equal(tarn_sim_set_capturing(rig->device, stream, false), TARN_OK);
+    } else {
+        assert_int_equal(tarn_allocator_get_checkpoint(rig->allocator, id, &checkpoint, NULL),
+                         TARN_OK);
+    }
+    return checkpoint;
+}
+
+/* Also on the default stream, which only the simulated device captures. */
+static void pages_that_a_capture_or_a_checkpoint_needs_stay(void **state)
+{
     (void)state;
-    for (int how = 0; how < 3; how++) {
+    for (unsigned i = 0; i < NEEDS * 2 * 2; i++) {
+        const enum need need = i % NEEDS;
+        const tarn_stream stream = i / NEEDS % 2;
         struct rig rig;
 
-        rig_open(&rig, GIB, NO_CAPTURE);
-        if (how == 0) { /* announced */
-            assert_int_equal(tarn_allocator_begin_capture(rig.allocator, NULL), TARN_OK);
-        } else if (how == 1) { /* only the device knows */
-            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, true), TARN_OK);
-        }
-        rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
-        if (how == 0) {
-            assert_int_equal(tarn_allocator_end_capture(rig.allocator, NULL), TARN_OK);
-        } else if (how == 1) {
-            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, false), TARN_OK);
-        } else {
-            assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, id, &checkpoint, NULL),
-                             TARN_OK);
-        }
-        (void)rig_alloc(&rig, 40 * MIB, 0);
+        rig_open(&rig, GIB, i / NEEDS / 2 == 0 ? NO_CAPTURE : COMPACT);
+        begin_need(&rig, need, stream);
+        rig_free(&rig, alloc_in_pool(&rig, 30 * MIB, stream));
+        struct tarn_checkpoint *checkpoint = end_need(&rig, need, stream);
+
+        (void)rig_alloc(&rig, 40 * MIB, stream);
         assert_int_equal(reserved(&rig), 70 * MIB);
         assert_int_equal(moved(&rig), 0);
         tarn_checkpoint_destroy(checkpoint);
-        checkpoint = NULL;
         rig_close(&rig);
     }
 }
@@ -588,6 +639,8 @@ int main(void)
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
         cmocka_unit_test(pages_of_a_private_pool_stay),
+        cmocka_unit_test(pages_of_a_private_pool_of_the_default_stream_move),
+        cmocka_unit_test(pages_of_the_default_stream_stay_once_another_uses_their_pool),
         cmocka_unit_test(a_pool_that_is_refilled_keeps_no_more_than_lives),
         cmocka_unit_test(pages_of_a_pool_without_captures_go_anywhere),
         cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),
