@@ -4,12 +4,13 @@
  * work ends in any order. After every call: all invariants hold, and no page is used by work that
  * may run at the same time (support/page_watch.h). A request fails only if the pages that live
  * blocks do not touch are not enough; in other programs device calls fail, and requests are routed
- * to private pools, whose pages stay from the first capture on, unless the pool sleeps. Captures are
- * announced, or, under rules:2.11, whatever is routed on a stream but the default one. Some
- * programs limit what may stay cached.
+ * to private pools, whose pages stay from the first capture on, unless the pool sleeps. Captures
+ * are announced, or, under rules:2.11, whatever is routed on a stream but the default one. Some
+ * programs limit what may stay cached, and some have pools of their own, which requests name.
  */
 #include "support/page_watch.h"
 #include "support/rig.h"
+#include "tarn/pool.h"
 #include "tarn/sleep.h"
 
 #include "support/draw.h"
@@ -19,6 +20,7 @@
 enum {
     SLOTS = 64,
     POOLS = 2,
+    HANDLES = 2,
     CALLS = 1500,
     PROGRAMS = 120
 };
@@ -39,6 +41,7 @@ struct run {
     struct tarn_device *sim;
     struct page_watch *watch;
     struct tarn_allocator *allocator;
+    struct tarn_pool *handles[HANDLES]; /* NULL: the program has none */
     struct slot slots[SLOTS];
     uint64_t draws;
     uint64_t pages; /* that may be reserved */
@@ -174,14 +177,22 @@ static void tell_graphs(struct run *run, uint64_t pool, bool sleeps)
                                           : WATCH_REPLAYED);
 }
 
+/* The handle that the next request names; NULL: none. */
+static struct tarn_pool *draw_handle(struct run *run)
+{
+    return run->handles[0] && below(run, 2) == 0 ? run->handles[below(run, HANDLES)] : NULL;
+}
+
 static void run_alloc(struct run *run, struct slot *slot)
 {
+    struct tarn_pool *handle = draw_handle(run);
     const uint64_t size = draw_size(run);
     const tarn_stream stream = below(run, WATCH_STREAMS);
-    const uint64_t pool = routed_pool(run, stream);
+    const uint64_t pool = handle ? 0 : routed_pool(run, stream);
     const bool armed = arm_fault(run);
     const enum tarn_status st =
-        tarn_allocator_alloc(run->allocator, size, stream, &slot->ptr, NULL);
+        handle ? tarn_pool_alloc(handle, size, stream, &slot->ptr, NULL)
+               : tarn_allocator_alloc(run->allocator, size, stream, &slot->ptr, NULL);
 
     disarm_faults(run);
     if (st != TARN_OK) {
@@ -344,6 +355,24 @@ static void run_capture(struct run *run)
     run->is_announced = !run->is_announced;
 }
 
+static void handle_open(struct run *run, uint64_t index)
+{
+    const enum tarn_status st = tarn_pool_create(run->allocator, NULL, &run->handles[index], NULL);
+
+    assert_int_equal(st, TARN_OK);
+}
+
+/* Another takes the place of a handle, whose blocks live on. */
+static void run_handle(struct run *run)
+{
+    const uint64_t index = below(run, HANDLES);
+
+    (void)arm_fault(run);
+    tarn_pool_destroy(run->handles[index]);
+    disarm_faults(run);
+    handle_open(run, index);
+}
+
 static void run_flush(struct run *run)
 {
     const bool armed = arm_fault(run);
@@ -379,6 +408,8 @@ static void run_call(struct run *run)
         run_pool(run);
     } else if (choice < 27 && run->has_captures && !run->is_2_11) {
         run_capture(run);
+    } else if (choice < 28 && run->handles[0]) {
+        run_handle(run);
     } else if (slot->ptr == 0) {
         run_alloc(run, slot);
     } else if (choice < 40) {
@@ -418,6 +449,9 @@ static void run_open(struct run *run, uint64_t seed)
     assert_int_equal(
         tarn_allocator_create(page_watch_device(run->watch), &config, &run->allocator, NULL),
         TARN_OK);
+    for (uint64_t i = 0; i < HANDLES && seed % 5 < 2; i++) {
+        handle_open(run, i);
+    }
     if (is_limited) {
         assert_int_equal(tarn_allocator_set_memory_fraction(run->allocator, 0.5, NULL), TARN_OK);
     }
@@ -430,6 +464,9 @@ static void run_close(struct run *run)
     totals[3] += run->call;
     totals[5] += page_watch_captured(run->watch);
     page_watch_end(run->watch);
+    for (uint64_t i = 0; i < HANDLES; i++) {
+        tarn_pool_destroy(run->handles[i]);
+    }
     tarn_allocator_destroy(run->allocator);
     const struct tarn_sim_counters left = sim_counters(run->sim);
 

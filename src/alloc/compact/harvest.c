@@ -205,19 +205,61 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
     return st;
 }
 
+/* Of the default pools, or of a private one. */
+static enum tarn_status owner_take(struct tn_harvest *harvest, const struct tn_private_pool *owner,
+                                   enum tn_harvest_from from, struct tarn_error *error)
+{
+    if (!tn_private_pool_may_move(owner)) {
+        return TARN_OK;
+    }
+    const struct tn_pool *large = owner ? &owner->large : &harvest->heap->large;
+    const struct tn_pool *small = owner ? &owner->small : &harvest->heap->small;
+    const enum tarn_status st = pool_take(harvest, large, from, error);
+
+    return st ? st : pool_take(harvest, small, from, error);
+}
+
+/* Steps on to the next priority that pools have; false if there is none. */
+static bool priority_next(const struct tn_heap *heap, int64_t *priority)
+{
+    int64_t next = *priority < 0 ? 0 : INT64_MAX;
+
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        if (p->priority > *priority && p->priority < next) {
+            next = p->priority;
+        }
+    }
+    *priority = next;
+    return next < INT64_MAX;
+}
+
+/* Of pools of one priority, but not of those of the request itself. */
+static enum tarn_status priority_take(struct tn_harvest *harvest, int64_t priority,
+                                      enum tn_harvest_from from, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    if (harvest->owner && priority == 0) {
+        st = owner_take(harvest, NULL, from, error);
+    }
+    for (const struct tn_private_pool *p = harvest->heap->private_pools.first; p && st == TARN_OK;
+         p = p->next) {
+        if (p != harvest->owner && p->priority == priority) {
+            st = owner_take(harvest, p, from, error);
+        }
+    }
+    return st;
+}
+
 enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,
                                  struct tarn_error *error)
 {
-    const struct tn_heap *heap = harvest->heap;
-    enum tarn_status st = pool_take(harvest, &heap->large, from, error);
+    enum tarn_status st = owner_take(harvest, harvest->owner, from, error);
+    int64_t priority = INT64_MIN;
 
-    st = st ? st : pool_take(harvest, &heap->small, from, error);
-    for (const struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK;
-         p = p->next) {
-        if (tn_private_pool_may_move(p)) {
-            st = pool_take(harvest, &p->large, from, error);
-            st = st ? st : pool_take(harvest, &p->small, from, error);
-        }
+    while (st == TARN_OK && harvest->wanted > 0 && priority_next(harvest->heap, &priority) &&
+           priority <= harvest->priority) {
+        st = priority_take(harvest, priority, from, error);
     }
     return st;
 }
