@@ -116,7 +116,7 @@ static uint64_t scene_alloc(struct scene *scene, uint64_t slot, uint64_t size)
 
 static uint64_t draw_size(struct scene *scene)
 {
-    return bench_draw_size(&scene->draw, scene->load.low, scene->load.high);
+    return bench_draw_size(&scene->draw, (double)scene->load.low, (double)scene->load.high);
 }
 
 static void scene_fill(struct scene *scene, uint64_t from, uint64_t to)

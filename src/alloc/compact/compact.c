@@ -327,6 +327,7 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     }
     if (may_look_at_events(compact)) {
         tn_harvest_prepare(compact->heap, &compact->order);
+        tn_page_store_poll(&compact->store, &compact->order);
         st = tn_retired_unmap(&compact->retired, false, error);
     }
     if (st == TARN_OK) {

@@ -162,11 +162,14 @@ static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free
 static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        const tarn_stream stream = pool->sets[i]->stream;
+        const struct tn_free_set *set = pool->sets[i];
 
-        (void)tn_order_poll(order, stream);
-        if (set_has_newer(pool->sets[i], tn_order_marked(order, stream))) {
-            tn_order_mark(order, stream);
+        if (!tn_free_set_may_reach(set, TN_SMALL_BUFFER)) {
+            continue; /* most of them, with many streams */
+        }
+        (void)tn_order_poll(order, set->stream);
+        if (set_has_newer(set, tn_order_marked(order, set->stream))) {
+            tn_order_mark(order, set->stream);
         }
     }
 }
@@ -193,7 +196,8 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
         struct tn_free_set *set = pool->sets[i];
         const bool is_same = set->stream == harvest->stream;
 
-        if (from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) {
+        if ((from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) ||
+            !tn_free_set_may_reach(set, TN_SMALL_BUFFER)) {
             continue;
         }
         if (from == TN_HARVEST_DONE || from == TN_HARVEST_ALL_DONE) {

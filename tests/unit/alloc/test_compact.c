@@ -113,6 +113,55 @@ static void another_stream_takes_what_is_done_and_else_new_pages(void **state)
     rig_close(&rig);
 }
 
+/* Streams are found whatever the order in which they come. */
+static void pages_of_many_streams_are_found(void **state)
+{
+    enum {
+        STREAMS = 40
+    };
+    tarn_ptr ptrs[STREAMS];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 4 * GIB, COMPACT);
+    for (tarn_stream i = 0; i < STREAMS; i++) {
+        ptrs[i] = rig_alloc(&rig, 30 * MIB, 1 + i * 17 % STREAMS);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        rig_free(&rig, ptrs[i]);
+    }
+    (void)rig_alloc(&rig, STREAMS * 30 * MIB, 99);
+    assert_int_equal(reserved(&rig), STREAMS * 30 * MIB);
+    assert_int_equal(moved(&rig), STREAMS * 15);
+    rig_close(&rig);
+}
+
+/* Also when the stream has no other free pages. */
+static void pages_kept_after_a_failure_serve_others_once_their_stream_is_done(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    const tarn_ptr small = rig_alloc(&rig, 2 * MIB, 1);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 1, &ptr, NULL), TARN_ERR_DEVICE);
+    rig_free(&rig, small);
+    const uint64_t before = reserved(&rig);
+
+    (void)rig_alloc(&rig, 4 * MIB, 2); /* marks stream 1 */
+    assert_int_equal(reserved(&rig), before + 4 * MIB);
+    assert_int_equal(rig_alloc(&rig, 2 * MIB, 1), small);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    assert_int_equal(reserved(&rig), before + 4 * MIB);
+    rig_close(&rig);
+}
+
 /* At the limit a stream waits for another on the device, and nobody on the host. */
 static void at_the_limit_streams_wait_for_each_other(void **state)
 {
@@ -628,6 +677,8 @@ int main(void)
         cmocka_unit_test(a_place_lacks_as_little_as_possible),
         cmocka_unit_test(an_old_address_stays_until_its_stream_has_come_by),
         cmocka_unit_test(another_stream_takes_what_is_done_and_else_new_pages),
+        cmocka_unit_test(pages_of_many_streams_are_found),
+        cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
