@@ -24,11 +24,11 @@ static void fail(const char *what, const struct tarn_error *error)
     exit(1);
 }
 
-static void run_patterns(bool expandable, double scale)
+static void run_patterns(const char *name, double scale)
 {
     struct bench_tarn tarn;
 
-    bench_tarn_open_named(&tarn, expandable);
+    bench_tarn_open_named(&tarn, name);
     for (size_t i = 0; i < bench_pattern_count(); i++) {
         double ns[BENCH_REPEATS];
 
@@ -100,9 +100,9 @@ int main(int argc, char **argv)
             break;
         }
     }
-    run_patterns(false, scale);
+    run_patterns("tarn", scale);
     if (!only_name) {
-        run_patterns(true, scale);
+        run_patterns("tarn-expandable", scale);
     }
     for (int i = first; i < argc; i++) {
         char pattern[160];

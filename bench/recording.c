@@ -37,7 +37,7 @@ void bench_recording_open(struct bench_recording *recording, const struct bench_
     const struct bench_allocator *a = &recording->tarn.measured;
 
     recording->history = NULL;
-    bench_tarn_open_named(&recording->tarn, false);
+    bench_tarn_open_named(&recording->tarn, "tarn");
     if (setting->has_history) {
         history_open(recording, setting);
     }

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The one that was opened last. */
 static struct bench_tarn *opened;
@@ -113,16 +114,19 @@ void bench_tarn_open(struct bench_tarn *tarn, const char *name, const struct tar
     }
 }
 
-void bench_tarn_open_named(struct bench_tarn *tarn, bool expandable)
+void bench_tarn_open_named(struct bench_tarn *tarn, const char *name)
 {
+    const char *conf = strcmp(name, "tarn-compact") == 0      ? "policy:compact"
+                       : strcmp(name, "tarn-expandable") == 0 ? "expandable_segments:True"
+                                                              : "";
     struct tarn_config config;
     struct tarn_error error;
 
-    if (tarn_config_parse(expandable ? "expandable_segments:True" : "", &config, &error)) {
+    if (tarn_config_parse(conf, &config, &error)) {
         (void)fprintf(stderr, "bench: %s\n", error.text);
         exit(1);
     }
-    bench_tarn_open(tarn, expandable ? "tarn-expandable" : "tarn", &config);
+    bench_tarn_open(tarn, name, &config);
 }
 
 void bench_tarn_close(struct bench_tarn *tarn)

@@ -16,7 +16,8 @@ struct bench_tarn {
 void bench_tarn_open(struct bench_tarn *tarn, const char *name, const struct tarn_config *config);
 void bench_tarn_close(struct bench_tarn *tarn);
 
-/* "tarn" with the default settings or "tarn-expandable" with growing segments. */
-void bench_tarn_open_named(struct bench_tarn *tarn, bool expandable);
+/* "tarn" with the default settings, "tarn-expandable" with growing segments or "tarn-compact" with
+ * pages that move. */
+void bench_tarn_open_named(struct bench_tarn *tarn, const char *name);
 
 #endif

@@ -240,12 +240,13 @@ function print_scale_row(allocator, name, what) {
 function print_scale_of(allocator,   i, name, count) {
     for (i = 1; i <= patterns; i++) {
         name = names[i]
-        if (name !~ /^scale_(live|streams)_[0-9]+$/ || !has(allocator, name)) {
+        if (name !~ /^scale_(live|large|(large_)?streams)_[0-9]+$/ || !has(allocator, name)) {
             continue
         }
         count = name
         sub(/.*_/, "", count)
-        print_scale_row(allocator, name, thousands(count) (name ~ /streams/ ? " streams" : ""))
+        print_scale_row(allocator, name, thousands(count) (name ~ /streams/ ? " streams" : "") \
+            (name ~ /large/ ? ", large" : ""))
     }
 }
 
@@ -279,9 +280,11 @@ function print_scale(   i, any) {
     print "|--:|---|--:|--:|--:|--:|--:|"
     print_scale_of("tarn")
     print_scale_of("tarn-expandable")
+    print_scale_of("tarn-compact")
     print ""
     print_growth("tarn")
     print_growth("tarn-expandable")
+    print_growth("tarn-compact")
 }
 
 function figure(allocator, pattern, format) {

@@ -11,6 +11,11 @@
  * the pool (tarn_allocator_begin_pool with its id) it stays until the pool is destroyed, because a
  * graph may know the addresses.
  *
+ * Under policy:compact whole free pages of 2 MiB move between a pool and the rest of the allocator,
+ * as docs/compact.md says: they serve requests of pools with the same or a higher priority, and
+ * their addresses get other pages when the pool needs them again. Pages with a block in them never
+ * move.
+ *
  * Every function may be called from any thread, except that no other call on a pool may be in
  * progress when it is destroyed, or follow. They need the caching engine; others fail with
  * TARN_ERR_NOT_SUPPORTED.
@@ -44,6 +49,9 @@ struct tarn_pool_options {
     bool no_split;        /* blocks are never split: they serve requests whole */
     bool use_on_oom;      /* as tarn_allocator_set_pool_use_on_oom */
     const struct tarn_pool_source *source; /* of segments, copied; NULL = the device */
+    bool pages_stay; /* under policy:compact pages of the pool do not move, even free ones: an
+                        address keeps its physical memory until that goes back to the device, for
+                        programs that have registered it elsewhere */
 };
 
 /* Makes a pool; `options` may be NULL. Caller owns *pool_out, free with tarn_pool_destroy before

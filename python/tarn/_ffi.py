@@ -377,6 +377,7 @@ class PoolOptions(Structure):
         ("no_split", c_bool),
         ("use_on_oom", c_bool),
         ("source", c_void_p),
+        ("pages_stay", c_bool),
     ]
 
 

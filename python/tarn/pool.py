@@ -23,9 +23,21 @@ def try_flags(within_budget, never_grow):
 
 
 class Pool:
-    """A pool of an allocator, which must outlive it. Blocks are freed with allocator.free."""
+    """A pool of an allocator, which must outlive it. Blocks are freed with allocator.free.
 
-    def __init__(self, allocator, name="", limit=0, priority=0, no_split=False, use_on_oom=False):
+    With pages_stay the physical memory behind an address never moves under policy:compact.
+    """
+
+    def __init__(
+        self,
+        allocator,
+        name="",
+        limit=0,
+        priority=0,
+        no_split=False,
+        use_on_oom=False,
+        pages_stay=False,
+    ):
         options = _ffi.PoolOptions(
             struct_size=ctypes.sizeof(_ffi.PoolOptions),
             priority=priority,
@@ -33,6 +45,7 @@ class Pool:
             limit=limit,
             no_split=no_split,
             use_on_oom=use_on_oom,
+            pages_stay=pages_stay,
         )
         handle = ctypes.c_void_p()
         call(

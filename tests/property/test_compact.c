@@ -4,11 +4,13 @@
  * work ends in any order. After every call: all invariants hold, and no page is used by work that
  * may run at the same time (support/page_watch.h). A request fails only if the pages that live
  * blocks do not touch are not enough; in other programs device calls fail, and requests are routed
- * to private pools, whose pages stay if that is a capture, unless the pool sleeps. Some limit what
- * may stay cached.
+ * to private pools, whose pages stay from the first capture on, unless the pool sleeps. Captures
+ * are announced, or, under rules:2.11, whatever is routed on a stream but the default one. Some
+ * programs limit what may stay cached, and some have pools of their own, which requests name.
  */
 #include "support/page_watch.h"
 #include "support/rig.h"
+#include "tarn/pool.h"
 #include "tarn/sleep.h"
 
 #include "support/draw.h"
@@ -18,6 +20,7 @@
 enum {
     SLOTS = 64,
     POOLS = 2,
+    HANDLES = 2,
     CALLS = 1500,
     PROGRAMS = 120
 };
@@ -30,6 +33,7 @@ struct slot {
     tarn_stream stream;
     unsigned streams;  /* used on */
     unsigned captured; /* of these, by captures */
+    unsigned watched;  /* whose uses the watch has counted already, because its pool was to sleep */
     uint64_t pool;     /* number + 1; 0: none */
 };
 
@@ -37,12 +41,15 @@ struct run {
     struct tarn_device *sim;
     struct page_watch *watch;
     struct tarn_allocator *allocator;
+    struct tarn_pool *handles[HANDLES]; /* NULL: the program has none */
     struct slot slots[SLOTS];
     uint64_t draws;
     uint64_t pages; /* that may be reserved */
     bool has_faults;
     bool has_pools;
-    bool has_captures; /* uses of pools are captures */
+    bool has_captures; /* pages of pools may have to stay */
+    bool is_2_11;      /* uses of pools are captures */
+    bool is_announced; /* a capture */
     bool is_routed[POOLS];
     bool is_used[POOLS];
     bool is_asleep[POOLS];
@@ -51,7 +58,8 @@ struct run {
     uint64_t call;
 };
 
-static uint64_t totals[5]; /* moves, waits, failed requests, calls, sleeps */
+/* Moves, waits, failed requests, calls, sleeps, pages that stay at the end. */
+static uint64_t totals[6];
 
 static uint64_t below(struct run *run, uint64_t end)
 {
@@ -155,14 +163,36 @@ static uint64_t routed_pool(const struct run *run, tarn_stream stream)
     return is_even(NULL, stream) ? run->latest : 0;
 }
 
+static bool is_capturing(const struct run *run)
+{
+    return run->is_2_11 ? run->is_routed[0] || run->is_routed[1] : run->is_announced;
+}
+
+/* Tells what graphs that were captured into the pool do now, or during the next call. */
+static void tell_graphs(struct run *run, uint64_t pool, bool sleeps)
+{
+    page_watch_graphs(run->watch, (unsigned)pool,
+                      !run->is_used[pool] ? WATCH_GONE
+                      : sleeps            ? WATCH_ASLEEP
+                                          : WATCH_REPLAYED);
+}
+
+/* The handle that the next request names; NULL: none. */
+static struct tarn_pool *draw_handle(struct run *run)
+{
+    return run->handles[0] && below(run, 2) == 0 ? run->handles[below(run, HANDLES)] : NULL;
+}
+
 static void run_alloc(struct run *run, struct slot *slot)
 {
+    struct tarn_pool *handle = draw_handle(run);
     const uint64_t size = draw_size(run);
     const tarn_stream stream = below(run, WATCH_STREAMS);
-    const uint64_t pool = routed_pool(run, stream);
+    const uint64_t pool = handle ? 0 : routed_pool(run, stream);
     const bool armed = arm_fault(run);
     const enum tarn_status st =
-        tarn_allocator_alloc(run->allocator, size, stream, &slot->ptr, NULL);
+        handle ? tarn_pool_alloc(handle, size, stream, &slot->ptr, NULL)
+               : tarn_allocator_alloc(run->allocator, size, stream, &slot->ptr, NULL);
 
     disarm_faults(run);
     if (st != TARN_OK) {
@@ -179,8 +209,12 @@ static void run_alloc(struct run *run, struct slot *slot)
     slot->stream = stream;
     slot->streams = 0;
     slot->captured = 0;
+    slot->watched = 0;
     slot->pool = pool;
     page_watch_alloc(run->watch, slot->ptr, size, stream);
+    if (pool > 0 && is_capturing(run) && (!run->is_2_11 || stream != 0)) {
+        page_watch_capture(run->watch, slot->ptr, size, (unsigned)pool - 1);
+    }
 }
 
 static void slot_leave(struct run *run, const struct slot *slot)
@@ -203,12 +237,14 @@ static void run_record(struct run *run, struct slot *slot)
 {
     const tarn_stream stream = below(run, WATCH_STREAMS);
 
+    if (is_capturing(run) && (slot->watched >> stream & 1)) {
+        return; /* the allocator would forget a use that the watch has counted */
+    }
     assert_int_equal(tarn_allocator_record_stream(run->allocator, slot->ptr, stream, NULL),
                      TARN_OK);
-    /* A use while requests are routed is that of a capture, which did not run. Like PyTorch the
-     * allocator forgets the stream's other uses of the block with it. */
-    slot->captured |=
-        run->has_captures && (run->is_routed[0] || run->is_routed[1]) ? 1u << stream : 0;
+    /* A use meanwhile is that of a capture, which did not run. Like PyTorch the allocator forgets
+     * the stream's other uses of the block with it. */
+    slot->captured |= is_capturing(run) ? 1u << stream : 0;
     slot->streams |= 1u << stream;
 }
 
@@ -236,10 +272,11 @@ static void run_work(struct run *run)
 static void pool_visit(struct run *run, uint64_t pool, bool leave)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
-        const struct slot *slot = &run->slots[i];
+        struct slot *slot = &run->slots[i];
 
         if (slot->ptr && slot->pool == pool + 1 && leave) {
             slot_leave(run, slot);
+            slot->watched |= slot->streams & ~slot->captured;
         } else if (slot->ptr && slot->pool == pool + 1) {
             page_watch_alloc(run->watch, slot->ptr, slot->size, slot->stream);
         }
@@ -252,6 +289,7 @@ static void pool_sleep(struct run *run, uint64_t pool)
     const struct tarn_pool_id id = {1, pool + 1};
 
     pool_visit(run, pool, true);
+    tell_graphs(run, pool, true);
     const bool armed = arm_fault(run);
     const enum tarn_status st = tarn_allocator_sleep(run->allocator, id, &discard, NULL);
 
@@ -259,6 +297,7 @@ static void pool_sleep(struct run *run, uint64_t pool)
     run->is_asleep[pool] = tarn_allocator_is_asleep(run->allocator, id);
     assert_true(st == TARN_OK || armed || st == TARN_ERR_STATE || st == TARN_ERR_NOT_FOUND);
     assert_true(st == TARN_OK ? run->is_asleep[pool] : !run->is_asleep[pool] || armed);
+    tell_graphs(run, pool, run->is_asleep[pool]);
     if (!run->is_asleep[pool]) {
         pool_visit(run, pool, false);
     }
@@ -276,6 +315,7 @@ static void pool_wake(struct run *run, uint64_t pool)
                 st == TARN_ERR_NOT_FOUND);
     if (st == TARN_OK || st == TARN_ERR_NOT_FOUND) { /* released, and nothing was left in it */
         run->is_asleep[pool] = false;
+        tell_graphs(run, pool, false);
         pool_visit(run, pool, false);
     }
 }
@@ -294,13 +334,43 @@ static void run_pool(struct run *run)
     } else if (!run->is_asleep[pool] && below(run, 2) == 0) {
         pool_sleep(run, pool);
     } else if (run->is_used[pool]) {
-        assert_int_equal(tarn_allocator_release_pool(run->allocator, id, NULL), TARN_OK);
         run->is_used[pool] = false;
+        tell_graphs(run, pool, run->is_asleep[pool]);
+        assert_int_equal(tarn_allocator_release_pool(run->allocator, id, NULL), TARN_OK);
     } else if (tarn_allocator_begin_pool(run->allocator, id, is_even, NULL, NULL) == TARN_OK) {
         run->is_routed[pool] = true; /* else the released pool still has segments */
         run->is_used[pool] = true;
         run->latest = pool + 1;
+        tell_graphs(run, pool, run->is_asleep[pool]);
     }
+}
+
+static void run_capture(struct run *run)
+{
+    const enum tarn_status st = run->is_announced
+                                    ? tarn_allocator_end_capture(run->allocator, NULL)
+                                    : tarn_allocator_begin_capture(run->allocator, NULL);
+
+    assert_int_equal(st, TARN_OK);
+    run->is_announced = !run->is_announced;
+}
+
+static void handle_open(struct run *run, uint64_t index)
+{
+    const enum tarn_status st = tarn_pool_create(run->allocator, NULL, &run->handles[index], NULL);
+
+    assert_int_equal(st, TARN_OK);
+}
+
+/* Another takes the place of a handle, whose blocks live on. */
+static void run_handle(struct run *run)
+{
+    const uint64_t index = below(run, HANDLES);
+
+    (void)arm_fault(run);
+    tarn_pool_destroy(run->handles[index]);
+    disarm_faults(run);
+    handle_open(run, index);
 }
 
 static void run_flush(struct run *run)
@@ -336,6 +406,10 @@ static void run_call(struct run *run)
         run_trim(run);
     } else if (choice < 25 && run->has_pools) {
         run_pool(run);
+    } else if (choice < 27 && run->has_captures && !run->is_2_11) {
+        run_capture(run);
+    } else if (choice < 28 && run->handles[0]) {
+        run_handle(run);
     } else if (slot->ptr == 0) {
         run_alloc(run, slot);
     } else if (choice < 40) {
@@ -365,15 +439,19 @@ static void run_open(struct run *run, uint64_t seed)
     run->sim = sim_open((is_limited ? 2 : 1) * run->pages * PAGE);
     run->watch = page_watch_open(run->sim);
     assert_non_null(run->watch);
-    run->has_captures = run->has_pools && below(run, 2) == 0;
+    run->has_captures = run->has_pools && below(run, 3) > 0;
+    run->is_2_11 = run->has_captures && below(run, 2) == 0;
     assert_int_equal(
         tarn_config_parse(seed % 4 < 3 ? "policy:compact" : "policy:compact,max_cached_mb:12",
                           &config, NULL),
         TARN_OK);
-    config.rules = run->has_captures ? TARN_RULES_2_11 : TARN_RULES_2_14;
+    config.rules = run->is_2_11 ? TARN_RULES_2_11 : TARN_RULES_2_14;
     assert_int_equal(
         tarn_allocator_create(page_watch_device(run->watch), &config, &run->allocator, NULL),
         TARN_OK);
+    for (uint64_t i = 0; i < HANDLES && seed % 5 < 2; i++) {
+        handle_open(run, i);
+    }
     if (is_limited) {
         assert_int_equal(tarn_allocator_set_memory_fraction(run->allocator, 0.5, NULL), TARN_OK);
     }
@@ -384,7 +462,11 @@ static void run_close(struct run *run)
     totals[0] += page_watch_moves(run->watch);
     totals[1] += page_watch_waits(run->watch);
     totals[3] += run->call;
+    totals[5] += page_watch_captured(run->watch);
     page_watch_end(run->watch);
+    for (uint64_t i = 0; i < HANDLES; i++) {
+        tarn_pool_destroy(run->handles[i]);
+    }
     tarn_allocator_destroy(run->allocator);
     const struct tarn_sim_counters left = sim_counters(run->sim);
 
@@ -412,12 +494,13 @@ static void pages_move_in_order(void **state)
         run_close(&run);
     }
     print_message("%llu calls, %llu pages moved, %llu waits of streams, %llu requests failed, %llu "
-                  "sleeps\n",
+                  "sleeps, %llu pages stayed\n",
                   (unsigned long long)totals[3], (unsigned long long)totals[0],
                   (unsigned long long)totals[1], (unsigned long long)totals[2],
-                  (unsigned long long)totals[4]);
+                  (unsigned long long)totals[4], (unsigned long long)totals[5]);
     if (programs >= PROGRAMS) { /* all of it was tried */
-        assert_true(totals[0] > 0 && totals[1] > 0 && totals[2] > 0 && totals[4] > 0);
+        assert_true(totals[0] > 0 && totals[1] > 0 && totals[2] > 0 && totals[4] > 0 &&
+                    totals[5] > 0);
     }
 }
 

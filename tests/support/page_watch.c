@@ -28,12 +28,14 @@ struct place { /* one page of addresses */
     struct clocks uses;   /* by work since it was mapped */
     struct clocks before; /* of its page, by work at other addresses until then */
     uint64_t live;        /* blocks in it */
+    unsigned pool;        /* number + 1 of the pool whose graphs know the address; 0: none */
 };
 
 struct page {
     struct clocks uses;
     uint64_t mappings;
     const struct place *live_at; /* where a live block is; NULL = none */
+    const struct place *at;      /* where it was mapped last, if it still is; else NULL */
 };
 
 struct page_watch {
@@ -46,6 +48,7 @@ struct page_watch {
     tn_event_handle event[EVENTS_MAX];  /* their handles */
     struct place places[PLACES_MAX];
     struct page pages[PAGES_MAX]; /* by handle */
+    enum watch_graphs graphs[WATCH_POOLS];
     uint64_t moves;
     uint64_t waits;
     bool ended;
@@ -191,6 +194,25 @@ static enum tarn_status watch_stream_wait_event(struct tarn_device *device, tarn
     return st;
 }
 
+static bool is_replayed(const struct page_watch *watch, const struct place *place)
+{
+    return place && place->pool > 0 && watch->graphs[place->pool - 1] == WATCH_REPLAYED &&
+           !watch->ended;
+}
+
+static void page_come(struct page_watch *watch, struct page *page, const struct place *place)
+{
+    if (page->mappings > 0) {
+        watch->moves++;
+        if (is_replayed(watch, page->at)) {
+            report(watch, "the page at 0x%" PRIx64 " moves, where a graph may be replayed",
+                   page->at->address);
+        }
+    }
+    page->mappings++;
+    page->at = place;
+}
+
 static enum tarn_status watch_map(struct tarn_device *device, tarn_ptr address, uint64_t size,
                                   tn_page_handle page)
 {
@@ -200,11 +222,10 @@ static enum tarn_status watch_map(struct tarn_device *device, tarn_ptr address, 
     if (st == TARN_OK && size == PAGE) {
         struct place *place = place_at(watch, address);
 
-        watch->moves += page_of(watch, page)->mappings > 0;
         place->page = page;
         place->uses = (struct clocks){{0}};
         place->before = page_of(watch, page)->uses;
-        page_of(watch, page)->mappings++;
+        page_come(watch, page_of(watch, page), place);
     }
     return st;
 }
@@ -220,7 +241,13 @@ static void place_leave(struct page_watch *watch, struct place *place)
     if (place->live > 0 && !watch->ended) {
         report(watch, "0x%" PRIx64 " is unmapped with a live block in it", place->address);
     }
-    page_of(watch, place->page)->mappings--;
+    if (is_replayed(watch, place)) {
+        report(watch, "0x%" PRIx64 " is unmapped, where a graph may be replayed", place->address);
+    }
+    struct page *page = page_of(watch, place->page);
+
+    page->mappings--;
+    page->at = page->at == place ? NULL : page->at;
     place->page = 0;
 }
 
@@ -385,6 +412,22 @@ void page_watch_free(struct page_watch *watch, uint64_t address, uint64_t size, 
     }
 }
 
+void page_watch_capture(struct page_watch *watch, uint64_t address, uint64_t size, unsigned pool)
+{
+    for (uint64_t at = address / PAGE * PAGE; at < address + size; at += PAGE) {
+        place_at(watch, at)->pool = pool + 1;
+    }
+}
+
+void page_watch_graphs(struct page_watch *watch, unsigned pool, enum watch_graphs graphs)
+{
+    for (unsigned i = 0; i < PLACES_MAX && watch->graphs[pool] != graphs && graphs == WATCH_GONE;
+         i++) {
+        watch->places[i].pool = watch->places[i].pool == pool + 1 ? 0 : watch->places[i].pool;
+    }
+    watch->graphs[pool] = graphs;
+}
+
 const char *page_watch_error(const struct page_watch *watch)
 {
     return watch->error[0] != '\0' ? watch->error : NULL;
@@ -396,6 +439,16 @@ uint64_t page_watch_live_pages(const struct page_watch *watch)
 
     for (unsigned i = 0; i < PAGES_MAX; i++) {
         count += watch->pages[i].live_at != NULL;
+    }
+    return count;
+}
+
+uint64_t page_watch_captured(const struct page_watch *watch)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < PLACES_MAX; i++) {
+        count += is_replayed(watch, &watch->places[i]);
     }
     return count;
 }

@@ -7,7 +7,8 @@
  *   - a block whose page other work may still use: neither done nor ordered before the block's
  *     stream;
  *   - two live blocks in one page that is mapped twice;
- *   - a mapping that goes away while work may use it, or a live block is in it.
+ *   - a mapping that goes away while work may use it, or a live block is in it;
+ *   - a page that moves or goes away although a captured graph may be replayed into it.
  *
  * Every stream has a clock that advances with each event recorded on it: work is done when an event
  * recorded after it was found done, and ordered before another stream's work when that stream
@@ -22,7 +23,15 @@
 
 enum {
     WATCH_STREAMS = 4, /* handles 0, 1, 2 ... are different streams */
+    WATCH_POOLS = 4,
     WATCH_TEXT_MAX = 256
+};
+
+/* What graphs that were captured into a pool do. */
+enum watch_graphs {
+    WATCH_GONE,     /* released with the pool: its pages are free for anything */
+    WATCH_REPLAYED, /* at any time */
+    WATCH_ASLEEP    /* they need the same addresses, with other pages, when the pool wakes up */
 };
 
 struct page_watch;
@@ -43,11 +52,19 @@ void page_watch_alloc(struct page_watch *watch, uint64_t address, uint64_t size,
                       tarn_stream stream);
 void page_watch_free(struct page_watch *watch, uint64_t address, uint64_t size, unsigned streams);
 
+/* The block at the address was allocated for a graph that is captured into the pool, a number below
+ * WATCH_POOLS. Its graphs begin as WATCH_GONE. */
+void page_watch_capture(struct page_watch *watch, uint64_t address, uint64_t size, unsigned pool);
+void page_watch_graphs(struct page_watch *watch, unsigned pool, enum watch_graphs graphs);
+
 /* The first error; NULL if there is none. */
 const char *page_watch_error(const struct page_watch *watch);
 
 /* Physical pages that live blocks touch. */
 uint64_t page_watch_live_pages(const struct page_watch *watch);
+
+/* Pages of addresses that graphs may be replayed into. */
+uint64_t page_watch_captured(const struct page_watch *watch);
 
 /* Mappings made of a page that is mapped elsewhere, and waits of one stream for another. */
 uint64_t page_watch_moves(const struct page_watch *watch);

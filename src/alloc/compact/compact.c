@@ -164,6 +164,8 @@ static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn
         .retired = &compact->retired,
         .store = &compact->store,
         .stream = request->stream,
+        .owner = request->pool->owner,
+        .priority = request->pool->owner ? request->pool->owner->priority : 0,
         .keep_begin = place->address,
         .keep_end = place->address + request->size,
         .wanted = place->missing,
@@ -325,6 +327,7 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     }
     if (may_look_at_events(compact)) {
         tn_harvest_prepare(compact->heap, &compact->order);
+        tn_page_store_poll(&compact->store, &compact->order);
         st = tn_retired_unmap(&compact->retired, false, error);
     }
     if (st == TARN_OK) {
@@ -376,6 +379,7 @@ static bool take_to_shed(struct tn_compact *compact, uint64_t wanted, uint64_t s
                                  .order = &compact->order,
                                  .retired = &compact->retired,
                                  .store = &compact->store,
+                                 .priority = INT64_MAX,
                                  .wanted = wanted < SHED_PAGES ? wanted : SHED_PAGES,
                                  .stack = stack};
 

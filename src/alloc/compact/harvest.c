@@ -162,11 +162,14 @@ static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free
 static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        const tarn_stream stream = pool->sets[i]->stream;
+        const struct tn_free_set *set = pool->sets[i];
 
-        (void)tn_order_poll(order, stream);
-        if (set_has_newer(pool->sets[i], tn_order_marked(order, stream))) {
-            tn_order_mark(order, stream);
+        if (!tn_free_set_may_reach(set, TN_SMALL_BUFFER)) {
+            continue; /* most of them, with many streams */
+        }
+        (void)tn_order_poll(order, set->stream);
+        if (set_has_newer(set, tn_order_marked(order, set->stream))) {
+            tn_order_mark(order, set->stream);
         }
     }
 }
@@ -193,7 +196,8 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
         struct tn_free_set *set = pool->sets[i];
         const bool is_same = set->stream == harvest->stream;
 
-        if (from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) {
+        if ((from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) ||
+            !tn_free_set_may_reach(set, TN_SMALL_BUFFER)) {
             continue;
         }
         if (from == TN_HARVEST_DONE || from == TN_HARVEST_ALL_DONE) {
@@ -205,19 +209,61 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
     return st;
 }
 
+/* Of the default pools, or of a private one. */
+static enum tarn_status owner_take(struct tn_harvest *harvest, const struct tn_private_pool *owner,
+                                   enum tn_harvest_from from, struct tarn_error *error)
+{
+    if (!tn_private_pool_may_move(owner)) {
+        return TARN_OK;
+    }
+    const struct tn_pool *large = owner ? &owner->large : &harvest->heap->large;
+    const struct tn_pool *small = owner ? &owner->small : &harvest->heap->small;
+    const enum tarn_status st = pool_take(harvest, large, from, error);
+
+    return st ? st : pool_take(harvest, small, from, error);
+}
+
+/* Steps on to the next priority that pools have; false if there is none. */
+static bool priority_next(const struct tn_heap *heap, int64_t *priority)
+{
+    int64_t next = *priority < 0 ? 0 : INT64_MAX;
+
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        if (p->priority > *priority && p->priority < next) {
+            next = p->priority;
+        }
+    }
+    *priority = next;
+    return next < INT64_MAX;
+}
+
+/* Of pools of one priority, but not of those of the request itself. */
+static enum tarn_status priority_take(struct tn_harvest *harvest, int64_t priority,
+                                      enum tn_harvest_from from, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    if (harvest->owner && priority == 0) {
+        st = owner_take(harvest, NULL, from, error);
+    }
+    for (const struct tn_private_pool *p = harvest->heap->private_pools.first; p && st == TARN_OK;
+         p = p->next) {
+        if (p != harvest->owner && p->priority == priority) {
+            st = owner_take(harvest, p, from, error);
+        }
+    }
+    return st;
+}
+
 enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_from from,
                                  struct tarn_error *error)
 {
-    const struct tn_heap *heap = harvest->heap;
-    enum tarn_status st = pool_take(harvest, &heap->large, from, error);
+    enum tarn_status st = owner_take(harvest, harvest->owner, from, error);
+    int64_t priority = INT64_MIN;
 
-    st = st ? st : pool_take(harvest, &heap->small, from, error);
-    for (const struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK;
-         p = p->next) {
-        if (tn_private_pool_may_move(p)) {
-            st = pool_take(harvest, &p->large, from, error);
-            st = st ? st : pool_take(harvest, &p->small, from, error);
-        }
+    while (st == TARN_OK && harvest->wanted > 0 && priority_next(harvest->heap, &priority) &&
+           priority <= harvest->priority) {
+        st = priority_take(harvest, priority, from, error);
     }
     return st;
 }

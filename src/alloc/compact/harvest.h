@@ -2,7 +2,9 @@
 /*
  * Taking whole free pages from where they are. Sources, in the order in which they are asked: the
  * stream that needs them, whose own work is in order; other streams whose work on the page is done;
- * and, when told so, other streams that the stream then waits for on the device.
+ * and, when told so, other streams that the stream then waits for on the device. Of each of these
+ * first the pools of the request itself, then all others by priority, the default ones with 0, up
+ * to the request's.
  *
  * Never taken: pages of private pools that captured graphs may use, that have a checkpoint or
  * sleep, or whose blocks are not split; and pages that were shared with other processes. Guarded by
@@ -28,6 +30,8 @@ struct tn_harvest {
     struct tn_retired *retired;
     struct tn_page_store *store; /* gets the pages */
     tarn_stream stream;
+    const struct tn_private_pool *owner; /* whose request it is; NULL: the default pools' */
+    int64_t priority;                    /* pools with a higher one keep their pages */
     uint64_t keep_begin; /* addresses whose pages stay: the place they are wanted for */
     uint64_t keep_end;
     uint64_t wanted; /* pages; decreases as they are found */

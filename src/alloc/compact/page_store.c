@@ -91,6 +91,17 @@ static void take_kept(struct tn_page_store *store, size_t index)
     kept[index] = kept[--store->kept.count];
 }
 
+void tn_page_store_poll(const struct tn_page_store *store, struct tn_stream_order *order)
+{
+    const struct tn_kept_page *kept = store->kept.items;
+
+    for (size_t i = 0; i < store->kept.count; i++) { /* pages of a stream are adjacent, mostly */
+        if (i == 0 || kept[i].stream != kept[i - 1].stream) {
+            (void)tn_order_poll(order, kept[i].stream);
+        }
+    }
+}
+
 uint64_t tn_page_store_take(struct tn_page_store *store, const struct tn_stream_order *order,
                             tarn_stream stream, uint64_t wanted)
 {

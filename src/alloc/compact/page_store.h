@@ -42,6 +42,10 @@ void tn_page_store_put(struct tn_page_store *store, tn_page_handle page);
 enum tarn_status tn_page_store_create(struct tn_page_store *store,
                                       struct tarn_error *error) TN_MUST_CHECK;
 
+/* Looks how far the streams of kept pages have come. Not while requests are routed to private
+ * pools. */
+void tn_page_store_poll(const struct tn_page_store *store, struct tn_stream_order *order);
+
 /* Takes up to `wanted` kept pages in hand that the stream may have without waiting, and returns how
  * many. Room is not needed. */
 uint64_t tn_page_store_take(struct tn_page_store *store, const struct tn_stream_order *order,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/compact/stream_order.h"
 
+#include <string.h>
+
 void tn_stream_order_init(struct tn_stream_order *order, struct tn_heap *heap)
 {
     *order = (struct tn_stream_order){.heap = heap};
@@ -90,16 +92,31 @@ enum tarn_status tn_order_wait(struct tn_stream_order *order, tarn_stream stream
     return st;
 }
 
+/* Index of the first stream that is not below this one. */
+static size_t stream_index(const struct tn_stream_order *order, tarn_stream stream)
+{
+    const struct tn_order_stream *streams = order->streams.items;
+    size_t low = 0;
+    size_t high = order->streams.count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (streams[middle].stream < stream) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 static struct tn_order_stream *stream_find(const struct tn_stream_order *order, tarn_stream stream)
 {
     struct tn_order_stream *streams = order->streams.items;
+    const size_t index = stream_index(order, stream);
 
-    for (size_t i = 0; i < order->streams.count; i++) {
-        if (streams[i].stream == stream) {
-            return &streams[i];
-        }
-    }
-    return NULL;
+    return index < order->streams.count && streams[index].stream == stream ? &streams[index] : NULL;
 }
 
 int64_t tn_order_done(const struct tn_stream_order *order, tarn_stream stream)
@@ -160,12 +177,16 @@ static void epoch_end(struct tn_stream_order *order)
 
 static struct tn_order_stream *stream_add(struct tn_stream_order *order, tarn_stream stream)
 {
-    struct tn_order_stream *added = tn_vec_push(&order->streams);
+    const size_t index = stream_index(order, stream);
+    const size_t above = order->streams.count - index;
 
-    if (added) {
-        added->stream = stream;
-        added->done = -1;
+    if (!tn_vec_push(&order->streams)) {
+        return NULL;
     }
+    struct tn_order_stream *added = (struct tn_order_stream *)order->streams.items + index;
+
+    memmove(added + 1, added, above * sizeof *added);
+    *added = (struct tn_order_stream){.stream = stream, .done = -1};
     return added;
 }
 

@@ -36,7 +36,7 @@ struct tn_order_stream {
 
 struct tn_stream_order {
     struct tn_heap *heap;
-    struct tn_vec streams; /* struct tn_order_stream */
+    struct tn_vec streams; /* struct tn_order_stream, by handle */
     struct tn_vec events;  /* tn_event_handle: not in use */
     int64_t epoch;         /* the present one: the find_count of every pool */
 };

@@ -53,15 +53,22 @@ enum tarn_status tn_native_find_by_ladder(struct tn_engine *engine, struct tn_re
     return st ? st : tn_ladder_prepare(engine, request, error);
 }
 
-/* Whether a captured graph will use what the request gets. Under rules:2.11 any use of a private
- * pool by routing may be a capture; else they are announced, and the device knows as well. */
+/* Whether what is routed to a private pool may be a capture's. Announced ones say so. Under
+ * rules:2.11 they are not announced, and any use may be one, except on the legacy default stream:
+ * CUDA does not capture that. */
+static bool may_be_capture(const struct tn_heap *heap, tarn_stream stream)
+{
+    return tn_heap_is_capturing(heap) && (stream != 0 || heap->private_pools.capture_count > 0);
+}
+
+/* Whether a captured graph will use what the request gets. */
 static bool is_captured(const struct tn_heap *heap, tarn_stream stream, bool is_routed)
 {
     struct tarn_device *device = heap->device;
     uint64_t capture = 0;
     uint32_t count = 0;
 
-    return (is_routed && tn_heap_is_capturing(heap)) ||
+    return (is_routed && may_be_capture(heap, stream)) ||
            device->ops->capture_info(device, stream, &capture, NULL, 0, &count) != TARN_OK ||
            capture != 0;
 }

@@ -78,7 +78,7 @@ static enum tarn_status handle_open(struct tn_engine *engine, struct tarn_pool *
 
         pool->pins++;
         pool->open = true;
-        pool->pages_stay = true; /* its free memory serves its own requests */
+        pool->pages_stay = options->pages_stay;
         pool->limit = limit_of(options->limit);
         pool->priority = options->priority;
         pool->no_split = options->no_split;

@@ -58,6 +58,13 @@ static inline unsigned tn_free_set_class(uint64_t size)
     return dropped * TN_CHUNK_BINS + (unsigned)(units >> dropped);
 }
 
+/* False only if no block has that size or more. O(1). */
+static inline bool tn_free_set_may_reach(const struct tn_free_set *set, uint64_t size)
+{
+    return set->far.count > 0 || size >= TN_BIN_SIZE_END ||
+           set->chunk_bits >> tn_free_set_class(size) / TN_CHUNK_BINS != 0;
+}
+
 /* Its chunk exists. */
 static inline struct tn_bin *tn_free_set_bin(const struct tn_free_set *set, unsigned class)
 {

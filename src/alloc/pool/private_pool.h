@@ -30,7 +30,7 @@ struct tn_private_pool {
     bool freeable;    /* nobody uses it: its free blocks may be released */
     bool use_on_oom;  /* may serve the default pool as a last resort */
     bool no_split;    /* blocks are allocated whole */
-    bool pages_stay;  /* a capture, a checkpoint or a handle needs them where they are */
+    bool pages_stay;  /* a capture, a checkpoint or a handle's user needs them where they are */
     bool sleeps;      /* its memory may be away: nothing is allocated from it */
     struct tarn_pool_source source; /* of segments; all zero = the device */
     struct tn_asleep *asleep;       /* of a pool that sleeps or has slept (asleep.h), else NULL */

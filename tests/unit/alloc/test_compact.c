@@ -113,6 +113,55 @@ static void another_stream_takes_what_is_done_and_else_new_pages(void **state)
     rig_close(&rig);
 }
 
+/* Streams are found whatever the order in which they come. */
+static void pages_of_many_streams_are_found(void **state)
+{
+    enum {
+        STREAMS = 40
+    };
+    tarn_ptr ptrs[STREAMS];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 4 * GIB, COMPACT);
+    for (tarn_stream i = 0; i < STREAMS; i++) {
+        ptrs[i] = rig_alloc(&rig, 30 * MIB, 1 + i * 17 % STREAMS);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        rig_free(&rig, ptrs[i]);
+    }
+    (void)rig_alloc(&rig, STREAMS * 30 * MIB, 99);
+    assert_int_equal(reserved(&rig), STREAMS * 30 * MIB);
+    assert_int_equal(moved(&rig), STREAMS * 15);
+    rig_close(&rig);
+}
+
+/* Also when the stream has no other free pages. */
+static void pages_kept_after_a_failure_serve_others_once_their_stream_is_done(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    const tarn_ptr small = rig_alloc(&rig, 2 * MIB, 1);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 1, &ptr, NULL), TARN_ERR_DEVICE);
+    rig_free(&rig, small);
+    const uint64_t before = reserved(&rig);
+
+    (void)rig_alloc(&rig, 4 * MIB, 2); /* marks stream 1 */
+    assert_int_equal(reserved(&rig), before + 4 * MIB);
+    assert_int_equal(rig_alloc(&rig, 2 * MIB, 1), small);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    assert_int_equal(reserved(&rig), before + 4 * MIB);
+    rig_close(&rig);
+}
+
 /* At the limit a stream waits for another on the device, and nobody on the host. */
 static void at_the_limit_streams_wait_for_each_other(void **state)
 {
@@ -334,6 +383,18 @@ static bool every_stream(void *context, tarn_stream stream)
     return true;
 }
 
+static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size, tarn_stream stream)
+{
+    const struct tarn_pool_id id = {0, 1};
+
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, stream);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
 static void pages_of_a_private_pool_stay(void **state)
 {
     const struct tarn_pool_id id = {0, 1};
@@ -343,29 +404,47 @@ static void pages_of_a_private_pool_stay(void **state)
     rig_open(&rig, GIB, COMPACT);
     assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, every_stream, NULL, NULL),
                      TARN_OK);
-    (void)leave_hole(&rig, 0);
+    (void)leave_hole(&rig, 1);
     assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
-    (void)rig_alloc(&rig, 40 * MIB, 0);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
     assert_int_equal(moved(&rig), 0);
     assert_int_equal(reserved(&rig), 72 * MIB);
     assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
     rig_close(&rig);
 }
 
+/* CUDA does not capture that stream. */
+static void pages_of_a_private_pool_of_the_default_stream_move(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB, 0));
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    rig_close(&rig);
+}
+
+static void pages_of_the_default_stream_stay_once_another_uses_their_pool(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr ptr = alloc_in_pool(&rig, 30 * MIB, 0);
+
+    rig_free(&rig, alloc_in_pool(&rig, 2 * MIB, 1));
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 72 * MIB);
+    rig_close(&rig);
+}
+
 /* Under rules:2.14 a use of a private pool is no capture. */
 #define NO_CAPTURE "policy:compact,rules:2.14"
-
-static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size)
-{
-    const struct tarn_pool_id id = {0, 1};
-
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
-                     TARN_OK);
-    const tarn_ptr ptr = rig_alloc(rig, size, 0);
-
-    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
-    return ptr;
-}
 
 enum {
     REFILLED = 24
@@ -384,7 +463,7 @@ static void a_pool_that_is_refilled_keeps_no_more_than_lives(void **state)
             const tarn_ptr old = ptrs[i];
 
             ptrs[i] =
-                alloc_in_pool(&rig, (40 + (i * 7 + round * 5) % 31 * 4) * MIB + i * 100 * KIB);
+                alloc_in_pool(&rig, (40 + (i * 7 + round * 5) % 31 * 4) * MIB + i * 100 * KIB, 1);
             if (old) {
                 rig_free(&rig, old);
             }
@@ -404,41 +483,62 @@ static void pages_of_a_pool_without_captures_go_anywhere(void **state)
 
     (void)state;
     rig_open(&rig, GIB, NO_CAPTURE);
-    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
-    (void)rig_alloc(&rig, 40 * MIB, 0);
+    rig_free(&rig, alloc_in_pool(&rig, 30 * MIB, 1));
+    (void)rig_alloc(&rig, 40 * MIB, 1);
     assert_int_equal(reserved(&rig), 40 * MIB);
     rig_close(&rig);
 }
 
-static void pages_that_a_capture_or_a_checkpoint_needs_stay(void **state)
+enum need {
+    ANNOUNCED_CAPTURE,
+    CAPTURE_OF_THE_DEVICE, /* only the device knows */
+    CHECKPOINT,
+    NEEDS
+};
+
+static void begin_need(struct rig *rig, enum need need, tarn_stream stream)
+{
+    if (need == ANNOUNCED_CAPTURE) {
+        assert_int_equal(tarn_allocator_begin_capture(rig->allocator, NULL), TARN_OK);
+    } else if (need == CAPTURE_OF_THE_DEVICE) {
+        assert_int_equal(tarn_sim_set_capturing(rig->device, stream, true), TARN_OK);
+    }
+}
+
+static struct tarn_checkpoint *end_need(struct rig *rig, enum need need, tarn_stream stream)
 {
     const struct tarn_pool_id id = {0, 1};
     struct tarn_checkpoint *checkpoint = NULL;
 
+    if (need == ANNOUNCED_CAPTURE) {
+        assert_int_equal(tarn_allocator_end_capture(rig->allocator, NULL), TARN_OK);
+    } else if (need == CAPTURE_OF_THE_DEVICE) {
+        assert_int_equal(tarn_sim_set_capturing(rig->device, stream, false), TARN_OK);
+    } else {
+        assert_int_equal(tarn_allocator_get_checkpoint(rig->allocator, id, &checkpoint, NULL),
+                         TARN_OK);
+    }
+    return checkpoint;
+}
+
+/* Also on the default stream, which only the simulated device captures. */
+static void pages_that_a_capture_or_a_checkpoint_needs_stay(void **state)
+{
     (void)state;
-    for (int how = 0; how < 3; how++) {
+    for (unsigned i = 0; i < NEEDS * 2 * 2; i++) {
+        const enum need need = i % NEEDS;
+        const tarn_stream stream = i / NEEDS % 2;
         struct rig rig;
 
-        rig_open(&rig, GIB, NO_CAPTURE);
-        if (how == 0) { /* announced */
-            assert_int_equal(tarn_allocator_begin_capture(rig.allocator, NULL), TARN_OK);
-        } else if (how == 1) { /* only the device knows */
-            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, true), TARN_OK);
-        }
-        rig_free(&rig, alloc_in_pool(&rig, 30 * MIB));
-        if (how == 0) {
-            assert_int_equal(tarn_allocator_end_capture(rig.allocator, NULL), TARN_OK);
-        } else if (how == 1) {
-            assert_int_equal(tarn_sim_set_capturing(rig.device, 0, false), TARN_OK);
-        } else {
-            assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, id, &checkpoint, NULL),
-                             TARN_OK);
-        }
-        (void)rig_alloc(&rig, 40 * MIB, 0);
+        rig_open(&rig, GIB, i / NEEDS / 2 == 0 ? NO_CAPTURE : COMPACT);
+        begin_need(&rig, need, stream);
+        rig_free(&rig, alloc_in_pool(&rig, 30 * MIB, stream));
+        struct tarn_checkpoint *checkpoint = end_need(&rig, need, stream);
+
+        (void)rig_alloc(&rig, 40 * MIB, stream);
         assert_int_equal(reserved(&rig), 70 * MIB);
         assert_int_equal(moved(&rig), 0);
         tarn_checkpoint_destroy(checkpoint);
-        checkpoint = NULL;
         rig_close(&rig);
     }
 }
@@ -577,6 +677,8 @@ int main(void)
         cmocka_unit_test(a_place_lacks_as_little_as_possible),
         cmocka_unit_test(an_old_address_stays_until_its_stream_has_come_by),
         cmocka_unit_test(another_stream_takes_what_is_done_and_else_new_pages),
+        cmocka_unit_test(pages_of_many_streams_are_found),
+        cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
@@ -588,6 +690,8 @@ int main(void)
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
         cmocka_unit_test(pages_of_a_private_pool_stay),
+        cmocka_unit_test(pages_of_a_private_pool_of_the_default_stream_move),
+        cmocka_unit_test(pages_of_the_default_stream_stay_once_another_uses_their_pool),
         cmocka_unit_test(a_pool_that_is_refilled_keeps_no_more_than_lives),
         cmocka_unit_test(pages_of_a_pool_without_captures_go_anywhere),
         cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),

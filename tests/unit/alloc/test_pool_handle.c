@@ -332,8 +332,8 @@ static void trimming_a_pool_leaves_the_others(void **state)
         struct rig rig;
 
         rig_open(&rig, GIB, settings[i]);
-        struct tarn_pool *a = pool_open(&rig, (struct tarn_pool_options){0});
-        struct tarn_pool *b = pool_open(&rig, (struct tarn_pool_options){0});
+        struct tarn_pool *a = pool_open(&rig, (struct tarn_pool_options){.pages_stay = true});
+        struct tarn_pool *b = pool_open(&rig, (struct tarn_pool_options){.pages_stay = true});
         const tarn_ptr of_a = pool_alloc(&rig, a, 40 * MIB, 0);
         const tarn_ptr more_of_a = pool_alloc(&rig, a, 60 * MIB, 0);
 
@@ -362,9 +362,11 @@ static void pools_give_back_by_priority(void **state)
         struct rig rig;
 
         rig_open(&rig, GIB, settings[i]);
-        struct tarn_pool *low = pool_open(&rig, (struct tarn_pool_options){.priority = -5});
-        struct tarn_pool *same = pool_open(&rig, (struct tarn_pool_options){.priority = 0});
-        struct tarn_pool *high = pool_open(&rig, (struct tarn_pool_options){.priority = 5});
+        struct tarn_pool *low =
+            pool_open(&rig, (struct tarn_pool_options){.priority = -5, .pages_stay = true});
+        struct tarn_pool *same = pool_open(&rig, (struct tarn_pool_options){.pages_stay = true});
+        struct tarn_pool *high =
+            pool_open(&rig, (struct tarn_pool_options){.priority = 5, .pages_stay = true});
 
         rig_free(&rig, pool_alloc(&rig, low, 200 * MIB, 0));
         rig_free(&rig, pool_alloc(&rig, same, 200 * MIB, 0));
@@ -696,6 +698,168 @@ static void threads_share_pools(void **state)
     }
 }
 
+/* ---- pages that move ---- */
+
+static void open_backed(struct rig *rig)
+{
+    rig_open_with(rig, (struct tarn_sim_options){.capacity = GIB, .backed = true},
+                  "policy:compact");
+}
+
+static uint64_t reserved(struct rig *rig)
+{
+    return (uint64_t)rig_now(rig, TARN_STAT_RESERVED_BYTES);
+}
+
+static uint64_t moved(struct rig *rig)
+{
+    return rig_engine(rig->allocator)->compact.pages_moved;
+}
+
+static unsigned char *memory_of(struct rig *rig, tarn_ptr ptr, uint64_t size)
+{
+    unsigned char *memory = tarn_sim_host_memory(rig->device, ptr, size);
+
+    assert_non_null(memory);
+    return memory;
+}
+
+static void check_contents(struct rig *rig, tarn_ptr ptr, uint64_t size, unsigned char value)
+{
+    const unsigned char *memory = memory_of(rig, ptr, size);
+
+    assert_int_equal(memory[0], value);
+    assert_memory_equal(memory, memory + 1, size - 1);
+}
+
+enum {
+    HELD = 5
+};
+
+/* Every other block of a pool is freed, and its pages serve the default pools, and come back. */
+static void free_pages_of_a_pool_move_beside_blocks_with_contents(void **state)
+{
+    const uint64_t size = 7 * MIB;
+    tarn_ptr ptrs[HELD];
+    struct rig rig;
+
+    (void)state;
+    open_backed(&rig);
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    for (int i = 0; i < HELD; i++) {
+        ptrs[i] = pool_alloc(&rig, pool, size, 0);
+        memset(memory_of(&rig, ptrs[i], size), i + 1, size);
+    }
+    const uint64_t before = reserved(&rig);
+
+    rig_free(&rig, ptrs[1]);
+    rig_free(&rig, ptrs[3]);
+    const tarn_ptr outside = rig_alloc(&rig, 10 * MIB, 0);
+
+    memset(memory_of(&rig, outside, 10 * MIB), 77, 10 * MIB);
+    assert_int_equal(moved(&rig), 5);
+    assert_int_equal(reserved(&rig), before);
+    assert_int_equal(pool_stats(pool).reserved, before - 10 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0)); /* pages for the pool */
+    ptrs[1] = pool_alloc(&rig, pool, size, 0);
+    ptrs[3] = pool_alloc(&rig, pool, size, 0);
+    memset(memory_of(&rig, ptrs[1], size), 2, size);
+    memset(memory_of(&rig, ptrs[3], size), 4, size);
+    assert_true(moved(&rig) > 5);
+    check_contents(&rig, outside, 10 * MIB, 77);
+    for (int i = 0; i < HELD; i++) {
+        check_contents(&rig, ptrs[i], size, (unsigned char)(i + 1));
+    }
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void pages_of_a_pool_stay_if_its_user_needs_them(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_backed(&rig);
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.pages_stay = true});
+    const tarn_ptr ptr = pool_alloc(&rig, pool, 30 * MIB, 0);
+
+    memset(memory_of(&rig, ptr, 30 * MIB), 9, 30 * MIB);
+    rig_free(&rig, ptr);
+    const tarn_ptr outside = rig_alloc(&rig, 40 * MIB, 0);
+
+    memset(memory_of(&rig, outside, 40 * MIB), 77, 40 * MIB);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 70 * MIB);
+    assert_int_equal(pool_alloc(&rig, pool, 30 * MIB, 0), ptr);
+    check_contents(&rig, ptr, 30 * MIB, 9); /* the same physical memory */
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* An older program does not know of the option. */
+static void pages_move_unless_the_option_is_given(void **state)
+{
+    struct tarn_pool_options options = {.pages_stay = true};
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    options.struct_size = offsetof(struct tarn_pool_options, pages_stay);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    rig_free(&rig, pool_alloc(&rig, pool, 30 * MIB, 0));
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void pages_move_to_requests_of_the_same_or_a_higher_priority(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *low = pool_open(&rig, (struct tarn_pool_options){.priority = -5});
+    struct tarn_pool *high = pool_open(&rig, (struct tarn_pool_options){.priority = 5});
+
+    rig_free(&rig, pool_alloc(&rig, high, 20 * MIB, 0));
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    assert_int_equal(pool_stats(high).reserved, 20 * MIB);
+    rig_free(&rig, ptr);
+    rig_free(&rig, pool_alloc(&rig, low, 40 * MIB, 0));
+    assert_int_equal(reserved(&rig), 90 * MIB);
+    (void)pool_alloc(&rig, high, 60 * MIB, 0); /* its own, then those of the lowest priority */
+    assert_int_equal(pool_stats(low).reserved, 0);
+    assert_int_equal(pool_stats(high).reserved, 60 * MIB);
+    assert_int_equal(reserved(&rig), 90 * MIB);
+    (void)pool_alloc(&rig, high, 30 * MIB, 0);
+    assert_int_equal(reserved(&rig), 90 * MIB);
+    tarn_pool_destroy(low);
+    tarn_pool_destroy(high);
+    rig_close(&rig);
+}
+
+/* At the limit, too. */
+static void pages_of_a_higher_priority_are_not_had_by_waiting(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 100 * MIB, "policy:compact");
+    struct tarn_pool *high = pool_open(&rig, (struct tarn_pool_options){.priority = 5});
+
+    rig_free(&rig, pool_alloc(&rig, high, 60 * MIB, 1));
+    rig_alloc_oom(&rig, 60 * MIB, 0);
+    assert_int_equal(pool_stats(high).reserved, 60 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
+    rig_free(&rig, pool_alloc(&rig, high, 90 * MIB, 1));
+    tarn_pool_destroy(high);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -715,6 +879,11 @@ int main(void)
         cmocka_unit_test(segments_come_from_the_pool_s_source),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(other_engines_have_no_pools),
+        cmocka_unit_test(free_pages_of_a_pool_move_beside_blocks_with_contents),
+        cmocka_unit_test(pages_of_a_pool_stay_if_its_user_needs_them),
+        cmocka_unit_test(pages_move_unless_the_option_is_given),
+        cmocka_unit_test(pages_move_to_requests_of_the_same_or_a_higher_priority),
+        cmocka_unit_test(pages_of_a_higher_priority_are_not_had_by_waiting),
         cmocka_unit_test(every_failure_is_survived),
         cmocka_unit_test(threads_share_pools),
     };
