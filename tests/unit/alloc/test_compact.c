@@ -130,8 +130,8 @@ static void pages_of_many_streams_are_found(void **state)
     for (int i = 0; i < STREAMS; i++) {
         rig_free(&rig, ptrs[i]);
     }
-    (void)rig_alloc(&rig, STREAMS * 30 * MIB, 99);
-    assert_int_equal(reserved(&rig), STREAMS * 30 * MIB);
+    (void)rig_alloc(&rig, 30 * MIB * STREAMS, 99);
+    assert_int_equal(reserved(&rig), 30 * MIB * STREAMS);
     assert_int_equal(moved(&rig), STREAMS * 15);
     rig_close(&rig);
 }
