@@ -481,9 +481,11 @@ void tn_analysis_fini(struct tn_analysis *analysis)
 void tn_analysis_regroup(const struct tn_analysis *analysis, enum tarn_grouping by,
                          struct tn_analysis *copy)
 {
-    tn_assert(by == TARN_BY_SIZE || (by == TARN_BY_CATEGORY && analysis->query->has_categories));
+    tn_assert(by == analysis->query->by || by == TARN_BY_SIZE ||
+              (by == TARN_BY_CATEGORY && analysis->query->has_categories));
     *copy = *analysis;
     copy->keys.by = by;
+    copy->keys.only_frames = true;
     copy->timeline = tn_analysis_is_part(analysis) ? &copy->part : &copy->whole;
 }
 

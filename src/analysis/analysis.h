@@ -60,8 +60,8 @@ enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query 
                                   size_t device, struct tarn_error *error) TN_MUST_CHECK;
 void tn_analysis_fini(struct tn_analysis *analysis);
 
-/* The same analysis for rows of another grouping, by size, or by category if the query has
- * categories. A borrowed copy, which is not released. */
+/* The same analysis for rows of another grouping: the query's own, by size, or by category if it
+ * has categories. Groups by stack have no labels. A borrowed copy, which is not released. */
 void tn_analysis_regroup(const struct tn_analysis *analysis, enum tarn_grouping by,
                          struct tn_analysis *copy_out);
 

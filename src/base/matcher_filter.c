@@ -2,14 +2,14 @@
 #include "base/matcher_filter.h"
 
 enum {
-    LANES = 8, /* expressions of a word, a byte each */
-    LANE_BITS = 8
+    SLOTS = 8, /* expressions of a word, a byte each */
+    SLOT_BITS = 8
 };
 
-#define LANE_FIRST ((uint64_t)0x0101010101010101) /* the lowest bit of each lane */
-#define LANE_REST  ((uint64_t)0x7f7f7f7f7f7f7f7f) /* what stays in its lane when shifted left */
+#define SLOT_FIRST ((uint64_t)0x0101010101010101) /* the lowest bit of each slot */
+#define SLOT_REST  ((uint64_t)0x7f7f7f7f7f7f7f7f) /* what stays in its slot when shifted left */
 
-/* Eight expressions. Bits of a lane are those of tn_matcher.places. */
+/* Eight expressions. Bits of a slot are those of tn_matcher.places. */
 struct tn_filter_word {
     uint64_t places[256];
     uint64_t last;   /* the bit of the last byte of the beginnings */
@@ -29,7 +29,7 @@ void tn_matcher_filter_fini(struct tn_matcher_filter *filter)
 
 bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_matcher *matcher)
 {
-    const unsigned shift = (unsigned)(filter->count % LANES) * LANE_BITS;
+    const unsigned shift = (unsigned)(filter->count % SLOTS) * SLOT_BITS;
 
     if (shift == 0) {
         struct tn_filter_word *made = tn_vec_push(&filter->words);
@@ -54,7 +54,7 @@ bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_mat
     return true;
 }
 
-/* The lanes whose beginning is in the text. As begin_find in matcher.c: bit k is set while the last
+/* The slots whose beginning is in the text. As begin_find in matcher.c: bit k is set while the last
  * k + 1 bytes can be the first ones of a match. */
 static uint64_t word_scan(const struct tn_filter_word *word, const unsigned char *text,
                           size_t length)
@@ -63,7 +63,7 @@ static uint64_t word_scan(const struct tn_filter_word *word, const unsigned char
     uint64_t seen = 0;
 
     for (size_t i = 0; i < length; i++) {
-        fitting = ((fitting & LANE_REST) << 1 | LANE_FIRST) & word->places[text[i]];
+        fitting = ((fitting & SLOT_REST) << 1 | SLOT_FIRST) & word->places[text[i]];
         seen |= fitting;
     }
     return (seen & word->last) | word->always;
@@ -82,10 +82,10 @@ bool tn_filter_scan_next(struct tn_filter_scan *scan, size_t *number_out)
 
     while (scan->next < scan->filter->count) {
         const size_t number = scan->next++;
-        const unsigned shift = (unsigned)(number % LANES) * LANE_BITS;
+        const unsigned shift = (unsigned)(number % SLOTS) * SLOT_BITS;
 
         if (shift == 0) {
-            scan->hits = word_scan(&words[number / LANES], scan->text, scan->length);
+            scan->hits = word_scan(&words[number / SLOTS], scan->text, scan->length);
         }
         if (scan->hits >> shift & 0xff) {
             *number_out = number;

@@ -2,8 +2,8 @@
 /*
  * Which of many expressions may match a text: those of whose matches the text has a possible
  * beginning (tn_matcher.places). One pass over the text for eight expressions, one byte of a word
- * for each, so a text that none matches costs a fraction of as many searches. What the filter leaves
- * out does not match; what it names may.
+ * for each, so a text that none matches costs a fraction of as many searches. What the filter
+ * leaves out does not match; what it names may.
  */
 #ifndef TN_BASE_MATCHER_FILTER_H
 #define TN_BASE_MATCHER_FILTER_H

@@ -103,10 +103,12 @@ enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
                {1, tn_oom_compute, &parts->oom},
                {1, tn_frag_compute, &parts->frag}};
     enum tarn_status status = TARN_OK;
+    struct tn_analysis as_given;
 
+    tn_analysis_regroup(analysis, analysis->query->by, &as_given);
     for (size_t i = 0; status == TARN_OK && i < sizeof all / sizeof all[0]; i++) {
         *at = all[i].result != &parts->live ? none : given.kind ? given : peak;
-        status = part_compute(report, all[i].rows, analysis, all[i].compute, all[i].result, error);
+        status = part_compute(report, all[i].rows, &as_given, all[i].compute, all[i].result, error);
     }
     if (status == TARN_OK) {
         struct tn_analysis by_size;

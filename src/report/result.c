@@ -125,7 +125,11 @@ bool tn_result_frames(struct tn_result *result, const struct tn_model *model,
 bool tn_result_group(struct tn_result *result, const struct tn_group_keys *keys,
                      struct tarn_group *group)
 {
-    tn_group_key_put(tn_result_text_begin(result), keys, group->key);
+    if (!(keys->only_frames && keys->by == TARN_BY_STACK)) {
+        tn_group_key_put(tn_result_text_begin(result), keys, group->key);
+    } else {
+        (void)tn_result_text_begin(result);
+    }
     group->text = tn_result_text_end(result);
     if (!group->text) {
         return false;
