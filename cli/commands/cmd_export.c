@@ -38,7 +38,10 @@ static const struct cli_opt export_opts[] = {
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct export_values, table),
      .choices = tables,
-     .help = "table of jsonl or csv (default: all for jsonl; events or ranks for csv)"},
+     .value = "NAME",
+     .help = "table of jsonl or csv: events, allocations, segments, blocks, stacks, annotations; "
+             "of many ranks ranks, holders, steps, timeline, ooms, stacks (default: all for jsonl; "
+             "events or ranks for csv)"},
     CLI_DEVICE_OPT(struct export_values),
     {.name = "labels",
      .kind = CLI_OPT_TEXT,
@@ -171,7 +174,7 @@ const struct cli_command cli_command_export = {
     .arguments = "SNAPSHOT...",
     .arguments_min = 1,
     .arguments_max = -1,
-    .help = "convert snapshots and summaries for databases, spreadsheets and trace viewers",
+    .help = "convert snapshots for databases, spreadsheets and trace viewers",
     .details = "json, pickle   the snapshot itself, with PyTorch's keys\n"
                "jsonl          rows of events, allocations, segments, blocks, stacks and\n"
                "               annotations\n"
@@ -182,13 +185,12 @@ const struct cli_command cli_command_export = {
                "speedscope     stacks by bytes, for speedscope.app\n"
                "folded         stacks by bytes, one line per stack, for flame graph tools\n"
                "\n"
-               "Of summaries, or of several snapshots, jsonl, csv and sqlite have the tables\n"
-               "ranks, holders (by stack and category at the peaks), steps, timeline, ooms and\n"
-               "stacks.\n" CLI_FLEET_DETAILS,
+               "Summaries, or several snapshots, become tables of ranks: jsonl, csv or "
+               "sqlite.\n" CLI_FLEET_DETAILS,
     .examples = "tarn export --to sqlite dump.pickle -o dump.db\n"
                 "tarn export --to csv --table blocks dump.pickle\n"
                 "tarn export --to perfetto dump.pickle -o trace.json\n"
-                "tarn export --to sqlite rank*.tsum -o ranks.db",
+                "tarn export --to sqlite a.tsum b.tsum -o ranks.db",
     .opts = export_opts,
     .values_size = sizeof(struct export_values),
     .defaults = &export_defaults,

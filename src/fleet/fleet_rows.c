@@ -206,6 +206,7 @@ static bool member_add(struct tn_fleet_rows *rows, const struct tn_rank_record *
     struct tn_fleet_member member = {.device = record->device,
                                      .requested = record->requested,
                                      .reserved_peak = record->reserved_peak,
+                                     .ooms = record->ooms,
                                      .has_steps = record->has_steps && record->steps.count > 1,
                                      .growth = record->growth};
 

@@ -50,6 +50,7 @@ struct tn_fleet_member {
     int device;
     uint64_t requested;
     uint64_t reserved_peak;
+    uint64_t ooms;
     double distance;
     bool is_outlier;
     size_t group; /* in the groups */
