@@ -400,11 +400,12 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (!results) {
         return tn_fail_memory(error);
     }
-    struct computing computing = {
-        .report = {options, tn_report_limit(options), tn_result_of(results)},
-        .compute = compute,
-        .next = results,
-        .size = size};
+    struct computing computing = {.report = {.options = options,
+                                             .limit = tn_report_limit(options),
+                                             .result = tn_result_of(results)},
+                                  .compute = compute,
+                                  .next = results,
+                                  .size = size};
     const enum tarn_status status =
         tn_report_devices_found(model, options, scope, result_compute, &computing, error);
 
