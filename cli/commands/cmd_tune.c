@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn tune`: the best settings for recorded runs. */
+/* `tarn tune`: the best settings for recorded runs, or for the ranks that summaries are of. */
 #include "device_opt.h"
+#include "escape.h"
+#include "fleet_gather.h"
 #include "json_out.h"
+#include "output.h"
 #include "progress.h"
 #include "replay_load.h"
 #include "size_text.h"
@@ -9,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct tune_values {
     uint64_t device;
@@ -18,6 +22,7 @@ struct tune_values {
     uint64_t threads;
     uint64_t rows;
     int goal; /* enum tarn_tune_goal */
+    const char *dumps;
     bool no_limit;
     bool each;
     bool json;
@@ -68,6 +73,11 @@ static const struct cli_opt tune_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct tune_values, each),
      .help = "no search: show the effect of every option on its own"},
+    {.name = "dumps",
+     .kind = CLI_OPT_TEXT,
+     .at = offsetof(struct tune_values, dumps),
+     .value = "FOLDER",
+     .help = "where the snapshots of summaries are (default: where they were summarised)"},
     {.name = "json",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct tune_values, json),
@@ -81,6 +91,9 @@ struct tune {
     const struct cli_call *call;
     struct tarn_replay *replays[CLI_OPT_TEXTS_MAX];
     size_t count;
+    struct tarn_fleet *fleet; /* of which the traces are the extremes; NULL: of their own */
+    struct tarn_fleet_extreme extremes[TARN_FLEET_EXTREMES];
+    size_t extreme_count;
     struct tarn_tune_row *rows; /* the recorded settings, then the best */
     size_t row_count;
 };
@@ -146,6 +159,23 @@ static void others_json(struct cli_json *json, const struct tune *tune, const ch
     cli_json_close(json);
 }
 
+static void extremes_json(struct cli_json *json, const struct tune *tune)
+{
+    if (!tune->fleet) {
+        return;
+    }
+    cli_json_number(json, "ranks", tarn_fleet_rank_count(tune->fleet));
+    cli_json_open_array(json, "extremes");
+    for (size_t i = 0; i < tune->extreme_count; i++) {
+        cli_json_open_object(json, NULL);
+        cli_json_text(json, "file", tune->extremes[i].file);
+        cli_json_number(json, "device", (uint64_t)tune->extremes[i].device);
+        cli_json_text(json, "why", tune->extremes[i].why);
+        cli_json_close(json);
+    }
+    cli_json_close(json);
+}
+
 static void tune_json(const struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
@@ -155,6 +185,7 @@ static void tune_json(const struct tune *tune)
     cli_json_begin(&json, stdout, "tarn.tune/1", false);
     cli_json_text(&json, "goal", goals[values->goal]);
     cli_json_number(&json, "traces", tune->count);
+    extremes_json(&json, tune);
     row_json(&json, "recorded", &tune->rows[0], with_capacity);
     if (values->each) {
         others_json(&json, tune, "each", 1);
@@ -307,6 +338,16 @@ static void print_table(const struct tune *tune)
     }
 }
 
+static void print_extremes(const struct tune *tune)
+{
+    (void)printf("for %zu ranks, by the traces of\n", tarn_fleet_rank_count(tune->fleet));
+    for (size_t i = 0; i < tune->extreme_count; i++) {
+        (void)fputs("  ", stdout);
+        cli_put_escaped(stdout, tune->extremes[i].file);
+        (void)printf(", device %d: %s\n", tune->extremes[i].device, tune->extremes[i].why);
+    }
+}
+
 static void tune_text(const struct tune *tune)
 {
     const struct tune_values *values = tune->call->values;
@@ -319,6 +360,9 @@ static void tune_text(const struct tune *tune)
     (void)putchar('\n');
     if (tune->count > 1) {
         (void)printf("totals of %zu traces\n", tune->count);
+    }
+    if (tune->fleet) {
+        print_extremes(tune);
     }
     for (size_t i = 0; i < tune->count; i++) {
         cli_replay_print_notes(tune->replays[i]);
@@ -382,6 +426,88 @@ static int tune_load(struct tune *tune)
     return worst;
 }
 
+/* ---- ranks ---- */
+
+/* Where the snapshot of a rank is: at its own path, or in --dumps. */
+static bool snapshot_path(const struct tune *tune, const char *file, char *path, size_t size)
+{
+    const struct tune_values *values = tune->call->values;
+    const char *slash = strrchr(file, '/');
+    const int length = values->dumps
+                           ? snprintf(path, size, "%s/%s", values->dumps, slash ? slash + 1 : file)
+                           : snprintf(path, size, "%s", file);
+
+    return length >= 0 && (size_t)length < size && access(path, R_OK) == 0;
+}
+
+static int extreme_load(struct tune *tune, const struct tarn_fleet_extreme *extreme)
+{
+    char path[4096];
+    int code;
+
+    if (!snapshot_path(tune, extreme->file, path, sizeof path)) {
+        return (int)cli_fail(tune->call->command, CLI_EXIT_IO,
+                             "settings are tried on traces, and the snapshot %s cannot be read: "
+                             "give its folder with --dumps",
+                             extreme->file);
+    }
+    struct tarn_replay *replay =
+        cli_replay_load(tune->call->command, path, (uint64_t)extreme->device, &code);
+
+    if (replay) {
+        tune->replays[tune->count++] = replay;
+    }
+    return code;
+}
+
+/* Loads the traces of the extreme ranks; the exit code of the first file that failed. */
+static int extremes_load(struct tune *tune)
+{
+    const struct cli_fleet_gather gather = {.call = tune->call};
+    struct tarn_error error = {.offset = -1};
+    int code = CLI_EXIT_OK;
+    enum tarn_status status = tarn_fleet_create(&tune->fleet, &error);
+
+    if (status) {
+        return (int)cli_fail_status(tune->call->command, status, &error, NULL);
+    }
+    if (!cli_fleet_gather(&gather, tune->fleet, &code) ||
+        (code && tarn_fleet_rank_count(tune->fleet) == 0)) {
+        return code;
+    }
+    status = tarn_fleet_find_extremes(tune->fleet, tune->extremes, TARN_FLEET_EXTREMES,
+                                      &tune->extreme_count, &error);
+    if (status) {
+        return (int)cli_fail_status(tune->call->command, status, &error, NULL);
+    }
+    for (size_t i = 0; i < tune->extreme_count && tune->count == i; i++) {
+        const int loaded = extreme_load(tune, &tune->extremes[i]);
+
+        code = tune->count == i || (loaded && !code) ? loaded : code;
+    }
+    return code;
+}
+
+/* A summary, a folder or a list; snapshots that are named are all replayed. */
+static bool is_fleet(const struct cli_call *call)
+{
+    bool found = false;
+
+    for (int i = 0; i < call->argument_count && !found; i++) {
+        found = cli_fleet_is_many(call->arguments[i]);
+    }
+    return found;
+}
+
+static void tune_release(struct tune *tune)
+{
+    for (size_t i = 0; i < tune->count; i++) {
+        tarn_replay_destroy(tune->replays[i]);
+    }
+    tarn_fleet_destroy(tune->fleet);
+    free(tune->rows);
+}
+
 static enum cli_exit tune_run(const struct cli_call *call)
 {
     const struct tune_values *values = call->values;
@@ -393,7 +519,16 @@ static enum cli_exit tune_run(const struct cli_call *call)
         return cli_fail(call->command, CLI_EXIT_USAGE,
                         "--rows, --tries and --threads take numbers from 1 to %" PRIu64, most);
     }
-    if (call->argument_count > CLI_OPT_TEXTS_MAX) {
+    const bool ranks = is_fleet(call);
+
+    if (ranks && values->device != CLI_DEVICE_ALL) {
+        return cli_fail(call->command, CLI_EXIT_USAGE,
+                        "--device is for snapshots: ranks of summaries have devices of their own");
+    }
+    if (!ranks && values->dumps) {
+        return cli_fail(call->command, CLI_EXIT_USAGE, "--dumps is for summaries");
+    }
+    if (!ranks && call->argument_count > CLI_OPT_TEXTS_MAX) {
         return cli_fail(call->command, CLI_EXIT_USAGE, "at most %d traces at once",
                         (int)CLI_OPT_TEXTS_MAX);
     }
@@ -401,17 +536,15 @@ static enum cli_exit tune_run(const struct cli_call *call)
     if (!tune.rows) {
         return cli_fail(call->command, CLI_EXIT_LIMIT, "out of memory");
     }
-    int code = tune_load(&tune);
+    int code = ranks ? extremes_load(&tune) : tune_load(&tune);
+    const size_t wanted = ranks ? tune.extreme_count : (size_t)call->argument_count;
 
-    if (tune.count == (size_t)call->argument_count) {
+    if (wanted > 0 && tune.count == wanted) {
         const enum cli_exit searched = tune_search(&tune);
 
         code = searched != CLI_EXIT_OK ? (int)searched : code;
     }
-    for (size_t i = 0; i < tune.count; i++) {
-        tarn_replay_destroy(tune.replays[i]);
-    }
-    free(tune.rows);
+    tune_release(&tune);
     return (enum cli_exit)code;
 }
 
@@ -426,10 +559,14 @@ const struct cli_command cli_command_tune = {
                "their options. The line to export is the simplest within 1 % of the best: the\n"
                "recorded settings if they are, else the fewest options. Others follow, best\n"
                "first, those that need less with their gain. The result is deterministic.\n"
-               "Several traces are judged by their sum.\n",
+               "Several traces are judged by their sum. Of a summary, a folder or @LIST up to\n"
+               "eight ranks are replayed, which stand for all: those with most requested,\n"
+               "reserved, lost and failed, the one nearest to the median, and the largest of\n"
+               "groups of like ranks.\n",
     .examples = "tarn tune dump.pickle\n"
                 "tarn tune --each dump.pickle\n"
-                "tarn tune --goal capacity --memory-limit 78GiB rank*.pickle",
+                "tarn tune --goal capacity --memory-limit 78GiB rank*.pickle\n"
+                "tarn tune --dumps . a.tsum b.tsum",
     .prints_sizes = true,
     .folds_lines = true,
     .is_redirected = true,

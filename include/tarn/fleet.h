@@ -115,6 +115,27 @@ TARN_API enum tarn_status tarn_fleet_report(struct tarn_fleet *fleet,
                                             const struct tarn_writer *writer,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
+enum {
+    TARN_FLEET_EXTREMES = 8 /* enough for every reason and some groups */
+};
+
+/* A rank whose trace stands for others when settings are tried. */
+struct tarn_fleet_extreme {
+    const char *file; /* the name that its snapshot was added with */
+    int device;
+    const char *why; /* "most reserved"; static storage */
+};
+
+/* The ranks whose traces are to be replayed (tarn/replay.h) for settings that suit the whole fleet:
+ * most requested, most reserved, most reserved beyond that, most failed requests, the one nearest
+ * to the median, and the largest of groups of like ranks. Stores at most `capacity`, each once, in
+ * that order, and their number in *count_out. Files are borrowed until the end of the fleet. Fails
+ * as tarn_fleet_report. */
+TARN_API enum tarn_status tarn_fleet_find_extremes(struct tarn_fleet *fleet,
+                                                   struct tarn_fleet_extreme *extremes,
+                                                   size_t capacity, size_t *count_out,
+                                                   struct tarn_error *error) TARN_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -221,6 +221,21 @@ class ReadLimits(Structure):
     ]
 
 
+class Label(Structure):
+    _c_name_ = "tarn_label"
+    _fields_ = [("key", c_char_p), ("value", c_char_p)]
+
+
+class SummaryOptions(Structure):
+    _c_name_ = "tarn_summary_options"
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("label_count", c_size_t),
+        ("labels", POINTER(Label)),
+        ("report", c_void_p),
+    ]
+
+
 class FlameOptions(Structure):
     _c_name_ = "tarn_flame_options"
     _fields_ = [
@@ -443,7 +458,7 @@ STRUCTURES = (
     ReadLimits,
     FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, SleepOptions, SleepStats,
     TrackerOptions, TrackEvent, TrackRow, TrackModule, Writer, PoolOptions, PoolStats, Block,
-    Pressure,
+    Pressure, Label, SummaryOptions,
 )  # fmt: skip
 
 _ERROR = POINTER(TarnError)
@@ -532,6 +547,13 @@ LIBRARY = {
         c_int,
         [c_void_p, c_int, POINTER(FlameOptions), POINTER(Writer), _ERROR],
     ),
+    "tarn_fleet_create": (c_int, [_HANDLE, _ERROR]),
+    "tarn_fleet_destroy": (None, [c_void_p]),
+    "tarn_fleet_add": (
+        c_int,
+        [c_void_p, c_void_p, c_char_p, POINTER(SummaryOptions), _ERROR],
+    ),
+    "tarn_fleet_write": (c_int, [c_void_p, POINTER(Writer), _ERROR]),
     "tarn_pinned_create": (c_int, [c_void_p, POINTER(Config), _HANDLE, _ERROR]),
     "tarn_pinned_destroy": (None, [c_void_p]),
     "tarn_pinned_alloc": (c_int, [c_void_p, c_uint64, _HANDLE, _ERROR]),

@@ -54,14 +54,19 @@ def dict_of(handle):
     return pickle.loads(_ffi.written(lib.tarn_snapshot_write, handle, _ffi.SNAPSHOT_PICKLE))
 
 
-def save_flame(handle, view, filename):
-    """Writes a flame graph of a snapshot, an SVG picture."""
+def save_with(filename, write, *arguments):
+    """Writes a file by a function of the library that takes a writer and an error last."""
     file = ctypes.c_void_p()
     call(lib.tarn_file_create, os.fsencode(filename), ctypes.byref(file))
     writer = lib.tarn_file_writer(file)
     error = _ffi.TarnError()
-    status = lib.tarn_report_flame(handle, view, None, ctypes.byref(writer), ctypes.byref(error))
+    status = write(*arguments, ctypes.byref(writer), ctypes.byref(error))
     _ffi.check(lib.tarn_file_finish(file, status, ctypes.byref(error)), error)
+
+
+def save_flame(handle, view, filename):
+    """Writes a flame graph of a snapshot, an SVG picture."""
+    save_with(filename, lib.tarn_report_flame, handle, view, None)
 
 
 def empty(config, device_count):

@@ -19,6 +19,7 @@ struct tn_group_keys {
     enum tarn_grouping by;
     enum tarn_units units; /* of sizes in names */
     bool full_stacks;      /* labels have all frames */
+    bool only_frames;      /* groups by stack have frames and no label */
     const struct tn_model *model;
     struct tn_frame_view *view;
     const struct tn_categories *categories;     /* for TARN_BY_CATEGORY */

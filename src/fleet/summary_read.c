@@ -109,11 +109,11 @@ static enum tarn_status stack_take(struct reading *reading, const char *line, si
     size_t frames_length;
     uint64_t id;
 
+    if (tn_fleet_has_stack(reading->fleet, line, length)) {
+        return TARN_OK; /* those of the fleet were checked: so are their equals, which are many */
+    }
     if (!tn_stack_line_check(line, length, &id, &frames, &frames_length)) {
         return line_fail(reading, TARN_ERR_FORMAT, "a stack that is damaged", error);
-    }
-    if (tn_fleet_has_stack(reading->fleet, line, length)) {
-        return TARN_OK;
     }
     struct tarn_error why;
     const enum tarn_status status =

@@ -96,7 +96,7 @@ static struct tn_stack_label own_label(const void *context, const struct tarn_gr
 bool tn_labels_distinguish(struct tn_result *result, const struct tn_group_keys *keys, void *rows,
                            size_t count, size_t row_size)
 {
-    return keys->by != TARN_BY_STACK || keys->full_stacks ||
+    return keys->by != TARN_BY_STACK || keys->full_stacks || keys->only_frames ||
            tn_labels_tell_apart(result, own_label, keys, rows, count, row_size);
 }
 

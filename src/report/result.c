@@ -125,7 +125,11 @@ bool tn_result_frames(struct tn_result *result, const struct tn_model *model,
 bool tn_result_group(struct tn_result *result, const struct tn_group_keys *keys,
                      struct tarn_group *group)
 {
-    tn_group_key_put(tn_result_text_begin(result), keys, group->key);
+    if (!(keys->only_frames && keys->by == TARN_BY_STACK)) {
+        tn_group_key_put(tn_result_text_begin(result), keys, group->key);
+    } else {
+        (void)tn_result_text_begin(result);
+    }
     group->text = tn_result_text_end(result);
     if (!group->text) {
         return false;
@@ -312,6 +316,9 @@ enum tarn_status tn_report_devices(const struct tn_model *model,
     if (status) {
         return status;
     }
+    if (scope == TN_REPORT_TRACE_CATEGORIES) {
+        status = tn_query_want_categories(&query, options ? options->rules : NULL, error);
+    }
     for (size_t i = 0; status == TARN_OK && i < devices.limit; i++) {
         if (is_wanted(&devices, model, options, i)) {
             status = device_visit(&query, i, visit, context, error);
@@ -393,11 +400,12 @@ enum tarn_status tn_report_run(const struct tarn_snapshot *snapshot,
     if (!results) {
         return tn_fail_memory(error);
     }
-    struct computing computing = {
-        .report = {options, tn_report_limit(options), tn_result_of(results)},
-        .compute = compute,
-        .next = results,
-        .size = size};
+    struct computing computing = {.report = {.options = options,
+                                             .limit = tn_report_limit(options),
+                                             .result = tn_result_of(results)},
+                                  .compute = compute,
+                                  .next = results,
+                                  .size = size};
     const enum tarn_status status =
         tn_report_devices_found(model, options, scope, result_compute, &computing, error);
 

@@ -49,7 +49,7 @@ SCALARS = {
 OPAQUE = (
     "tarn_device", "tarn_allocator", "tarn_pool",
     "tarn_history", "tarn_snapshot", "tarn_pinned", "tarn_tracker",
-    "tarn_file", "tarn_devices",
+    "tarn_file", "tarn_devices", "tarn_fleet", "tarn_report_options",
 )  # fmt: skip
 
 
@@ -170,6 +170,7 @@ class Layouts(unittest.TestCase):
             "#include <stddef.h>",
             "#include <stdio.h>",
             '#include "tarn/capture.h"',
+            '#include "tarn/fleet.h"',
             '#include "tarn/pages.h"',
             '#include "tarn/pinned.h"',
             '#include "tarn/block.h"',

@@ -2,7 +2,9 @@
 """two_gpus.py KIND ALLOCATOR RESULTS [STEPS]: one rank of training on several GPUs, for torchrun.
 
 KIND is fsdp (fully_shard) or ddp; ALLOCATOR as for measure.py. Texts are of varying length, the
-same for all allocators. Rank 0 adds a JSON line with losses, peaks and the time of a step.
+same for all allocators. Rank 0 adds a JSON line with losses, peaks and the time of a step. With
+COLLECT=FOLDER in the environment each rank records its history, and writes summaries for `tarn
+ranks` into the folder after step 20 and at the end.
 """
 
 import json
@@ -35,12 +37,28 @@ def sharded(model):
     return fully_shard(model)
 
 
+def collector():
+    """None without COLLECT."""
+    if not os.environ.get("COLLECT"):
+        return None
+    from tarn.torch.collect import Collector
+
+    torch.cuda.memory._record_memory_history(max_entries=1_000_000, stacks="python")
+    mesh = dist.device_mesh.init_device_mesh(
+        "cuda", (dist.get_world_size(),), mesh_dim_names=("dp",)
+    )
+    made = Collector(os.environ["COLLECT"], mesh=mesh, layout={"kind": KIND}, steps=[20])
+    made.at_oom()
+    return made
+
+
 def main():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.cuda.set_device(RANK)
     torch.manual_seed(0)
     dist.init_process_group("nccl", device_id=torch.device("cuda", RANK))
+    collected = collector()
     config = GPT2Config(use_cache=False, n_layer=16, n_embd=1024, n_head=16,
                         attn_implementation="eager")
     with torch.device("cuda"):
@@ -59,6 +77,10 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss.item())
         seconds.append(time.perf_counter() - begun)
+        if collected:
+            collected.step()
+    if collected:
+        collected.write()
     stats = torch.cuda.memory_stats()
     if RANK == 0:
         line = {

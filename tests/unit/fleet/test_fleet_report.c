@@ -224,12 +224,85 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* ---- extremes ---- */
+
+static struct tarn_fleet *fleet_of(const struct asked *asked)
+{
+    struct tarn_fleet *fleet;
+
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    assert_int_equal(ranks_add(fleet, asked, NULL), TARN_OK);
+    return fleet;
+}
+
+static void extremes_stand_for_the_fleet(void **state)
+{
+    struct asked asked = asked_of(6);
+    struct tarn_fleet *fleet = fleet_of(&asked);
+    struct tarn_fleet_extreme extremes[TARN_FLEET_EXTREMES];
+    size_t count;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_find_extremes(fleet, extremes, TARN_FLEET_EXTREMES, &count, NULL),
+                     TARN_OK);
+    assert_int_equal(count, 3); /* nothing is reserved, nothing failed */
+    assert_string_equal(extremes[0].file, "rank2");
+    assert_string_equal(extremes[0].why, "most requested");
+    assert_string_equal(extremes[1].why, "nearest to the median");
+    assert_string_equal(extremes[2].why, "most reserved of its group of like ranks");
+    assert_string_not_equal(extremes[1].file, extremes[2].file);
+    assert_int_equal(tarn_fleet_find_extremes(fleet, extremes, 1, &count, NULL), TARN_OK);
+    assert_int_equal(count, 1);
+    tarn_fleet_destroy(fleet);
+    asked_close(&asked);
+}
+
+static void no_extremes_of_nothing(void **state)
+{
+    struct tarn_fleet_extreme extremes[1];
+    struct tarn_fleet *fleet;
+    struct tarn_error error;
+    size_t count = 7;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    assert_int_equal(tarn_fleet_find_extremes(fleet, extremes, 1, &count, &error), TARN_ERR_STATE);
+    assert_int_equal(count, 0);
+    tarn_fleet_destroy(fleet);
+}
+
+static void extremes_without_host_memory(void **state)
+{
+    struct asked asked = asked_of(4);
+    struct tarn_fleet *fleet = fleet_of(&asked);
+    struct tarn_fleet_extreme extremes[TARN_FLEET_EXTREMES];
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    size_t count;
+
+    (void)state;
+    for (uint64_t n = 1; status != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        status = tarn_fleet_find_extremes(fleet, extremes, TARN_FLEET_EXTREMES, &count, NULL);
+        tarn_host_fail_nth(0);
+        assert_true(status == TARN_OK || (status == TARN_ERR_HOST_MEMORY && count == 0));
+    }
+    tarn_fleet_destroy(fleet);
+    asked_close(&asked);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_one_that_stands_out), cmocka_unit_test(stacks_that_look_alike_differ),
-        cmocka_unit_test(alike_or_too_few),        cmocka_unit_test(snapshots_and_summaries_mix),
-        cmocka_unit_test(nothing_and_nonsense),    cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(the_one_that_stands_out),
+        cmocka_unit_test(stacks_that_look_alike_differ),
+        cmocka_unit_test(alike_or_too_few),
+        cmocka_unit_test(snapshots_and_summaries_mix),
+        cmocka_unit_test(nothing_and_nonsense),
+        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(extremes_stand_for_the_fleet),
+        cmocka_unit_test(no_extremes_of_nothing),
+        cmocka_unit_test(extremes_without_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,1 @@
+tune --device 0 "$data/snapshots"

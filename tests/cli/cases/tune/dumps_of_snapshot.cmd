@@ -1,0 +1,1 @@
+tune --dumps x "$data/snapshots/tiny.pickle.gz"

@@ -1,0 +1,1 @@
+version >/dev/null; cd $data/snapshots && "$tarn" summarize oom.pickle.gz tiny.pickle.gz -o $tmp/all.tsum; "$tarn" tune -n 1 --tries 10 $tmp/all.tsum; "$tarn" tune --json -n 1 --tries 10 --dumps $data/snapshots $tmp/all.tsum | grep -c why; cd /; "$tarn" tune $tmp/all.tsum 2>&1; echo $?
