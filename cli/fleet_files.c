@@ -137,6 +137,13 @@ static bool list_add(struct cli_fleet_files *files, const struct cli_command *co
     return good;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 bool cli_fleet_files_collect(struct cli_fleet_files *files, const struct cli_call *call,
                              int *code_out)
 {
@@ -145,11 +152,10 @@ bool cli_fleet_files_collect(struct cli_fleet_files *files, const struct cli_cal
     *files = (struct cli_fleet_files){.paths = NULL};
     for (int i = 0; good && i < call->argument_count; i++) {
         const char *argument = call->arguments[i];
-        struct stat about;
 
         if (argument[0] == '@') {
             good = list_add(files, call->command, argument + 1, code_out);
-        } else if (stat(argument, &about) == 0 && S_ISDIR(about.st_mode)) {
+        } else if (is_folder(argument)) {
             good = folder_add(files, call->command, argument, code_out);
         } else {
             good = path_add(files, NULL, argument);
@@ -165,6 +171,12 @@ static bool is_regular(const char *path)
     struct stat about;
 
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+bool cli_fleet_is_many(const char *argument)
+{
+    return argument[0] == '@' || is_folder(argument) ||
+           (is_regular(argument) && tarn_fleet_is_summary(argument));
 }
 
 static void summary_add(const struct cli_command *command, struct tarn_fleet *fleet,

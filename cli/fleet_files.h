@@ -18,6 +18,9 @@ struct cli_fleet_files {
     "that a list names, one a line. Files that cannot be used are named, the others\n"             \
     "are used, and the exit code is that of the first one.\n"
 
+/* Whether an argument stands for more than one snapshot: a folder, a list, or a summary. */
+bool cli_fleet_is_many(const char *argument);
+
 /* Expands arguments: folders, lists and files. Reports a folder or list that cannot be read, sets
  * *code_out to the first failure, and goes on. False without memory. */
 bool cli_fleet_files_collect(struct cli_fleet_files *files, const struct cli_call *call,

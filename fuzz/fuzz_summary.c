@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as a file of summaries, as they are and with the right checksum behind them. What is
- * taken is written, read and written again to the same bytes; and a report on it ends.
+ * taken is written, read and written again to the same bytes; and a report on it and an export end.
  */
 #include "fuzz_target.h"
 
 #include "fleet/fleet.h"
+#include "tarn/export.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ static void use(struct tarn_fleet *fleet)
 
     must(status == TARN_OK || tarn_fleet_rank_count(fleet) == 0 || status == TARN_ERR_MISMATCH ||
          status == TARN_ERR_FORMAT || status == TARN_ERR_LIMIT);
+    must(tarn_export_fleet(fleet, TARN_EXPORT_JSONL, NULL, &nothing, NULL) == status);
 }
 
 static void write_again(struct tarn_fleet *fleet, const struct tn_vec *first)

@@ -92,6 +92,13 @@ static const char *const export_form[] = {"--to jsonl",
                                           "--to csv --table annotations",
                                           "--to folded",
                                           NULL};
+static const char *const export_ranks[] = {"--table ranks",
+                                           "--table holders",
+                                           "--table steps",
+                                           "--table timeline",
+                                           "--table ooms",
+                                           "--table stacks",
+                                           NULL};
 static const char *const export_json[] = {"--device 0", NULL};
 static const char *const trim[] = {"--anonymize", "--drop-cpp", "--events ..3",     "--events 2..",
                                    "--device 0",  "--device 1", "--time 0..0.0001", NULL};
@@ -127,6 +134,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "segments @A -o @O", folded},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "compare @A @B -o @O", folded},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "export @A", export_form},
+    {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "export --to csv @A @B", export_ranks},
     {FORM_READS_SNAPSHOTS, OUTPUT_JSON, "export --to json @A", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_JSON, "export --to perfetto @A", export_json},
     {FORM_READS_SNAPSHOTS, OUTPUT_JSON, "export --to speedscope @A", export_json},

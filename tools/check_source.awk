@@ -18,7 +18,7 @@ BEGIN {
     allow("page", "base snapshot analysis")
     allow("capture", "base alloc pinned history snapshot render")
     allow("fleet", "base snapshot analysis report render")
-    allow("export", "base snapshot analysis render")
+    allow("export", "base snapshot analysis report render fleet")
     allow("replay", "base device alloc snapshot history analysis capture")
     allow("watch", "base alloc history capture snapshot")
 

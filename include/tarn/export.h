@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots for other programs: databases, spreadsheets, trace viewers, flame graphs. Invisible
- * characters in the snapshot's text are escaped (\x1b, \u202e), and no cell of a table can act as a
- * formula. The same snapshot gives the same bytes.
+ * Snapshots and fleets for other programs: databases, spreadsheets, trace viewers, flame graphs.
+ * Invisible characters in their texts are escaped (\x1b, \u202e), and no cell of a table can act
+ * as a formula. The same snapshot gives the same bytes.
  * Snapshots are not changed: any number of threads may use one at once.
  */
 #ifndef TARN_EXPORT_H
 #define TARN_EXPORT_H
 
+#include "fleet.h"
 #include "snapshot.h"
 #include "writer.h"
 
@@ -28,13 +29,18 @@ enum tarn_export_format {
 
 /* Tables; docs/export.md has their columns. */
 enum tarn_export_table {
-    TARN_TABLE_ALL,         /* JSONL only; CSV writes the events */
+    TARN_TABLE_ALL,         /* JSONL only; CSV writes the events, or the ranks */
     TARN_TABLE_EVENTS,      /* the events of the traces */
     TARN_TABLE_ALLOCATIONS, /* lifetime of each block: first and last event */
     TARN_TABLE_SEGMENTS,
     TARN_TABLE_BLOCKS,
     TARN_TABLE_STACKS, /* one row per frame */
-    TARN_TABLE_ANNOTATIONS
+    TARN_TABLE_ANNOTATIONS,
+    TARN_TABLE_RANKS,    /* this and the following: of a fleet, which also has stacks */
+    TARN_TABLE_HOLDERS,  /* what each rank held at its peaks, by stack and by category */
+    TARN_TABLE_STEPS,    /* the steps of each rank */
+    TARN_TABLE_TIMELINE, /* the sketch of each rank's timeline */
+    TARN_TABLE_OOMS      /* failed requests of each rank, by verdict */
 };
 
 /* Zero bytes mean: every device, all tables. */
@@ -46,13 +52,24 @@ struct tarn_export_options {
 };
 
 /* Writes a snapshot in that format. `options` may be NULL. A database is built in host memory that
- * tarn_host_get_usage does not count. Fails with TARN_ERR_HOST_MEMORY, with TARN_ERR_LIMIT when a
- * database would become too large, or with what the writer returned. */
+ * tarn_host_get_usage does not count. Fails with TARN_ERR_INVALID_ARGUMENT for a table that a
+ * snapshot does not have, with TARN_ERR_HOST_MEMORY, with TARN_ERR_LIMIT when a database would
+ * become too large, or with what the writer returned. */
 TARN_API enum tarn_status tarn_export(const struct tarn_snapshot *snapshot,
                                       enum tarn_export_format format,
                                       const struct tarn_export_options *options,
                                       const struct tarn_writer *writer,
                                       struct tarn_error *error) TARN_MUST_CHECK;
+
+/* Writes the tables of a fleet as JSONL, CSV or SQLITE; equal ranks, in any order, give equal
+ * bytes. `options` as above; labels of tarn_fleet_load_labels are among those of the ranks. Fails
+ * as tarn_export, also with TARN_ERR_INVALID_ARGUMENT for another format, and as
+ * tarn_fleet_report. */
+TARN_API enum tarn_status tarn_export_fleet(struct tarn_fleet *fleet,
+                                            enum tarn_export_format format,
+                                            const struct tarn_export_options *options,
+                                            const struct tarn_writer *writer,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "analysis/analysis.h"
 
 #include "analysis/gradient.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/utf8.h"
@@ -42,9 +43,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         return status;
     }
     if (query->by == TARN_BY_CATEGORY || where_uses(query, TN_WHERE_CATEGORY)) {
-        status =
-            tn_categories_init(&query->categories, options ? options->rules : NULL, model, error);
-        query->has_categories = status == TARN_OK;
+        status = tn_query_want_categories(query, options ? options->rules : NULL, error);
     }
     if (status == TARN_OK && query->selection.where &&
         !tn_where_view_init(&query->where, query->selection.where, model,
@@ -54,6 +53,19 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
     if (status) {
         tn_query_fini(query);
     }
+    return status;
+}
+
+enum tarn_status tn_query_want_categories(struct tn_query *query, const struct tarn_rules *rules,
+                                          struct tarn_error *error)
+{
+    if (query->has_categories) {
+        return TARN_OK;
+    }
+    const enum tarn_status status =
+        tn_categories_init(&query->categories, rules, query->model, error);
+
+    query->has_categories = status == TARN_OK;
     return status;
 }
 
@@ -464,6 +476,15 @@ void tn_analysis_fini(struct tn_analysis *analysis)
     tn_vec_fini(&analysis->steps);
     tn_phases_fini(&analysis->phases);
     tn_timeline_fini(&analysis->whole);
+}
+
+void tn_analysis_regroup(const struct tn_analysis *analysis, enum tarn_grouping by,
+                         struct tn_analysis *copy)
+{
+    tn_assert(by == TARN_BY_SIZE || (by == TARN_BY_CATEGORY && analysis->query->has_categories));
+    *copy = *analysis;
+    copy->keys.by = by;
+    copy->timeline = tn_analysis_is_part(analysis) ? &copy->part : &copy->whole;
 }
 
 /* ---- time points ---- */

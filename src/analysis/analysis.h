@@ -34,6 +34,10 @@ struct tn_query {
 enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *model,
                                const struct tarn_report_options *options,
                                struct tarn_error *error) TN_MUST_CHECK;
+
+/* Before the first analysis: blocks get their categories whatever the grouping. */
+enum tarn_status tn_query_want_categories(struct tn_query *query, const struct tarn_rules *rules,
+                                          struct tarn_error *error) TN_MUST_CHECK;
 void tn_query_fini(struct tn_query *query);
 
 struct tn_analysis {
@@ -55,6 +59,11 @@ struct tn_analysis {
 enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query *query,
                                   size_t device, struct tarn_error *error) TN_MUST_CHECK;
 void tn_analysis_fini(struct tn_analysis *analysis);
+
+/* The same analysis for rows of another grouping, by size, or by category if the query has
+ * categories. A borrowed copy, which is not released. */
+void tn_analysis_regroup(const struct tn_analysis *analysis, enum tarn_grouping by,
+                         struct tn_analysis *copy_out);
 
 /* Whether the timeline is not the whole one. */
 static inline bool tn_analysis_is_part(const struct tn_analysis *analysis)

@@ -24,8 +24,10 @@ enum tarn_status tn_categories_init(struct tn_categories *categories,
         .of_frame = tn_host_alloc_zero(((size_t)model->frames.count + 1) * sizeof(uint32_t)),
         .of_stack = tn_host_alloc_zero(((size_t)model->stacks.count + 1) * sizeof(uint32_t)),
         .is_refined = tn_host_alloc_zero((size_t)model->frames.count + 1),
+        .is_own = tn_host_alloc_zero((size_t)model->frames.count + 1),
     };
-    if (!categories->of_frame || !categories->of_stack || !categories->is_refined) {
+    if (!categories->of_frame || !categories->of_stack || !categories->is_refined ||
+        !categories->is_own) {
         tn_categories_fini(categories);
         return tn_fail_memory(error);
     }
@@ -36,6 +38,7 @@ void tn_categories_fini(struct tn_categories *categories)
 {
     const struct tn_model *model = categories->model;
 
+    tn_host_free(categories->is_own, (size_t)model->frames.count + 1);
     tn_host_free(categories->is_refined, (size_t)model->frames.count + 1);
     tn_host_free(categories->of_stack, ((size_t)model->stacks.count + 1) * sizeof(uint32_t));
     tn_host_free(categories->of_frame, ((size_t)model->frames.count + 1) * sizeof(uint32_t));
@@ -60,6 +63,14 @@ static void frame_text_set(struct tn_frame_text *text, const struct tn_model *mo
     }
 }
 
+/* The rules that may match a text. */
+static struct tn_filter_scan rules_scan(const struct tn_categories *categories,
+                                        const struct tn_frame_text *text)
+{
+    return tn_filter_scan_begin(&categories->rules->filter, text->text,
+                                strnlen(text->text, TN_EXPRESSION_TEXT_MAX));
+}
+
 uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
 {
     const struct tn_rule *rules = categories->rules->rules.items;
@@ -68,9 +79,13 @@ uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
     if (*known == 0) {
         struct tn_frame_text text = {.text = ""};
 
+        size_t i;
+
         *known = 1;
         frame_text_set(&text, categories->model, tn_model_frame(categories->model, number));
-        for (size_t i = 0; i < categories->rules->rules.count; i++) {
+        struct tn_filter_scan scan = rules_scan(categories, &text);
+
+        while (tn_filter_scan_next(&scan, &i)) {
             if (!rules[i].is_refining && tn_pattern_matches(&rules[i].pattern, &text)) {
                 *known = rules[i].category + 2;
                 break;
@@ -138,15 +153,14 @@ static const struct tn_rule *refining_find(const struct tn_categories *categorie
 {
     const struct tn_rule *rules = categories->rules->rules.items;
     struct tn_frame_text text = {.text = ""};
+    size_t i;
 
-    for (size_t i = 0; i < categories->rules->rules.count; i++) {
-        if (!rules[i].is_refining || (of && rules[i].of != *of)) {
-            continue;
-        }
-        if (text.text[0] == '\0') {
-            frame_text_set(&text, categories->model, tn_model_frame(categories->model, frame));
-        }
-        if (tn_pattern_matches(&rules[i].pattern, &text)) {
+    frame_text_set(&text, categories->model, tn_model_frame(categories->model, frame));
+    struct tn_filter_scan scan = rules_scan(categories, &text);
+
+    while (tn_filter_scan_next(&scan, &i)) {
+        if (rules[i].is_refining && (!of || rules[i].of == *of) &&
+            tn_pattern_matches(&rules[i].pattern, &text)) {
             return &rules[i];
         }
     }
@@ -160,15 +174,27 @@ uint32_t tn_category_of_frame_refined(const struct tn_categories *categories, ui
     return rule ? rule->category + 1 : TN_CATEGORY_UNCLASSIFIED;
 }
 
-/* The innermost frame of Python outside PyTorch; false when there is none. */
-static bool innermost_find(const struct tn_model *model, struct tn_stack stack, uint32_t *frame_out)
+/* Whether a frame is of Python outside PyTorch. */
+static bool is_own(struct tn_categories *categories, uint32_t frame)
 {
-    for (uint32_t i = 0; i < stack.count; i++) {
+    uint8_t *known = &categories->is_own[frame];
+
+    if (*known == 0) {
         const struct tn_string file =
-            tn_model_string(model, tn_model_frame(model, stack.frames[i])->filename);
+            tn_model_string(categories->model, tn_model_frame(categories->model, frame)->filename);
         const bool is_python = file.length >= 3 && strcmp(file.text + file.length - 3, ".py") == 0;
 
-        if (is_python && tn_code_origin_of(file) != TN_CODE_TORCH) {
+        *known = is_python && tn_code_origin_of(file) != TN_CODE_TORCH ? 2 : 1;
+    }
+    return *known == 2;
+}
+
+/* The innermost such frame; false when there is none. */
+static bool innermost_find(struct tn_categories *categories, struct tn_stack stack,
+                           uint32_t *frame_out)
+{
+    for (uint32_t i = 0; i < stack.count; i++) {
+        if (is_own(categories, stack.frames[i])) {
             *frame_out = stack.frames[i];
             return true;
         }
@@ -181,7 +207,7 @@ static uint32_t category_refine(struct tn_categories *categories, struct tn_stac
 {
     uint32_t frame;
 
-    if (!innermost_find(categories->model, stack, &frame)) {
+    if (!innermost_find(categories, stack, &frame)) {
         return category;
     }
     uint8_t *known = &categories->is_refined[frame];

@@ -28,6 +28,7 @@ struct tn_categories {
     uint32_t *of_frame;  /* 0 = not asked, 1 = none, else category + 1 */
     uint32_t *of_stack;  /* the same */
     uint8_t *is_refined; /* frame: 0 = not asked, 1 = no refining rule matches, 2 = one does */
+    uint8_t *is_own;     /* frame: 0 = not asked, 1 = not of Python outside PyTorch, 2 = it is */
     uint8_t trains;      /* 0 = not asked, 1 = no, 2 = yes */
 };
 

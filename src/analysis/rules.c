@@ -166,8 +166,12 @@ static enum tarn_status rule_add(void *context, const struct tn_pattern_line *li
     rule->of = (uint32_t)of;
     const enum tarn_status status = tn_pattern_init(&rule->pattern, line->rest, where, error);
 
-    rules->rules.count -= status != TARN_OK;
-    return status;
+    if (status) {
+        rules->rules.count--;
+        return status;
+    }
+    return tn_matcher_filter_add(&rules->filter, &rule->pattern.matcher) ? TARN_OK
+                                                                         : tn_fail_memory(error);
 }
 
 /* Takes over the input. */
@@ -184,6 +188,7 @@ static enum tarn_status rules_read(struct tn_input *input, const char *name,
     tn_arena_init(&rules->arena, &rules->budget);
     tn_vec_init(&rules->categories, sizeof(const char *));
     tn_vec_init(&rules->rules, sizeof(struct tn_rule));
+    tn_matcher_filter_init(&rules->filter);
     const enum tarn_status status =
         tn_pattern_file_read(input, name, "optimizer: /torch/optim/", rule_add, rules, error);
 
@@ -234,6 +239,7 @@ void tarn_rules_destroy(struct tarn_rules *rules)
     for (size_t i = 0; i < rules->rules.count; i++) {
         tn_pattern_fini(&items[i].pattern);
     }
+    tn_matcher_filter_fini(&rules->filter);
     tn_vec_fini(&rules->rules);
     tn_vec_fini(&rules->categories);
     tn_arena_fini(&rules->arena);

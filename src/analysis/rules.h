@@ -15,6 +15,7 @@
 
 #include "analysis/pattern.h"
 #include "base/arena.h"
+#include "base/matcher_filter.h"
 #include "base/vec.h"
 #include "tarn/selection.h"
 
@@ -26,10 +27,11 @@ struct tn_rule {
 };
 
 struct tarn_rules {
-    struct tn_budget budget;  /* without a limit */
-    struct tn_arena arena;    /* names */
-    struct tn_vec categories; /* const char *, in order of first sight */
-    struct tn_vec rules;      /* struct tn_rule */
+    struct tn_budget budget;         /* without a limit */
+    struct tn_arena arena;           /* names */
+    struct tn_vec categories;        /* const char *, in order of first sight */
+    struct tn_vec rules;             /* struct tn_rule */
+    struct tn_matcher_filter filter; /* of their patterns */
 };
 
 /* Rules from memory; `name` is for messages. As tarn_rules_load. */

@@ -570,6 +570,42 @@ static void begin_learn(struct tn_matcher *matcher)
     }
 }
 
+/* The last operation that another one jumps to: every match goes through it and all that follow, if
+ * these consume bytes or are anchors. */
+static size_t last_target(const struct tn_matcher *matcher)
+{
+    const struct tn_match_op *ops = matcher->ops.items;
+    size_t last = 0;
+
+    for (size_t i = 0; i < matcher->ops.count; i++) {
+        const size_t target = (size_t)((int64_t)i + ops[i].to);
+
+        if ((ops[i].kind == KIND_JUMP || ops[i].kind == KIND_SPLIT) && target > last) {
+            last = target;
+        }
+    }
+    return last;
+}
+
+/* The bytes before "$" at the end of the expression. */
+static void end_learn(struct tn_matcher *matcher)
+{
+    const struct tn_match_op *ops = matcher->ops.items;
+    const size_t count = matcher->ops.count;
+    const size_t target = last_target(matcher);
+    size_t first = count >= 2 && ops[count - 2].kind == KIND_TEXT_END ? count - 2 : 0;
+    const size_t limit = first;
+
+    while (first > target && ops[first - 1].kind == KIND_BYTE &&
+           limit - first < TN_MATCHER_END_MAX) {
+        first--;
+    }
+    matcher->end_count = 0;
+    for (size_t i = first; i < limit; i++) {
+        matcher->end[matcher->end_count++] = (char)ops[i].byte;
+    }
+}
+
 /* Whether a match can begin here. */
 static bool can_begin(const struct search *s)
 {
@@ -649,6 +685,7 @@ enum tarn_status tn_matcher_init(struct tn_matcher *matcher, const char *text)
         tn_matcher_fini(matcher);
     } else {
         begin_learn(matcher);
+        end_learn(matcher);
     }
     return r.status;
 }
@@ -688,6 +725,10 @@ bool tn_matcher_finds(const struct tn_matcher *matcher, const char *text, size_t
     struct search s; /* large: only the used part is initialized */
     unsigned turn = 0;
 
+    if (length < matcher->end_count ||
+        memcmp(text + length - matcher->end_count, matcher->end, matcher->end_count) != 0) {
+        return false;
+    }
     search_begin(&s, matcher, text, length);
     if (can_begin(&s) && op_follow(&s, &s.waiting[turn], 0)) {
         return true;

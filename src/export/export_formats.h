@@ -7,9 +7,14 @@
 #include "snapshot/model.h"
 #include "tarn/export.h"
 
+struct tn_tables;
+struct tn_fleet_rows;
+
 /* What all of them get. `options` is complete. */
 struct tn_export {
-    const struct tn_model *model;
+    const struct tn_tables *tables;
+    const struct tn_model *model;      /* of a snapshot */
+    const struct tn_fleet_rows *fleet; /* or NULL */
     const struct tarn_export_options *options;
     const struct tarn_writer *writer;
     struct tarn_error *error;

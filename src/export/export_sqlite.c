@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as an SQLite database: the tables of export_table.h, a table `about`, and views. It is
- * built in memory and then written as a whole, so that any writer will do. Addresses and
- * streams above 2^63 are negative there, as SQLite's numbers have a sign.
+ * A snapshot or a fleet as an SQLite database: the tables of export_table.h, a table `about`, and
+ * views. It is built in memory and then written as a whole, so that any writer will do. Addresses
+ * and streams above 2^63 are negative there, as SQLite's numbers have a sign.
  */
 #include "base/errinfo.h"
 #include "base/escaped.h"
@@ -28,33 +28,6 @@ static const char sql_begin[] = "PRAGMA page_size = 4096;"
                                 "PRAGMA user_version = 1;"
                                 "BEGIN;"
                                 "CREATE TABLE about(key TEXT PRIMARY KEY, value);";
-
-static const char sql_end[] =
-    "CREATE INDEX events_by_address ON events(device, address);"
-    "CREATE INDEX allocations_by_stack ON allocations(stack);"
-    "CREATE INDEX blocks_by_segment ON blocks(segment);"
-    "CREATE INDEX stacks_by_stack ON stacks(stack, depth);"
-    "CREATE VIEW frames AS SELECT stack, name, filename, line FROM stacks WHERE depth = 0;"
-    "CREATE VIEW folded AS SELECT stack, group_concat(name, ';') AS frames FROM"
-    " (SELECT stack, name FROM stacks ORDER BY stack, depth DESC) GROUP BY stack;"
-    "CREATE VIEW live AS SELECT b.device, printf('0x%x', b.address) AS address, b.size,"
-    " b.requested_size, b.state, b.stack, f.name, f.filename, f.line"
-    " FROM blocks b LEFT JOIN frames f USING (stack) WHERE b.state <> 'inactive';"
-    "CREATE VIEW live_by_stack AS SELECT device, stack, name, filename, line, count(*) AS blocks,"
-    " sum(size) AS bytes FROM live GROUP BY device, stack ORDER BY bytes DESC;"
-    "CREATE VIEW asked_by_stack AS SELECT a.device, a.stack, f.name, f.filename, f.line,"
-    " count(*) AS allocations, sum(a.size) AS bytes, avg(a.end_event - a.first_event) AS "
-    "mean_lifetime"
-    " FROM allocations a LEFT JOIN frames f USING (stack) WHERE a.first_event IS NOT NULL"
-    " GROUP BY a.device, a.stack ORDER BY bytes DESC;"
-    "CREATE VIEW segment_use AS SELECT s.segment, s.device, printf('0x%x', s.address) AS address,"
-    " s.total_size, s.active_size, s.total_size - s.active_size AS free,"
-    " coalesce(max(b.size) FILTER (WHERE b.state = 'inactive'), 0) AS largest_free,"
-    " count(b.block) FILTER (WHERE b.state <> 'inactive') AS blocks, s.segment_type, s.pool,"
-    " s.stream FROM segments s LEFT JOIN blocks b USING (segment) GROUP BY s.segment;"
-    "CREATE VIEW ooms AS SELECT device, event, time_us, size AS request, device_free, stack"
-    " FROM events WHERE action = 'oom';"
-    "COMMIT;";
 
 struct sqlite_sink {
     struct tn_table_sink sink; /* first */
@@ -89,6 +62,11 @@ static bool is_stored(const struct tn_column *column)
     return column->kind != TN_COLUMN_FRAME;
 }
 
+static const char *type_name(enum tn_column_kind kind)
+{
+    return kind == TN_COLUMN_TEXT ? " TEXT" : kind == TN_COLUMN_REAL ? " REAL" : " INTEGER";
+}
+
 static bool sqlite_table(struct tn_table_sink *base, const struct tn_table *table)
 {
     struct sqlite_sink *sink = sink_of(base);
@@ -102,7 +80,7 @@ static bool sqlite_table(struct tn_table_sink *base, const struct tn_table *tabl
         if (is_stored(&table->columns[i])) {
             append(create, i > 0 ? ", " : "(");
             append(create, table->columns[i].name);
-            append(create, table->columns[i].kind == TN_COLUMN_TEXT ? " TEXT" : " INTEGER");
+            append(create, type_name(table->columns[i].kind));
             append(insert, i > 0 ? ",?" : "(?");
         }
     }
@@ -129,9 +107,9 @@ static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
     return true;
 }
 
-static bool string_bind(struct sqlite_sink *sink, int parameter, uint32_t string)
+static bool string_bind(struct sqlite_sink *sink, int parameter, struct tn_string text)
 {
-    return text_collect(sink, tn_model_string(sink->sink.model, string)) &&
+    return text_collect(sink, text) &&
            check(sink, sqlite3_bind_text64(sink->insert, parameter,
                                            sink->text.count > 0 ? sink->text.items : "",
                                            sink->text.count, SQLITE_TRANSIENT, SQLITE_UTF8));
@@ -149,7 +127,12 @@ static bool cell_bind(struct sqlite_sink *sink, int parameter, const struct tn_c
         return check(sink, sqlite3_bind_text(sink->insert, parameter, cell->value.word, -1,
                                              SQLITE_TRANSIENT));
     case TN_CELL_STRING:
-        return string_bind(sink, parameter, (uint32_t)cell->value.number);
+        return string_bind(sink, parameter,
+                           tn_model_string(sink->sink.model, (uint32_t)cell->value.number));
+    case TN_CELL_TEXT:
+        return string_bind(sink, parameter, cell->value.text);
+    case TN_CELL_REAL:
+        return check(sink, sqlite3_bind_double(sink->insert, parameter, cell->value.real));
     case TN_CELL_NONE:
     case TN_CELL_FRAME:
         break;
@@ -181,17 +164,23 @@ static bool about_put(struct sqlite_sink *sink, const char *key, const struct tn
            cell_bind(sink, 2, value) && check(sink, sqlite3_step(sink->insert));
 }
 
-static bool abouts_put(struct sqlite_sink *sink)
+static bool abouts_put(struct sqlite_sink *sink, const struct tn_export *job)
 {
-    const struct tn_model *model = sink->sink.model;
     const struct tn_cell tool = {.kind = TN_CELL_WORD, .value = {.word = "tarn"}};
     const struct tn_cell schema = {.kind = TN_CELL_UNSIGNED, .value = {.number = 1}};
-    const struct tn_cell partial = {.kind = TN_CELL_UNSIGNED,
-                                    .value = {.number = model->is_partial}};
-    const struct tn_cell conf = {.kind = TN_CELL_STRING, .value = {.number = model->settings.conf}};
+    struct tn_about abouts[TN_ABOUTS_MAX];
+    const size_t count = job->tables->about(job, abouts);
+    bool good = about_put(sink, "tool", &tool) && about_put(sink, "schema", &schema);
 
-    return about_put(sink, "tool", &tool) && about_put(sink, "schema", &schema) &&
-           about_put(sink, "is_partial", &partial) && about_put(sink, "settings", &conf);
+    for (size_t i = 0; good && i < count; i++) {
+        good = about_put(sink, abouts[i].key, &abouts[i].value);
+    }
+    return good;
+}
+
+static bool sql_run(struct sqlite_sink *sink, const char *sql)
+{
+    return check(sink, sqlite3_exec(sink->database, sql, NULL, NULL, NULL));
 }
 
 static bool database_open(struct sqlite_sink *sink)
@@ -204,7 +193,7 @@ static bool database_open(struct sqlite_sink *sink)
                                        NULL)) &&
            check(sink,
                  sqlite3_file_control(sink->database, "main", SQLITE_FCNTL_SIZE_LIMIT, &most)) &&
-           check(sink, sqlite3_exec(sink->database, sql_begin, NULL, NULL, NULL));
+           sql_run(sink, sql_begin);
 }
 
 static enum tarn_status database_write(struct sqlite_sink *sink, const struct tarn_writer *writer)
@@ -240,9 +229,9 @@ enum tarn_status tn_export_sqlite(const struct tn_export *job)
 
     options.table = TARN_TABLE_ALL;
     tn_vec_init(&sink.text, 1);
-    const bool good = database_open(&sink) &&
-                      tn_tables_send(&sink.sink, &options, &out_of_memory) && abouts_put(&sink) &&
-                      check(&sink, sqlite3_exec(sink.database, sql_end, NULL, NULL, NULL));
+    const bool good =
+        database_open(&sink) && job->tables->send(job, &sink.sink, &options, &out_of_memory) &&
+        abouts_put(&sink, job) && sql_run(&sink, job->tables->sql) && sql_run(&sink, "COMMIT");
 
     if (good) {
         (void)sqlite3_finalize(sink.insert);

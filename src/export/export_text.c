@@ -32,7 +32,9 @@ static void json_string_put(struct tn_text_out *out, const struct tn_model *mode
     } else if (cell->kind == TN_CELL_WORD) {
         tn_text_puts(out, cell->value.word);
     } else {
-        const struct tn_string text = tn_model_string(model, (uint32_t)cell->value.number);
+        const struct tn_string text = cell->kind == TN_CELL_TEXT
+                                          ? cell->value.text
+                                          : tn_model_string(model, (uint32_t)cell->value.number);
 
         tn_text_put_escaped(out, text.text, text.length, TN_ESCAPED_JSON);
     }
@@ -54,7 +56,11 @@ static void json_cell_put(struct tn_text_out *out, const struct tn_model *model,
         tn_text_printf(out, column->kind == TN_COLUMN_ADDRESS ? "\"0x%" PRIx64 "\"" : "%" PRIu64,
                        cell->value.number);
         break;
+    case TN_CELL_REAL:
+        tn_text_printf(out, "%.1f", cell->value.real);
+        break;
     case TN_CELL_WORD:
+    case TN_CELL_TEXT:
     case TN_CELL_STRING:
     case TN_CELL_FRAME:
         json_string_put(out, model, cell);
@@ -104,7 +110,7 @@ static void csv_frame_put(struct tn_text_out *out, const struct tn_model *model,
 static void csv_cell_put(struct tn_text_out *out, const struct tn_model *model,
                          const struct tn_column *column, const struct tn_cell *cell)
 {
-    struct tn_string text;
+    struct tn_string text = {"", 0};
 
     switch (cell->kind) {
     case TN_CELL_NONE:
@@ -116,8 +122,14 @@ static void csv_cell_put(struct tn_text_out *out, const struct tn_model *model,
         tn_text_printf(out, column->kind == TN_COLUMN_ADDRESS ? "0x%" PRIx64 : "%" PRIu64,
                        cell->value.number);
         break;
+    case TN_CELL_REAL:
+        tn_text_printf(out, "%.1f", cell->value.real);
+        break;
     case TN_CELL_WORD:
         tn_text_printf(out, "\"%s\"", cell->value.word);
+        break;
+    case TN_CELL_TEXT:
+        tn_csv_put(out, cell->value.text.text, cell->value.text.length);
         break;
     case TN_CELL_STRING:
         text = tn_model_string(model, (uint32_t)cell->value.number);
@@ -153,7 +165,7 @@ static enum tarn_status text_write(const struct tn_export *job, struct text_sink
 
     text->sink.model = job->model;
     tn_text_init(&text->out, job->writer);
-    const bool good = tn_tables_send(&text->sink, options, &out_of_memory);
+    const bool good = job->tables->send(job, &text->sink, options, &out_of_memory);
 
     tn_assert(good || out_of_memory || text->out.status != TARN_OK);
     return tn_export_end(job, &text->out, out_of_memory);
@@ -172,7 +184,7 @@ enum tarn_status tn_export_csv(const struct tn_export *job)
     struct tarn_export_options options = *job->options;
 
     if (options.table == TARN_TABLE_ALL) {
-        options.table = TARN_TABLE_EVENTS;
+        options.table = job->tables->first;
     }
     return text_write(job, &text, &options);
 }

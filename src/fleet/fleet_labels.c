@@ -2,6 +2,8 @@
 /* Labels of one rank: from the program, and from the name of its file. */
 #include "fleet/label_table.h"
 
+#include "base/json_text.h"
+
 #include <string.h>
 
 /* In names of files followed by a number, with or without one of "-_=" between. */
@@ -168,4 +170,23 @@ bool tn_labels_read_name(struct tn_labels *labels, struct tn_arena *arena, const
         }
     }
     return good;
+}
+
+bool tn_labels_write(const struct tarn_label *labels, size_t count, struct tn_vec *text)
+{
+    const struct tarn_writer writer = tn_text_to_vec(text);
+    struct tn_text_out out;
+    struct tn_json_text json;
+
+    text->count = 0;
+    tn_text_init(&out, &writer);
+    tn_json_init(&json, &out, TN_JSON_COMPACT);
+    tn_json_open_object(&json, NULL);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(labels[i].key, "file") != 0) {
+            tn_json_word(&json, labels[i].key, labels[i].value);
+        }
+    }
+    tn_json_close(&json);
+    return tn_text_finish(&out) == TARN_OK;
 }

@@ -16,22 +16,6 @@ enum {
     OUTLIER_SHARE_ELSEWHERE = 4 /* and elsewhere at most one so many times rarer */
 };
 
-/* One rank, beside what report/ranks.h keeps. */
-struct tn_fleet_member {
-    const struct tarn_label *labels;
-    size_t label_count;
-    const char *file;
-    int device;
-    uint64_t requested;
-    uint64_t reserved_peak;
-    bool is_outlier;
-    bool has_steps;
-    int64_t growth;
-    uint64_t since;
-    int64_t change;
-    const char *stack;
-};
-
 static struct tn_fleet_member *member_at(const struct tn_fleet_rows *rows, size_t number)
 {
     return (struct tn_fleet_member *)rows->members.items + number;
@@ -402,7 +386,7 @@ static int requested_compare(const void *left, const void *right)
     return order ? order : (a > b) - (a < b); /* by number: they lie in one array */
 }
 
-static bool all_have(const struct tn_fleet_member *const *members, size_t count,
+static bool all_have(struct tn_fleet_member *const *members, size_t count,
                      const struct tarn_label *label)
 {
     for (size_t i = 0; i < count; i++) {
@@ -416,9 +400,8 @@ static bool all_have(const struct tn_fleet_member *const *members, size_t count,
 }
 
 /* "pp=1 host=3": labels of the group's that are not those of all. */
-static const char *group_labels(struct tn_fleet_rows *rows,
-                                const struct tn_fleet_member *const *all,
-                                const struct tn_fleet_member *const *members, size_t count)
+static const char *group_labels(struct tn_fleet_rows *rows, struct tn_fleet_member *const *all,
+                                struct tn_fleet_member *const *members, size_t count)
 {
     struct tn_vec text;
     const char *kept = NULL;
@@ -443,8 +426,8 @@ static const char *group_labels(struct tn_fleet_rows *rows,
     return kept;
 }
 
-static bool group_add(struct tn_fleet_rows *rows, const struct tn_fleet_member *const *all,
-                      size_t first, size_t limit)
+static bool group_add(struct tn_fleet_rows *rows, struct tn_fleet_member *const *all, size_t first,
+                      size_t limit)
 {
     struct tn_group_row row = {.ranks = limit - first,
                                .least = all[limit - 1]->requested,
@@ -454,6 +437,7 @@ static bool group_add(struct tn_fleet_rows *rows, const struct tn_fleet_member *
 
     for (size_t i = first; i < limit; i++) {
         row.outliers += all[i]->is_outlier ? 1 : 0;
+        all[i]->group = rows->groups.count;
     }
     return row.labels && tn_vec_append(&rows->groups, &row, 1);
 }
@@ -461,15 +445,15 @@ static bool group_add(struct tn_fleet_rows *rows, const struct tn_fleet_member *
 static bool groups_make(struct tn_fleet_rows *rows)
 {
     const size_t count = rows->members.count;
-    const struct tn_fleet_member **all =
-        tn_arena_alloc_array(&rows->arena, count, sizeof(const struct tn_fleet_member *));
+    struct tn_fleet_member **all =
+        tn_arena_alloc_array(&rows->arena, count, sizeof(struct tn_fleet_member *));
     bool good = all != NULL;
 
     for (size_t i = 0; good && i < count; i++) {
         all[i] = member_at(rows, i);
     }
     if (good) {
-        qsort(all, count, sizeof(const struct tn_fleet_member *), requested_compare);
+        qsort(all, count, sizeof(struct tn_fleet_member *), requested_compare);
     }
     for (size_t first = 0, limit; good && first < count; first = limit) {
         limit = first + 1;
@@ -632,8 +616,10 @@ static enum tarn_status compared_make(struct tn_fleet_rows *rows, struct tarn_er
     const enum tarn_status status = tn_ranks_compare(rows->ranks, &rows->result, error);
 
     for (size_t i = 0; status == TARN_OK && i < rows->result->rank_count; i++) {
-        member_at(rows, tn_ranks_number(rows->ranks, i))->is_outlier =
-            rows->result->ranks[i].is_outlier;
+        struct tn_fleet_member *member = member_at(rows, tn_ranks_number(rows->ranks, i));
+
+        member->is_outlier = rows->result->ranks[i].is_outlier;
+        member->distance = rows->result->ranks[i].distance;
     }
     return status;
 }

@@ -42,7 +42,23 @@ struct tn_growth_row {
     uint64_t steps_left; /* until the headroom is used up; TARN_NONE: it does not grow */
 };
 
-struct tn_fleet_member;
+/* One rank, beside what report/ranks.h keeps. */
+struct tn_fleet_member {
+    const struct tarn_label *labels; /* those of the table among them */
+    size_t label_count;
+    const char *file;
+    int device;
+    uint64_t requested;
+    uint64_t reserved_peak;
+    double distance;
+    bool is_outlier;
+    size_t group; /* in the groups */
+    bool has_steps;
+    int64_t growth;
+    uint64_t since;
+    int64_t change;
+    const char *stack;
+};
 
 struct tn_fleet_rows {
     struct tarn_fleet *fleet;
@@ -51,7 +67,7 @@ struct tn_fleet_rows {
     struct tn_budget budget; /* without a limit */
     struct tn_arena arena;
     struct tn_map stacks;  /* number of a stack: its name, plus 1 */
-    struct tn_vec members; /* struct tn_fleet_member, by number of the rank */
+    struct tn_vec members; /* struct tn_fleet_member: one for each line of the fleet */
     struct tn_ranks *ranks;
     struct tn_ranks_result *result;
     struct tn_vec labels;   /* struct tn_label_row */

@@ -32,6 +32,11 @@ enum tarn_status tn_labels_set(struct tn_labels *labels, struct tn_arena *arena,
 bool tn_labels_read_name(struct tn_labels *labels, struct tn_arena *arena,
                          const char *name) TN_MUST_CHECK;
 
+/* As JSON without the file, {"host":"3","rank":"12"}, in place of what is in `text`, chars. False
+ * without host memory. */
+bool tn_labels_write(const struct tarn_label *labels, size_t count,
+                     struct tn_vec *text) TN_MUST_CHECK;
+
 struct tn_label_table {
     struct tn_budget budget;
     struct tn_arena arena;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/summary_parts.h"
 
+#include "report/composition.h"
+
 /* ---- sketch ---- */
 
 static void point_raise(struct tn_sketch *sketch, size_t point, const struct tn_time_point *now)
@@ -36,10 +38,7 @@ static void sketch_make(struct tn_sketch *sketch, const struct tn_timeline *time
 
 /* ---- reports ---- */
 
-/* One report on the same analysis, with a limit of its own. `result` begins with a head. */
-static enum tarn_status part_compute(const struct tn_report *report, uint64_t rows,
-                                     const struct tn_analysis *analysis, tn_report_device *compute,
-                                     void *result, struct tarn_error *error)
+static struct tarn_report_options options_of(const struct tn_report *report, uint64_t rows)
 {
     struct tarn_report_options options = *report->options;
 
@@ -49,7 +48,15 @@ static enum tarn_status part_compute(const struct tn_report *report, uint64_t ro
     options.find_remedies = NULL;
     options.leaks_out = NULL;
     options.parts = 0;
+    return options;
+}
 
+/* One report on the same analysis, with a limit of its own. `result` begins with a head. */
+static enum tarn_status part_compute(const struct tn_report *report, uint64_t rows,
+                                     const struct tn_analysis *analysis, tn_report_device *compute,
+                                     void *result, struct tarn_error *error)
+{
+    const struct tarn_report_options options = options_of(report, rows);
     const struct tn_report part = {.options = &options,
                                    .limit = rows ? rows : UINT64_MAX,
                                    .result = report->result,
@@ -57,6 +64,22 @@ static enum tarn_status part_compute(const struct tn_report *report, uint64_t ro
 
     *(struct tarn_report_head *)result = tn_report_head_of(analysis);
     return compute(&part, analysis, result, error);
+}
+
+static enum tarn_status categories_compute(const struct tn_report *report,
+                                           const struct tn_analysis *analysis,
+                                           struct tarn_composition *composition)
+{
+    const struct tarn_report_options options = options_of(report, 0);
+    const struct tn_report all = {
+        .options = &options, .limit = UINT64_MAX, .result = report->result};
+    struct tn_analysis by_category;
+
+    tn_analysis_regroup(analysis, TARN_BY_CATEGORY, &by_category);
+    return tn_composition_make(&all, &by_category, &by_category.timeline->requested_peak,
+                               composition)
+               ? TARN_OK
+               : TARN_ERR_HOST_MEMORY;
 }
 
 /* The selection's instant is that of what is held; the other reports have their own. */
@@ -85,7 +108,14 @@ enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
         *at = all[i].result != &parts->live ? none : given.kind ? given : peak;
         status = part_compute(report, all[i].rows, analysis, all[i].compute, all[i].result, error);
     }
+    if (status == TARN_OK) {
+        struct tn_analysis by_size;
+
+        tn_analysis_regroup(analysis, TARN_BY_SIZE, &by_size);
+        status = part_compute(report, 0, &by_size, tn_top_compute, &parts->by_size, error);
+    }
     *at = given;
+    status = status ? status : categories_compute(report, analysis, &parts->by_category);
     sketch_make(&parts->sketch, analysis->timeline);
     return status;
 }

@@ -29,10 +29,12 @@ struct tn_summary_parts {
     struct tarn_leaks_result leaks;
     struct tarn_oom_result oom;
     struct tarn_frag_result frag;
+    struct tarn_composition by_category; /* at the requested peak */
+    struct tarn_top_result by_size;
     struct tn_sketch sketch;
 };
 
-/* All of it from one analysis. */
+/* All of it from one analysis, in which blocks have categories. */
 tn_report_device tn_summary_parts_compute;
 
 #endif

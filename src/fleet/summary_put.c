@@ -410,11 +410,9 @@ static void labels_put(struct tn_json_text *json, const struct tn_labels *labels
     tn_json_close(json);
 }
 
-/* What three runs over the snapshot found, one result per device. */
+/* What the reports found, one result per device. */
 struct results {
     struct tn_summary_parts *parts;
-    struct tarn_peak_result *by_category;
-    struct tarn_top_result *by_size;
     size_t count;
 };
 
@@ -429,8 +427,8 @@ static void rank_put(struct line *line, const struct tarn_snapshot *snapshot,
     labels_put(&line->json, labels);
     head_put(&line->json, snapshot, &parts->head);
     peaks_put(line, parts);
-    categories_put(&line->json, &results->by_category[device].requested_peak.holders);
-    sizes_put(&line->json, &results->by_size[device]);
+    categories_put(&line->json, &parts->by_category.holders);
+    sizes_put(&line->json, &parts->by_size);
     counters_put(&line->json, &parts->steps.total);
     steps_put(&line->json, &parts->steps);
     growth_put(line, &parts->leaks);
@@ -467,8 +465,6 @@ static bool rank_add(struct tarn_fleet *fleet, const struct tarn_snapshot *snaps
 static void results_release(struct results *results)
 {
     tarn_report_destroy(results->parts);
-    tarn_report_destroy(results->by_category);
-    tarn_report_destroy(results->by_size);
 }
 
 static enum tarn_status results_make(struct results *results, const struct tarn_snapshot *snapshot,
@@ -480,21 +476,8 @@ static enum tarn_status results_make(struct results *results, const struct tarn_
     options = given ? *given : options;
     options.rows = UINT64_MAX;
     options.tree = false;
-    enum tarn_status status =
-        tn_report_run(snapshot, &options, TN_REPORT_TRACE, sizeof *results->parts,
-                      tn_summary_parts_compute, &results->parts, &results->count, error);
-
-    options.by = TARN_BY_CATEGORY;
-    if (status == TARN_OK) {
-        status =
-            tarn_peak_compute(snapshot, &options, &results->by_category, &results->count, error);
-    }
-    options.by = TARN_BY_SIZE;
-    if (status == TARN_OK) {
-        status = tn_report_run(snapshot, &options, TN_REPORT_TRACE, sizeof *results->by_size,
-                               tn_top_compute, &results->by_size, &results->count, error);
-    }
-    return status;
+    return tn_report_run(snapshot, &options, TN_REPORT_TRACE_CATEGORIES, sizeof *results->parts,
+                         tn_summary_parts_compute, &results->parts, &results->count, error);
 }
 
 static enum tarn_status label_fail(struct tarn_error *error, enum tarn_status status,

@@ -312,6 +312,9 @@ enum tarn_status tn_report_devices(const struct tn_model *model,
     if (status) {
         return status;
     }
+    if (scope == TN_REPORT_TRACE_CATEGORIES) {
+        status = tn_query_want_categories(&query, options ? options->rules : NULL, error);
+    }
     for (size_t i = 0; status == TARN_OK && i < devices.limit; i++) {
         if (is_wanted(&devices, model, options, i)) {
             status = device_visit(&query, i, visit, context, error);

@@ -65,7 +65,8 @@ typedef enum tarn_status tn_report_device(const struct tn_report *report,
 /* What a report is about. */
 enum tn_report_scope {
     TN_REPORT_TRACE, /* what happened: devices that have a trace */
-    TN_REPORT_STATE  /* one time point: if the file has no traces, its devices as they are */
+    TN_REPORT_STATE, /* one time point: if the file has no traces, its devices as they are */
+    TN_REPORT_TRACE_CATEGORIES /* as the first, and blocks have categories whatever the grouping */
 };
 
 /* Computes an array of results of `size` bytes, one for each device that the options select and

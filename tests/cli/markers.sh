@@ -101,6 +101,10 @@ done
 "$tarn" top --by metadata --rows 1000 --csv "$strict" >"$work/top.csv" &&
     "$tool" cells "$markers" "$work/top.csv"
 count "top --csv: the same names" $?
+for form in jsonl csv; do
+    with_marker export --to $form --table holders "$all"
+    with_marker export --to $form --table stacks "$all" "$strict"
+done
 "$tarn" export --to sqlite "$strict" -o "$work/base.db" && "$tool" sqlite "$markers" "$work/base.db"
 count "export --to sqlite: the same texts" $?
 for form in perfetto speedscope; do

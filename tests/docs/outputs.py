@@ -2,9 +2,11 @@
 """outputs.py PROGRAM [--write]: what documents show of the program's output is what it prints.
 
 An indented block with a line `$ tarn ...` or `$ build/tarn ...` shows a command and its output, on
-the recordings of tests/data/snapshots; dump.pickle is gpt2_varlen there. `...` stands for lines
-that are left out. Times may differ. Commands whose output is not shown must succeed. With --write
-the documents are repaired: the shown parts keep their number of lines.
+the recordings of tests/data/snapshots; dump.pickle is gpt2_varlen there. So does one of a script,
+`$ examples/...`, and of a query, `$ sqlite3 FILE "SQL"`, which Python's own SQLite answers in the
+form of that program. `...` stands for lines that are left out. Times may differ. Commands whose
+output is not shown must succeed; those of a document run in its order. With --write the
+documents are repaired: the shown parts keep their number of lines.
 """
 
 import difflib
@@ -13,13 +15,14 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INDENT = "    "
-COMMAND = re.compile(r"    \$ (?:build/)?tarn (.*)")
+COMMAND = re.compile(r"    \$ (?:build/)?(tarn|sqlite3|examples/\S+) (.*)")
 TIMES = re.compile(r"\d+(\.\d+)? (ns|us|ms|s)\b")
 
 
@@ -41,11 +44,28 @@ def is_left_out(line):
     return line.strip() == "..."
 
 
-def run(program, arguments, folder):
+def query(path, sql):
+    """As sqlite3 prints it: a row per line, cells joined by '|'."""
+    with sqlite3.connect(path) as database:
+        rows = database.execute(sql).fetchall()
+    return 0, ["|".join("" if cell is None else str(cell) for cell in row) for row in rows]
+
+
+def run(program, name, arguments, folder):
     words = shlex.split(arguments, comments=True)
     words = [word.replace("tests/data/snapshots/", "") for word in words]
-    result = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True)
+    if name == "sqlite3":
+        return query(os.path.join(folder, words[0]), words[1])
+    first = program if name == "tarn" else os.path.join(ROOT, name)
+    if "*" in arguments:
+        words = [found for word in words for found in expanded(word, folder)]
+    result = subprocess.run([first, *words], cwd=folder, capture_output=True, text=True)
     return result.returncode, result.stdout.rstrip("\n").split("\n")
+
+
+def expanded(word, folder):
+    """What a shell makes of a pattern."""
+    return sorted(glob.glob(word, root_dir=folder)) or [word]
 
 
 def parts(shown):
@@ -87,7 +107,7 @@ def told(shown, output):
 
 
 def blocks(lines):
-    """(first line of output, first line behind it, arguments) of each command."""
+    """(first line of output, first line behind it, program, arguments) of each command."""
     for i, line in enumerate(lines):
         match = COMMAND.match(line)
         if not match:
@@ -99,7 +119,7 @@ def blocks(lines):
             end += 1
         while end > i + 1 and not lines[end - 1].strip():
             end -= 1
-        yield i + 1, end, match.group(1)
+        yield i + 1, end, match.group(1), match.group(2)
 
 
 def check(program, document, folder, write):
@@ -107,17 +127,20 @@ def check(program, document, folder, write):
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     passed = failed = 0
-    for begin, end, arguments in reversed(list(blocks(lines))):
-        code, output = run(program, arguments, folder)
+    ran = [
+        (begin, end, f"{name} {arguments}", *run(program, name, arguments, folder))
+        for begin, end, name, arguments in blocks(lines)
+    ]
+    for begin, end, command, code, output in reversed(ran):
         shown = lines[begin:end]
         right = told(shown, output) if shown else []
         if [normal(line) for line in right] == [normal(line) for line in shown]:
             if code in (0, 1):
                 passed += 1
                 continue
-            print(f"FAIL {document}: tarn {arguments}: exit code {code}")
+            print(f"FAIL {document}: {command}: exit code {code}")
         else:
-            print(f"FAIL {document}: tarn {arguments}")
+            print(f"FAIL {document}: {command}")
             print("\n".join(difflib.unified_diff(shown, right, "shown", "printed", "", "", 0)))
         failed += 1
         if write:

@@ -84,6 +84,17 @@ static void chosen_ones(void **state)
         "[0-9]{1,3}(\\.[0-9]{1,3}){3}",
         "/torch/(nn|optim)/[a-z]+\\.py",
         "\\<aabaabaab",
+        /* Plain ends, and what only looks like one. */
+        "(for|back)ward$",
+        "a?b$",
+        "ab?$",
+        "(ab$)+",
+        "(a|b$)",
+        "(xa|b)c$|d$",
+        "[ab]c$",
+        "a{2}b{2}$",
+        "x$b$",
+        "^b$",
     };
     static const char *const texts[] = {
         "",
@@ -125,6 +136,11 @@ static void chosen_ones(void **state)
         "aabaabaabaab",
         "aabaabaa aabaabaab",
         "xaabaabaab",
+        "backward",
+        "forward(",
+        "aabb",
+        "xac",
+        "xd",
     };
 
     (void)state;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of many expressions may match a text: those of whose matches the text has a possible
+ * beginning (tn_matcher.places). One pass over the text for eight expressions, one byte of a word
+ * for each, so a text that none matches costs a fraction of as many searches. What the filter leaves
+ * out does not match; what it names may.
+ */
+#ifndef TN_BASE_MATCHER_FILTER_H
+#define TN_BASE_MATCHER_FILTER_H
+
+#include "base/matcher.h"
+
+struct tn_matcher_filter {
+    struct tn_vec words; /* struct tn_filter_word */
+    size_t count;        /* of expressions, numbered as they were added */
+};
+
+void tn_matcher_filter_init(struct tn_matcher_filter *filter);
+void tn_matcher_filter_fini(struct tn_matcher_filter *filter);
+
+/* Copies what it needs of the matcher. False without host memory. */
+bool tn_matcher_filter_add(struct tn_matcher_filter *filter,
+                           const struct tn_matcher *matcher) TN_MUST_CHECK;
+
+/* The expressions that may match a text, in order. Borrows both. */
+struct tn_filter_scan {
+    const struct tn_matcher_filter *filter;
+    const unsigned char *text;
+    size_t length;
+    size_t next;   /* the first that was not looked at */
+    uint64_t hits; /* of the word that it is in: some bit of its byte */
+};
+
+struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter, const char *text,
+                                           size_t length);
+
+/* False when there is none left. */
+bool tn_filter_scan_next(struct tn_filter_scan *scan, size_t *number_out);
+
+#endif

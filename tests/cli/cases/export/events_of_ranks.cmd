@@ -1,0 +1,1 @@
+export --to csv --table events $data/snapshots

@@ -1,0 +1,1 @@
+export --to perfetto $data/snapshots
