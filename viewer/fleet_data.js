@@ -39,6 +39,9 @@ function dropSharedPages(ranks) {
     if (rank.page !== null && files.get(rank.page).size > 1) rank.page = null;
 }
 
+/** @param {{file: string, device: number}} row */
+const placeOf = ({ file, device }) => `${device} ${file}`;
+
 export class Fleet {
   /** @param {any} head @param {any} report @param {Float64Array} requested
    * @param {Float64Array} reserved */
@@ -52,6 +55,10 @@ export class Fleet {
       (/** @type {any} */ row, /** @type {number} */ i) => new Rank(i, row, head.ranks[i]),
     );
     dropSharedPages(this.ranks);
+    /** @type {Map<string, Rank>} */
+    this.places = new Map();
+    for (const rank of this.ranks)
+      if (!this.places.has(placeOf(rank))) this.places.set(placeOf(rank), rank);
     this.requested = requested;
     this.reserved = reserved;
   }
@@ -66,11 +73,9 @@ export class Fleet {
     return new Fleet(head, data, requested, await readSketches('reserved', count, head.points));
   }
 
-  /** The rank of a row of the report. @param {{file: string, device?: number}} row */
-  find({ file, device }) {
-    return this.ranks.find(
-      (rank) => rank.file === file && (device === undefined || rank.device === device),
-    );
+  /** The rank of a row of the report; of equal ones the first. @param {any} row */
+  find(row) {
+    return this.places.get(placeOf(row));
   }
 
   /** The part of a trace in words. @param {number} part */

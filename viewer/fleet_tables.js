@@ -10,6 +10,12 @@ const LEAST_RANKS = 3; // with fewer none is an outlier
 /** @param {number} bytes */
 const changeText = (bytes) => (bytes > 0 ? `+${sizeText(bytes)}` : sizeText(bytes));
 
+/** The innermost frame first, files without their folders. @param {string} path */
+function stackText(path) {
+  const frames = path.split(';').reverse();
+  return shownText(frames.map(baseName).join(' < '), 400);
+}
+
 /** A button that chooses the rank of a row. @param {any} app @param {any} row */
 function rankButton(app, row) {
   const rank = app.fleet.find(row);
@@ -47,6 +53,7 @@ export function outlierTable(app) {
       { head: 'Rank', cell: (row) => rankButton(app, row) },
       { head: 'Requested', cell: (row) => sizeText(row.requested_bytes) },
       { head: 'Reserved', cell: (row) => sizeText(row.reserved_peak_bytes) },
+      { head: 'Distance', kind: 'spare', cell: (row) => app.fleet.find(row)?.distance ?? '' },
       { head: 'Labels', kind: 'words', cell: (row) => labelsOf(app, row) },
       {
         head: 'Its own page',
@@ -68,11 +75,11 @@ function changesOf(app, outlier) {
   return tableOf(
     `What ${name} holds at its peak, and ${typical}, which is typical, does not`,
     [
-      { head: 'Stack', kind: 'words', cell: (row) => shownText(row.path, 400) },
+      { head: 'Stack', kind: 'words', cell: (row) => stackText(row.path) },
       { head: 'Change', cell: (row) => changeText(row.change_bytes) },
       { head: 'Typical', kind: 'spare', cell: (row) => sizeText(row.before_bytes) },
       { head: 'This one', kind: 'spare', cell: (row) => sizeText(row.after_bytes) },
-      { head: '', kind: 'spare', cell: (row) => row.kind ?? '' },
+      { head: 'Kind', kind: 'spare', cell: (row) => row.kind ?? '' },
     ],
     outlier.changes ?? [],
   );
@@ -139,7 +146,7 @@ function headroomTable(app) {
       { head: 'per step', cell: (row) => changeText(row.per_step_bytes) },
       {
         head: 'steps left',
-        cell: (row) => (row.steps_left === null ? '' : countText(row.steps_left)),
+        cell: (row) => (row.steps_left === null ? '-' : countText(row.steps_left)),
       },
     ],
     app.fleet.report.headroom,

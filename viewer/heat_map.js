@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ranks by time: a line per rank, or per so many ranks of which it shows the largest, and a column
 // per part of the trace.
-import { fitText, openCanvas } from './paint.js';
+import { FONT, fitText, openCanvas } from './paint.js';
 import { lineUp, ranksOfLine } from './rank_order.js';
 import { rampBytes, stepOf } from './rank_colour.js';
 
@@ -10,6 +10,7 @@ import { rampBytes, stepOf } from './rank_colour.js';
 const AXIS = 22; // pixels below the lines
 const TEXT_LEAST = 11; // height of a line that has room for a name
 const TEXT_APART = 36; // of names beside lower ones
+const NAME_EDGE = 18; // between a name and the first column
 const GUTTER_SHARE = 0.24;
 const GUTTER_MOST = 170;
 
@@ -57,7 +58,7 @@ export class HeatMap {
     const width = this.canvas.parentElement?.clientWidth ?? 300;
     const ratio = Math.max(1, Math.min(3, window.devicePixelRatio || 1));
     this.lines = lineUp(ranks, ratio);
-    this.left = Math.min(GUTTER_MOST, Math.floor(width * GUTTER_SHARE));
+    this.left = Math.min(GUTTER_MOST, Math.floor(width * GUTTER_SHARE), this.nameWidth(ranks));
     this.width = Math.max(10, width - this.left);
     this.line = this.lines.height / ratio;
     this.bottom = this.line * this.lines.lines;
@@ -65,6 +66,19 @@ export class HeatMap {
     const opened = openCanvas(this.canvas, width, this.bottom + AXIS);
     this.context = opened.context;
     this.context.clearRect(0, 0, width, this.bottom + AXIS);
+  }
+
+  /** Room for the names and the marks beside them. @param {Rank[]} ranks */
+  nameWidth(ranks) {
+    const context = /** @type {CanvasRenderingContext2D} */ (
+      this.canvas.getContext('2d', { willReadFrequently: true })
+    );
+    const longest = ranks.reduce(
+      (most, { name }) => (name.length > most.length ? name : most),
+      '',
+    );
+    context.font = FONT;
+    return Math.ceil(context.measureText(longest).width) + NAME_EDGE;
   }
 
   /** @param {Rank[]} ranks */

@@ -9,8 +9,8 @@ const naturally = new Intl.Collator('en', { numeric: true }).compare;
 
 export class Rank {
   /** @param {number} index @param {any} row of the report
-   * @param {[Record<string, string>, number, number, string | null]} beside */
-  constructor(index, row, [labels, group, events, page]) {
+   * @param {[Record<string, string>, number, number, string | null, string]} beside */
+  constructor(index, row, [labels, group, events, page, distance]) {
     this.index = index;
     /** @type {string} */
     this.file = row.file;
@@ -26,6 +26,7 @@ export class Rank {
     this.group = group;
     this.events = events;
     this.page = page;
+    this.distance = distance;
     this.name = this.nameOf();
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A rank's timeline in small, on the scale of those beside it.
-import { countOf, sizeText } from './format.js';
+import { countOf, countText, sizeText } from './format.js';
 import { element, openCanvas } from './paint.js';
 import { wayTo } from './rank_link.js';
 
@@ -30,6 +30,10 @@ function drawCard(app, canvas, rank, most) {
   context.fillRect(0, HEIGHT - 2, width, 1);
 }
 
+/** @param {number} ranks of its group */
+const likeText = (ranks) =>
+  ranks === 1 ? 'no rank is like it' : `1 of ${countText(ranks)} like ranks`;
+
 /** @param {any} app @param {Rank} rank */
 function cardOf(app, rank) {
   const canvas = element('canvas', {
@@ -53,7 +57,7 @@ function cardOf(app, rank) {
     element(
       'p',
       {},
-      [rank.labelText, countOf(rank.events, 'event'), `1 of ${countOf(group.ranks, 'like rank')}`]
+      [rank.labelText, countOf(rank.events, 'event'), likeText(group.ranks)]
         .filter((text) => text !== '')
         .join(', '),
     ),

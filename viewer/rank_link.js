@@ -6,7 +6,7 @@ import { element } from './paint.js';
 
 /** A path as a link that can name nothing but a file. @param {string} path */
 export function linkOf(path) {
-  const link = path.split('/').map(encodeURIComponent).join('/');
+  const link = path.split('/').map(encodeURIComponent).join('/').replace(/^\/+/, '/');
   return /^(\/|\.\.?\/)/.test(link) ? link : `./${link}`;
 }
 

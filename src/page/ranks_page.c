@@ -13,6 +13,7 @@
 #include "page/section.h"
 #include "tarn/viewer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -72,6 +73,15 @@ static void page_path_put(struct tn_json_text *json, const struct ranks_page *pa
     }
 }
 
+/* As the table of `tarn ranks` shows it; its JSON has it not. */
+static void distance_put(struct tn_json_text *json, double distance)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, "%.1f", distance);
+    tn_json_word(json, NULL, text);
+}
+
 static enum tarn_status rank_add(struct ranks_page *page, struct tn_json_text *json, size_t number,
                                  struct tarn_error *error)
 {
@@ -87,6 +97,7 @@ static enum tarn_status rank_add(struct ranks_page *page, struct tn_json_text *j
         tn_json_number(json, NULL, members[number].group);
         tn_json_number(json, NULL, events);
         page_path_put(json, page, &members[number]);
+        distance_put(json, members[number].distance);
         tn_json_close(json);
     }
     return status;
@@ -113,7 +124,7 @@ static enum tarn_status ranks_add(struct ranks_page *page, struct tarn_error *er
     tn_json_word(&json, "tool", tarn_version());
     tn_json_word(&json, "title", title_of(page->options));
     tn_json_number(&json, "points", TN_RANK_POINTS);
-    tn_json_open_array(&json, "ranks"); /* labels, group, events, path of its page */
+    tn_json_open_array(&json, "ranks"); /* labels, group, events, its page, distance */
     for (size_t i = 0; status == TARN_OK && i < page->rows.result->rank_count; i++) {
         status = rank_add(page, &json, tn_ranks_number(page->rows.ranks, i), error);
     }
