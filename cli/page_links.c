@@ -70,7 +70,12 @@ bool cli_page_links_init(struct cli_page_links *links, const char *folder, const
     char target_found[PATH_MAX];
 
     links->folder = folder;
-    return folder_of(base, page) && realpath(base, base_found) && realpath(folder, target_found) &&
+    links->from_page[0] = '\0';
+    if (!realpath(folder, target_found)) {
+        return false;
+    }
+    /* Without a folder of its own the page is not written, and whoever opens it says so. */
+    return !folder_of(base, page) || !realpath(base, base_found) ||
            way_find(links->from_page, base_found, target_found);
 }
 

@@ -11,12 +11,12 @@
 #include <stddef.h>
 
 struct cli_page_links {
-    const char *folder;      /* where the program looks */
+    const char *folder;       /* where the program looks */
     char from_page[PATH_MAX]; /* the same folder from that of the page, with a '/' at the end, or
                                  "" */
 };
 
-/* `page` is the file that will have the links; "-" lies in the current directory. False when a
+/* `page` is the file that will have the links; "-" lies in the current directory. False when the
  * folder is not there, or a path too long. */
 bool cli_page_links_init(struct cli_page_links *links, const char *folder, const char *page);
 

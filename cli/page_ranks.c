@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page_ranks.h"
 
+#include "escape.h"
 #include "fleet_gather.h"
 #include "output.h"
 #include "overwrite.h"
@@ -53,7 +54,8 @@ static int fleet_run(const struct cli_call *call, struct tarn_fleet *fleet, cons
     int code = CLI_EXIT_OK;
 
     if (values->pages && !cli_page_links_init(&links, values->pages, path)) {
-        return (int)cli_fail(call->command, CLI_EXIT_IO, "no folder %s", values->pages);
+        return (int)cli_fail(call->command, CLI_EXIT_IO, "no folder %s",
+                             cli_escaped(values->pages).text);
     }
     if (values->labels && tarn_fleet_load_labels(fleet, values->labels, &error)) {
         return (int)cli_fail_status(call->command, error.status, &error, values->labels);

@@ -124,7 +124,7 @@ static enum cli_exit view_run(const struct cli_call *call)
 const struct cli_command cli_command_view = {
     .name = "view",
     .arguments = "SNAPSHOT [AFTER]",
-    .arguments_min = 0, /* of --empty */
+    .arguments_min = 0,  /* of --empty */
     .arguments_max = -1, /* of --ranks */
     .help = "write an HTML page: timeline, blocks, segments, failed requests",
     .details = "One self-contained HTML file for any browser. It needs no other file and no\n"

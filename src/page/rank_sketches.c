@@ -52,9 +52,8 @@ static void column_add(struct tn_rank_sketches *sketches, int which,
     }
 }
 
-enum tarn_status tn_rank_sketches_add(struct tn_rank_sketches *sketches,
-                                      const struct tn_line *line, uint64_t *events_out,
-                                      struct tarn_error *error)
+enum tarn_status tn_rank_sketches_add(struct tn_rank_sketches *sketches, const struct tn_line *line,
+                                      uint64_t *events_out, struct tarn_error *error)
 {
     if (!reader_make(sketches)) {
         return tn_fail_memory(error);

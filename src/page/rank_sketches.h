@@ -17,9 +17,9 @@ enum {
 struct tn_record_reader;
 
 struct tn_rank_sketches {
-    struct tn_column columns[2];         /* requested, reserved */
-    uint64_t last[2][TN_RANK_POINTS];    /* of the rank before */
-    struct tn_record_reader *reader;     /* NULL before the first rank */
+    struct tn_column columns[2];      /* requested, reserved */
+    uint64_t last[2][TN_RANK_POINTS]; /* of the rank before */
+    struct tn_record_reader *reader;  /* NULL before the first rank */
 };
 
 void tn_rank_sketches_init(struct tn_rank_sketches *sketches);
@@ -27,8 +27,7 @@ void tn_rank_sketches_fini(struct tn_rank_sketches *sketches);
 
 /* Adds those of the line of a rank, and says how many events it has. A number that is none is 0.
  * Fails as tn_record_read. */
-enum tarn_status tn_rank_sketches_add(struct tn_rank_sketches *sketches,
-                                      const struct tn_line *line, uint64_t *events_out,
-                                      struct tarn_error *error) TN_MUST_CHECK;
+enum tarn_status tn_rank_sketches_add(struct tn_rank_sketches *sketches, const struct tn_line *line,
+                                      uint64_t *events_out, struct tarn_error *error) TN_MUST_CHECK;
 
 #endif

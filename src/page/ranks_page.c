@@ -65,8 +65,8 @@ static void page_path_put(struct tn_json_text *json, const struct ranks_page *pa
     const struct tarn_view_ranks_options *options = page->options;
     char path[PATH_BYTES];
 
-    if (options->find_page && options->find_page(options->context, member->file, member->device,
-                                                 path, sizeof path)) {
+    if (options->find_page &&
+        options->find_page(options->context, member->file, member->device, path, sizeof path)) {
         tn_json_word(json, NULL, path);
     } else {
         tn_json_null(json, NULL);

@@ -103,8 +103,8 @@ static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struc
         if (page->kept == 0 || keeper->limit <= bundle_size) {
             break;
         }
-        const double share = (double)(keeper->limit - bundle_size) /
-                             (double)(keeper->bytes - bundle_size) * 0.97;
+        const double share =
+            (double)(keeper->limit - bundle_size) / (double)(keeper->bytes - bundle_size) * 0.97;
 
         page->kept = i + 2 < TRIES ? (uint64_t)((double)page->kept * share) : 0;
     }
