@@ -6,7 +6,8 @@ import { element } from './paint.js';
 const PAGE = 10; // ranks
 const EDGE = 12; // pixels between the pointer and its box
 
-/** Rank, host, time and bytes. @param {any} app @param {any} hit @returns {[string, string][]} */
+/** Rank, host, time and bytes.
+ * @param {any} app @param {any} hit @returns {[string, string][]} */
 export function hitLines(app, { rank, part, ranks }) {
   const { fleet, shade, colour } = app;
   const at = rank.index * fleet.points + part;
@@ -23,7 +24,8 @@ export function hitLines(app, { rank, part, ranks }) {
   return lines;
 }
 
-/** @param {HTMLElement} tip @param {any} app @param {any} hit @param {number} x @param {number} y */
+/** @param {HTMLElement} tip @param {any} app @param {any} hit @param {number} x
+ * @param {number} y */
 function showHit(tip, app, hit, x, y) {
   tip.hidden = !hit;
   if (!hit) return;
