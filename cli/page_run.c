@@ -49,17 +49,25 @@ static const char *file_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "dump.html" for "folder/dump.pickle.gz": the file name up to its first dot. Of two recordings it
- * is "dump_diff.html", after the second. */
+size_t cli_page_stem(const char *path, const char **stem_out)
+{
+    const char *file = file_name(path);
+    const size_t length = strcspn(file, ".");
+
+    *stem_out = file;
+    return length > 0 ? length : strlen(file); /* up to the first dot */
+}
+
+/* "dump.html" for "folder/dump.pickle.gz". Of two recordings it is "dump_diff.html", after the
+ * second. */
 static const char *output_name(char name[NAME_MAX_BYTES], const struct cli_call *call)
 {
     const bool is_pair = call->argument_count > 1;
-    const char *file = file_name(call->arguments[is_pair ? 1 : 0]);
-    size_t length = strcspn(file, ".");
+    const char *stem;
+    const size_t length = cli_page_stem(call->arguments[is_pair ? 1 : 0], &stem);
 
-    length = length > 0 ? length : strlen(file);
     (void)snprintf(name, NAME_MAX_BYTES, "%.*s%s.html",
-                   (int)(length < NAME_LONGEST ? length : NAME_LONGEST), file,
+                   (int)(length < NAME_LONGEST ? length : NAME_LONGEST), stem,
                    is_pair ? "_diff" : "");
     return name;
 }

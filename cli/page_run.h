@@ -19,12 +19,22 @@ struct cli_page_values {
     bool no_answers;
     bool is_empty; /* only view has the option */
     bool segments; /* only trace_plot has the option */
+    /* Only view has these, of a page of many ranks. */
+    bool ranks;
+    const char *pages; /* folder with the ranks' own pages */
+    const char *labels;
+    uint64_t device_total;
+    uint64_t since_step;
 };
 
 extern const struct cli_page_values cli_page_defaults; /* for PyTorch's commands */
 extern const struct cli_page_values cli_view_defaults;
 
 enum cli_exit cli_page_run(const struct cli_call *call, enum tarn_view view);
+
+/* Of the file's name what its page is named after: "dump" of "folder/dump.pickle.gz". Returns its
+ * length; *stem_out points into the path. */
+size_t cli_page_stem(const char *path, const char **stem_out);
 
 /* A page that reads snapshots itself. */
 enum cli_exit cli_page_run_empty(const struct cli_call *call);

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
-# cmake -DFOLDER=viewer -DMODULES=a.js,b.js -DESBUILD=/usr/bin/esbuild -DOUTPUT=bundle.c
-#     -P TarnBundle.cmake
+# cmake -DFOLDER=viewer -DPAGE=page.html -DSTYLES=a.css,b.css -DMODULES=a.js,b.js
+#     -DNAME=tn_bundle_viewer -DESBUILD=/usr/bin/esbuild -DOUTPUT=bundle.c -P TarnBundle.cmake
 #
-# Makes the page of the viewer from page.html, style.css and the modules; the last one starts it.
+# Makes a page of the viewer, a struct tn_bundle (src/page/bundle.h) of that name, from its HTML, its
+# styles and its modules; the last one starts it.
 # esbuild joins and minifies them. Without it they are joined in the order given: each is written so
 # that it needs only those before it, and their names are distinct.
 # The page's security policy names the hashes of its one style and its one script.
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" MODULES "${MODULES}")
+string(REPLACE "," ";" STYLES "${STYLES}")
 
 function(minify variable file)
     execute_process(
@@ -20,7 +22,11 @@ endfunction()
 if(ESBUILD)
     list(GET MODULES -1 start)
     minify(script ${start})
-    minify(style style.css)
+    set(style "")
+    foreach(file IN LISTS STYLES)
+        minify(text ${file})
+        string(APPEND style "${text}")
+    endforeach()
 else()
     set(script "")
     foreach(module IN LISTS MODULES)
@@ -29,7 +35,11 @@ else()
         string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
         string(APPEND script "${text}")
     endforeach()
-    file(READ "${FOLDER}/style.css" style)
+    set(style "")
+    foreach(file IN LISTS STYLES)
+        file(READ "${FOLDER}/${file}" text)
+        string(APPEND style "${text}")
+    endforeach()
 endif()
 
 # The hash of a text as a policy writes it: SHA-256 in base64.
@@ -52,7 +62,7 @@ endfunction()
 policy_hash(style_hash "${style}")
 policy_hash(script_hash "${script}")
 
-file(READ "${FOLDER}/page.html" page)
+file(READ "${FOLDER}/${PAGE}" page)
 string(REGEX REPLACE "<!--([^-]|-[^-])*-->\n?" "" page "${page}")
 string(REPLACE "@STYLE_HASH@" "${style_hash}" page "${page}")
 string(REPLACE "@SCRIPT_HASH@" "${script_hash}" page "${page}")
@@ -69,8 +79,7 @@ function(put_array name text)
     string(LENGTH "${hex}" size)
     math(EXPR size "${size} / 2")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-    file(APPEND "${OUTPUT}.new" "const char ${name}[] = {${bytes}};\n"
-        "const size_t ${name}_size = ${size};\n")
+    file(APPEND "${OUTPUT}.new" "static const char ${name}[${size}] = {${bytes}};\n")
 endfunction()
 
 file(WRITE "${OUTPUT}.new"
@@ -82,10 +91,13 @@ foreach(piece start policy middle)
     set(mark_middle "@DATA@")
     string(FIND "${page}" "${mark_${piece}}" at)
     string(SUBSTRING "${page}" 0 ${at} part)
-    put_array(tn_bundle_${piece} "${part}")
+    put_array(${piece} "${part}")
     string(LENGTH "${mark_${piece}}" length)
     math(EXPR at "${at} + ${length}")
     string(SUBSTRING "${page}" ${at} -1 page)
 endforeach()
-put_array(tn_bundle_end "${page}")
+put_array(end "${page}")
+file(APPEND "${OUTPUT}.new" "const struct tn_bundle ${NAME} = {\n"
+    "    .start = {start, sizeof start}, .policy = {policy, sizeof policy},\n"
+    "    .middle = {middle, sizeof middle}, .end = {end, sizeof end}};\n")
 file(RENAME "${OUTPUT}.new" "${OUTPUT}")

@@ -104,6 +104,8 @@ static const char *const trim[] = {"--anonymize", "--drop-cpp", "--events ..3", 
                                    "--device 0",  "--device 1", "--time 0..0.0001", NULL};
 static const char *const view[] = {"--redact paths",    "--redact all", "--device 1",
                                    "--max-size 100KiB", "--title <b>",  NULL};
+static const char *const view_ranks[] = {"--title <b>", "--device-total 1GiB", "--since-step 1",
+                                         "--pages .",   "--labels @B",         NULL};
 /* What is asked for is printed one after the other: with --json it would not be JSON alone. */
 static const char *const track[] = {
     "--modulewise", "--tree",         "--iterations",     "--units MiB",       "--depth 1",
@@ -141,6 +143,7 @@ const struct command_form command_forms[] = {
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "export --to sqlite @A -o @O", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "view @A -o @O", view},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "view @A @B -o @O", view},
+    {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "view --ranks @A @B @A -o @O", view_ranks},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "convert @A @O", none},
     {FORM_READS_SNAPSHOTS, OUTPUT_BYTES, "trim @A @O", trim},
     {FORM_READS_SNAPSHOTS, OUTPUT_TEXT, "replay @A", replay},

@@ -16,7 +16,7 @@ BEGIN {
     allow("analysis", "base snapshot")
     allow("report", "base snapshot analysis")
     allow("render", "base snapshot analysis report")
-    allow("page", "base snapshot analysis")
+    allow("page", "base snapshot analysis fleet")
     allow("capture", "base alloc pinned history snapshot render")
     allow("fleet", "base snapshot analysis report render")
     allow("export", "base snapshot analysis report render fleet")

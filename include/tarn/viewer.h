@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The viewer: a snapshot as one self-contained HTML page. The page contains all data and the script
+ * The viewer: a snapshot, or many ranks, as one self-contained HTML page. The page contains all data and the script
  * that draws it; it makes no network requests, and its content security policy blocks all other
  * code. Text of the snapshot never becomes markup.
  * Snapshots are not changed: any number of threads may use one at once.
@@ -120,6 +120,30 @@ TARN_API enum tarn_status tarn_view_write_runs(const struct tarn_view_run *runs,
  * anywhere. Of the options only the title is used. TARN_ERR_NOT_SUPPORTED in a build without it
  * (TARN_READER), TARN_ERR_HOST_MEMORY, or what the writer returned. */
 TARN_API enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
+                                                const struct tarn_writer *writer,
+                                                struct tarn_error *error) TARN_MUST_CHECK;
+
+struct tarn_fleet;
+struct tarn_fleet_options;
+
+/* Zero bytes mean the defaults. */
+struct tarn_view_ranks_options {
+    uint32_t struct_size; /* sizeof(struct tarn_view_ranks_options) */
+    const char *title;    /* UTF-8; NULL or "" = "Ranks" */
+    /* NULL, or asked once for each rank: writes where its own page lies, as a path from the page
+     * of the fleet, UTF-8 with a NUL at the end, into `path` of `size` bytes; false: there is
+     * none. `file` is the name that the rank was added with. */
+    bool (*find_page)(void *context, const char *file, int device, char *path, size_t size);
+    void *context;
+};
+
+/* Writes a page of many ranks: their memory over time as a heat map, those that stand out, and
+ * timelines side by side. Its figures are the report that tarn_fleet_report writes as JSON with
+ * `how`, which is in the page. `how` and `options` may be NULL. The same ranks give the same bytes.
+ * Fails as tarn_fleet_report; TARN_ERR_NOT_SUPPORTED in a build without the page. */
+TARN_API enum tarn_status tarn_view_write_ranks(struct tarn_fleet *fleet,
+                                                const struct tarn_fleet_options *how,
+                                                const struct tarn_view_ranks_options *options,
                                                 const struct tarn_writer *writer,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
 

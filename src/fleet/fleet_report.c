@@ -185,8 +185,8 @@ static bool groups_matter(const struct tn_fleet_rows *rows, const struct tn_docu
     return !document->text || (rows->groups.count > 1 && rows->groups.count < rows->members.count);
 }
 
-static enum tarn_status rows_put(const struct tn_fleet_rows *rows, const struct tarn_writer *writer,
-                                 struct tarn_error *error)
+enum tarn_status tn_fleet_rows_put(const struct tn_fleet_rows *rows,
+                                   const struct tarn_writer *writer, struct tarn_error *error)
 {
     static const struct tn_row_table *const tables[] = {
         &tn_ranks_table, &tn_ranks_changes_table, &label_table, &group_table,
@@ -222,7 +222,7 @@ enum tarn_status tarn_fleet_report(struct tarn_fleet *fleet,
     struct tn_fleet_rows rows;
     enum tarn_status status = tn_fleet_rows_make(&rows, fleet, options, how, error);
 
-    status = status ? status : rows_put(&rows, writer, error);
+    status = status ? status : tn_fleet_rows_put(&rows, writer, error);
     tn_fleet_rows_fini(&rows);
     return status;
 }

@@ -91,4 +91,9 @@ enum tarn_status tn_fleet_rows_make(struct tn_fleet_rows *rows, struct tarn_flee
                                     struct tarn_error *error) TN_MUST_CHECK;
 void tn_fleet_rows_fini(struct tn_fleet_rows *rows);
 
+/* Writes them as tarn_fleet_report does: fleet_report.c. */
+enum tarn_status tn_fleet_rows_put(const struct tn_fleet_rows *rows,
+                                   const struct tarn_writer *writer,
+                                   struct tarn_error *error) TN_MUST_CHECK;
+
 #endif

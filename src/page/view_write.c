@@ -6,7 +6,6 @@
 #include "tarn/viewer.h"
 
 #include "base/errinfo.h"
-#include "base/escaped.h"
 #include "page/bundle.h"
 #include "page/view_run.h"
 
@@ -59,17 +58,12 @@ static bool runs_put(struct page *page, struct tn_text_out *out)
     return good;
 }
 
-/* All before the data. The policy of the page allows its own script, and what `policy` names. */
 static void start_put(struct tn_text_out *out, const struct tarn_view_options *options,
                       const char *policy)
 {
     const char *title = options->title && *options->title ? options->title : "GPU memory";
 
-    tn_text_put(out, tn_bundle_start, tn_bundle_start_size);
-    tn_text_puts(out, policy);
-    tn_text_put(out, tn_bundle_policy, tn_bundle_policy_size);
-    tn_text_put_escaped(out, title, strlen(title), TN_ESCAPED_XML);
-    tn_text_put(out, tn_bundle_middle, tn_bundle_middle_size);
+    tn_bundle_begin(&tn_bundle_viewer, out, title, policy);
 }
 
 static enum tarn_status page_put(struct page *page, const struct tarn_writer *writer)
@@ -83,23 +77,17 @@ static enum tarn_status page_put(struct page *page, const struct tarn_writer *wr
     if (!good && out.status == TARN_OK) {
         return TARN_ERR_HOST_MEMORY;
     }
-    tn_text_put(&out, tn_bundle_end, tn_bundle_end_size);
+    tn_bundle_end(&tn_bundle_viewer, &out);
     return tn_text_finish(&out);
 }
 
 /* ---- the limit ---- */
 
-/* Bytes of a page beside its data. */
-static uint64_t bundle_size(void)
-{
-    return (uint64_t)tn_bundle_start_size + tn_bundle_policy_size + tn_bundle_middle_size +
-           tn_bundle_end_size;
-}
-
 /* The page with as many entries as fit. A guess how many comes from the data of the page before. */
 static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struct tarn_error *error)
 {
     const struct tarn_writer writer = {keeper_write, keeper};
+    const uint64_t bundle_size = tn_bundle_size(&tn_bundle_viewer);
 
     for (int i = 0; i < TRIES; i++) {
         tn_column_clear(&keeper->kept);
@@ -112,11 +100,11 @@ static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struc
         if (keeper->bytes <= keeper->limit) {
             return TARN_OK;
         }
-        if (page->kept == 0 || keeper->limit <= bundle_size()) {
+        if (page->kept == 0 || keeper->limit <= bundle_size) {
             break;
         }
-        const double share = (double)(keeper->limit - bundle_size()) /
-                             (double)(keeper->bytes - bundle_size()) * 0.97;
+        const double share =
+            (double)(keeper->limit - bundle_size) / (double)(keeper->bytes - bundle_size) * 0.97;
 
         page->kept = i + 2 < TRIES ? (uint64_t)((double)page->kept * share) : 0;
     }
@@ -183,7 +171,7 @@ enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
     if (!tn_section_end(&section)) {
         return tn_fail_memory(error);
     }
-    tn_text_put(&out, tn_bundle_end, tn_bundle_end_size);
+    tn_bundle_end(&tn_bundle_viewer, &out);
     const enum tarn_status status = tn_text_finish(&out);
 
     return status ? tn_fail(error, status, "cannot write the page") : TARN_OK;

@@ -152,6 +152,9 @@ for file in "$hostile"/numbers/*; do
     timeout 60 "$tarn" ranks --json "$file" "$file" "$file" >"$work/out" 2>"$work/err" &&
         ! grep -q 'runtime error' "$work/err"
     count "ranks of numbers/$(basename "$file") three times" $?
+    timeout 60 "$tarn" view --ranks -o - "$file" "$file" "$file" >"$work/out" 2>"$work/err" &&
+        ! grep -q 'runtime error' "$work/err"
+    count "view --ranks of numbers/$(basename "$file") three times" $?
     timeout 60 "$tarn" trim -f --time 0..1 "$file" "$work/trimmed.pickle" >"$work/out" 2>"$work/err"
     [ $? -le 7 ] && ! grep -q 'runtime error' "$work/err"
     count "trim of numbers/$(basename "$file")" $?

@@ -124,6 +124,13 @@ title='</title><script>x</script>'
 page strict && page plain && [ -s "$work/strict.html.tags" ] &&
     cmp "$work/strict.html.tags" "$work/plain.html.tags"
 count "view: no tag of a marker's" $?
+ranks_page() { # KIND
+    "$tarn" view --ranks --title "$title" "$work/$1.pickle" -o "$work/$1.ranks.html" &&
+        tags "$work/$1.ranks.html"
+}
+ranks_page strict && ranks_page plain && [ -s "$work/strict.ranks.html.tags" ] &&
+    cmp "$work/strict.ranks.html.tags" "$work/plain.ranks.html.tags"
+count "view --ranks: no tag of a marker's" $?
 for kind in strict plain; do
     "$tarn" memory "$work/$kind.pickle" -o "$work/$kind.memory.svg"
     "$tarn" segments "$work/$kind.pickle" -o "$work/$kind.segments.svg"

@@ -31,6 +31,7 @@ import { noticing } from './notices.mjs';
 import { paging } from './pages.mjs';
 import { printing } from './print.mjs';
 import { reaching } from './reach.mjs';
+import { ranking } from './ranks.mjs';
 import { opening } from './reader.mjs';
 import { saving } from './saving.mjs';
 import { seeing } from './seen.mjs';
@@ -876,6 +877,7 @@ async function main() {
     await comparing(browser);
     await answering(browser);
     await paging(browser);
+    await ranking(browser);
     await opening(browser);
     await inFirefox();
     await sharing(browser);

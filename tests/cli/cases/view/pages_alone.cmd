@@ -1,0 +1,1 @@
+view --pages . -o $tmp/a.html $data/snapshots/tiny.pickle.gz

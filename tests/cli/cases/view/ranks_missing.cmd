@@ -1,0 +1,1 @@
+view --ranks -o $tmp/a.html $data/snapshots/tiny.pickle.gz /nonexistent/r; code=$?; ls $tmp; (exit $code)

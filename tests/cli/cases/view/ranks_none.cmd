@@ -1,0 +1,1 @@
+view --ranks -o $tmp/a.html /nonexistent/r; code=$?; ls $tmp; (exit $code)

@@ -1,0 +1,1 @@
+view --ranks --pages /nonexistent -o $tmp/a.html $data/snapshots/tiny.pickle.gz

@@ -1,0 +1,1 @@
+view --ranks --redact all -o $tmp/a.html $data/snapshots/tiny.pickle.gz
