@@ -2,8 +2,8 @@
 # cmake -DFOLDER=viewer -DPAGE=page.html -DSTYLES=a.css,b.css -DMODULES=a.js,b.js
 #     -DNAME=tn_bundle_viewer -DESBUILD=/usr/bin/esbuild -DOUTPUT=bundle.c -P TarnBundle.cmake
 #
-# Makes a page of the viewer, a struct tn_bundle (src/page/bundle.h) of that name, from its HTML, its
-# styles and its modules; the last one starts it.
+# Makes a page of the viewer, a struct tn_bundle (src/page/bundle.h) of that name, from its HTML,
+# its styles and its modules; the last one starts it.
 # esbuild joins and minifies them. Without it they are joined in the order given: each is written so
 # that it needs only those before it, and their names are distinct.
 # The page's security policy names the hashes of its one style and its one script.

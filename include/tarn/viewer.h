@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The viewer: a snapshot, or many ranks, as one self-contained HTML page. The page contains all data and the script
- * that draws it; it makes no network requests, and its content security policy blocks all other
- * code. Text of the snapshot never becomes markup.
+ * The viewer: a snapshot, or many ranks, as one self-contained HTML page. The page contains all
+ * data and the script that draws it; it makes no network requests, and its content security policy
+ * blocks all other code. Text of the snapshot never becomes markup.
  * Snapshots are not changed: any number of threads may use one at once.
  */
 #ifndef TARN_VIEWER_H

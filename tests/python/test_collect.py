@@ -72,7 +72,11 @@ collector = Collector(folder, summaries=False, suffix=".pickle.gz")
 collector.write()
 torch.distributed = type("", (), {
     "is_available": lambda: True, "is_initialized": lambda: True, "get_rank": lambda: 7})
-mesh = type("", (), {"mesh_dim_names": ("dp", "tp"), "get_local_rank": lambda self, name: len(name)})()
+mesh = type(
+    "",
+    (),
+    {"mesh_dim_names": ("dp", "tp"), "get_local_rank": lambda self, name: len(name)},
+)()
 Collector(folder, mesh=mesh, summaries=False).write()
 """)
         self.assertEqual(

@@ -190,9 +190,8 @@ async function hovering(page, summary) {
       [...row.children].map((cell) => cell.textContent),
     ),
   );
-  const { sizeText } = await import(
-    `data:text/javascript,${encodeURIComponent(readFileSync(join(data, '../../../viewer/format.js'), 'utf8'))}`
-  );
+  const code = readFileSync(join(data, '../../../viewer/format.js'), 'utf8');
+  const { sizeText } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
   const [requested, reserved] = sketches.get(numbered(3).file);
   expect('ranks: what hovering says', lines, [
     ['rank 3'],
