@@ -8,6 +8,7 @@
 #include "listener.h"
 #include "output.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
@@ -24,6 +25,47 @@ enum {
     POLL_MAX_MS = 60000
 };
 
+/* libmicrohttpd brings a dozen libraries with it, which every other command would wait for:
+ * therefore it is loaded when somebody listens. */
+#define HTTP_LIBRARY "libmicrohttpd.so.12"
+#define HTTP_FUNCTIONS(F)                                                                          \
+    F(add_response_header)                                                                         \
+    F(create_response_from_buffer)                                                                 \
+    F(destroy_response)                                                                            \
+    F(get_daemon_info)                                                                             \
+    F(get_timeout)                                                                                 \
+    F(lookup_connection_value)                                                                     \
+    F(queue_response)                                                                              \
+    F(run)                                                                                         \
+    F(start_daemon)                                                                                \
+    F(stop_daemon)
+
+static struct {
+#define HTTP_MEMBER(name) __typeof__(MHD_##name) *name;
+    HTTP_FUNCTIONS(HTTP_MEMBER)
+#undef HTTP_MEMBER
+} http; /* written once, by http_load */
+
+static bool http_find(void *library, const char *name, void *function_out)
+{
+    void *found = dlsym(library, name);
+
+    memcpy(function_out, &found, sizeof found);
+    return found != NULL;
+}
+
+/* It is never closed. */
+static bool http_load(void)
+{
+    void *library = dlopen(HTTP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    bool is_there = library != NULL;
+
+#define HTTP_FIND(name) is_there = is_there && http_find(library, "MHD_" #name, (void *)&http.name);
+    HTTP_FUNCTIONS(HTTP_FIND)
+#undef HTTP_FIND
+    return is_there;
+}
+
 struct server {
     struct cli_watch *watch;
     const struct cli_metrics_options *options;
@@ -39,21 +81,21 @@ static enum MHD_Result answer_text(struct MHD_Connection *client, unsigned code,
                                    char *text, size_t size)
 {
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+        http.create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
 
     if (!response) {
         free(text);
         return MHD_NO;
     }
-    enum MHD_Result result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    enum MHD_Result result = http.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 
     if (result == MHD_YES && code == MHD_HTTP_METHOD_NOT_ALLOWED) {
-        result = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        result = http.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
     if (result == MHD_YES) {
-        result = MHD_queue_response(client, code, response);
+        result = http.queue_response(client, code, response);
     }
-    MHD_destroy_response(response);
+    http.destroy_response(response);
     return result;
 }
 
@@ -79,7 +121,7 @@ static enum MHD_Result answer_sentence(struct MHD_Connection *client, unsigned c
 static enum cli_om_format format_choose(const struct server *server, struct MHD_Connection *client)
 {
     const char *accept =
-        MHD_lookup_connection_value(client, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+        http.lookup_connection_value(client, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
     if (accept && strstr(accept, "application/openmetrics-text")) {
         return CLI_OM_OPENMETRICS;
@@ -118,7 +160,7 @@ static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connecti
 static bool host_is_loopback(struct MHD_Connection *client)
 {
     static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
-    const char *host = MHD_lookup_connection_value(client, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    const char *host = http.lookup_connection_value(client, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     bool is_loopback = !host;
 
     for (size_t i = 0; !is_loopback && i < sizeof hosts / sizeof *hosts; i++) {
@@ -163,14 +205,14 @@ static int wait_ms(struct MHD_Daemon *daemon)
 {
     MHD_UNSIGNED_LONG_LONG most;
 
-    return MHD_get_timeout(daemon, &most) == MHD_YES && most < POLL_MAX_MS ? (int)most
-                                                                           : POLL_MAX_MS;
+    return http.get_timeout(daemon, &most) == MHD_YES && most < POLL_MAX_MS ? (int)most
+                                                                            : POLL_MAX_MS;
 }
 
 static enum cli_exit loop(const struct server *server)
 {
     const union MHD_DaemonInfo *clients =
-        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        http.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct signalfd_siginfo signal_found;
 
     if (!clients) {
@@ -187,7 +229,7 @@ static enum cli_exit loop(const struct server *server)
             (ssize_t)sizeof signal_found) {
             return signal_found.ssi_signo == SIGINT ? CLI_EXIT_INTERRUPTED : CLI_EXIT_OK;
         }
-        if (MHD_run(server->daemon) != MHD_YES) {
+        if (http.run(server->daemon) != MHD_YES) {
             return CLI_EXIT_INTERNAL;
         }
     }
@@ -211,9 +253,9 @@ static enum cli_exit serve_with(struct server *server, const struct cli_command 
                                 struct cli_listener *listener)
 {
     server->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server, MHD_OPTION_LISTEN_SOCKET,
-                         listener->socket, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS_MAX,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_SECONDS, MHD_OPTION_END);
+        http.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server, MHD_OPTION_LISTEN_SOCKET,
+                          listener->socket, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS_MAX,
+                          MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_SECONDS, MHD_OPTION_END);
     if (!server->daemon) {
         return cli_fail(command, CLI_EXIT_INTERNAL, "--listen: cannot serve %s", listener->name);
     }
@@ -222,7 +264,7 @@ static enum cli_exit serve_with(struct server *server, const struct cli_command 
     cli_note("serving %s%s until SIGTERM", listener->name, listener->path[0] ? "" : "/metrics");
     const enum cli_exit code = loop(server);
 
-    MHD_stop_daemon(server->daemon);
+    http.stop_daemon(server->daemon);
     return code == CLI_EXIT_INTERNAL
                ? cli_fail(command, code, "--listen: cannot go on serving %s", listener->name)
                : code;
@@ -234,6 +276,12 @@ enum cli_exit cli_metrics_serve(const struct cli_command *command, const char *p
     struct server server = {.watch = watch, .options = options};
     struct cli_listener listener;
     sigset_t before;
+
+    if (!http_load()) {
+        return cli_fail(command, CLI_EXIT_FORMAT,
+                        "--listen needs " HTTP_LIBRARY ", which cannot be opened: install it "
+                        "(Debian: libmicrohttpd12)");
+    }
     enum cli_exit code = cli_listener_open(&listener, command, place);
 
     if (code) {
