@@ -13,7 +13,7 @@ namespace tarn_torch
 {
 
 /* The process's, for good: tensors may outlive the interpreter. */
-inline tarn_devices *const devices = tarn_devices_shared();
+inline tarn_devices *const devices = tarn_devices_shared(); // NOLINT(cert-err58-cpp): it is C
 
 inline tarn_ptr ptr_of(const void *ptr)
 {

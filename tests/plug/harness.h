@@ -24,7 +24,7 @@ inline int failed_checks;
         }                                                                                          \
     } while (false)
 
-inline tarn_devices *const devices = tarn_devices_shared();
+inline tarn_devices *const devices = tarn_devices_shared(); // NOLINT(cert-err58-cpp): it is C
 
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
