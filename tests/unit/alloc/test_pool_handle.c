@@ -6,6 +6,7 @@
 #include "support/rig.h"
 #include "tarn/pool.h"
 #include "tarn/request.h"
+#include "tarn/sleep.h"
 
 #include <pthread.h>
 
@@ -797,6 +798,56 @@ static void pages_of_a_pool_stay_if_its_user_needs_them(void **state)
     rig_close(&rig);
 }
 
+/* Free blocks serve a capture like any request, and a graph then knows their addresses. */
+static void pages_stay_once_a_capture_has_used_them(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,rules:2.14");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+    const tarn_ptr ptr = pool_alloc(&rig, pool, 30 * MIB, 1);
+
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_sim_set_capturing(rig.device, 1, true), TARN_OK);
+    assert_int_equal(pool_alloc(&rig, pool, 30 * MIB, 1), ptr);
+    assert_int_equal(tarn_sim_set_capturing(rig.device, 1, false), TARN_OK);
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 70 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Its free blocks have no memory. */
+static void nothing_is_allocated_from_a_sleeping_pool(void **state)
+{
+    (void)state;
+    for (size_t i = 1; i < 3; i++) { /* plain segments cannot sleep */
+        struct rig rig;
+        tarn_ptr ptr = 0x123;
+
+        rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true},
+                      settings[i]);
+        struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+        const struct tarn_pool_id id = tarn_pool_get_id(pool);
+        const tarn_ptr one = pool_alloc(&rig, pool, 30 * MIB, 0);
+        const tarn_ptr other = pool_alloc(&rig, pool, 30 * MIB, 0);
+
+        assert_int_equal(tarn_allocator_sleep(rig.allocator, id, NULL, &rig.error), TARN_OK);
+        rig_free(&rig, one);
+        assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 0, &ptr, &rig.error), TARN_ERR_STATE);
+        assert_int_equal(tarn_pool_alloc_try(pool, 30 * MIB, 0, 0, &ptr), TARN_ERR_STATE);
+        assert_int_equal(ptr, 0x123);
+        assert_int_equal(tarn_allocator_wake(rig.allocator, id, &rig.error), TARN_OK);
+        rig_free(&rig, pool_alloc(&rig, pool, 30 * MIB, 0));
+        rig_free(&rig, other);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
 /* An older program does not know of the option. */
 static void pages_move_unless_the_option_is_given(void **state)
 {
@@ -882,6 +933,8 @@ int main(void)
         cmocka_unit_test(free_pages_of_a_pool_move_beside_blocks_with_contents),
         cmocka_unit_test(pages_of_a_pool_stay_if_its_user_needs_them),
         cmocka_unit_test(pages_move_unless_the_option_is_given),
+        cmocka_unit_test(pages_stay_once_a_capture_has_used_them),
+        cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
         cmocka_unit_test(pages_move_to_requests_of_the_same_or_a_higher_priority),
         cmocka_unit_test(pages_of_a_higher_priority_are_not_had_by_waiting),
         cmocka_unit_test(every_failure_is_survived),
