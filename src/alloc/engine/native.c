@@ -198,38 +198,31 @@ out:
     return st;
 }
 
-/* From the private pool `owner`, or wherever the stream's requests go if it is NULL. */
-static TN_INLINE enum tarn_status alloc_from(struct tn_engine *engine,
-                                             struct tn_private_pool *owner, uint64_t size,
-                                             tarn_stream stream, tarn_ptr *ptr_out,
-                                             struct tarn_error *error)
-{
-    uint64_t stack = 0;
-
-    if (tn_likely(
-            tn_fast_alloc(&engine->fast, &engine->heap, owner, size, stream, &stack, ptr_out))) {
-        tn_core_assert_fast(engine);
-        TN_PROBE4(malloc, *ptr_out, engine->heap.device->ordinal, size, stream);
-        return TARN_OK;
-    }
-    const enum tarn_status st = alloc_slow(engine, owner, size, stream, stack, ptr_out, error);
-
-    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
-    return st;
-}
-
 TN_NO_STACK_GUARD enum tarn_status tn_native_alloc(struct tn_engine *engine, uint64_t size,
                                                    tarn_stream stream, tarn_ptr *ptr_out,
                                                    struct tarn_error *error)
 {
-    return alloc_from(engine, NULL, size, stream, ptr_out, error);
+    uint64_t stack = 0;
+
+    if (tn_likely(tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &stack, ptr_out))) {
+        tn_core_assert_fast(engine);
+        TN_PROBE4(malloc, *ptr_out, engine->heap.device->ordinal, size, stream);
+        return TARN_OK;
+    }
+    const enum tarn_status st = alloc_slow(engine, NULL, size, stream, stack, ptr_out, error);
+
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
+    return st;
 }
 
 enum tarn_status tn_native_alloc_in(struct tn_engine *engine, struct tn_private_pool *owner,
                                     uint64_t size, tarn_stream stream, tarn_ptr *ptr_out,
                                     struct tarn_error *error)
 {
-    return alloc_from(engine, owner, size, stream, ptr_out, error);
+    const enum tarn_status st = alloc_slow(engine, owner, size, stream, 0, ptr_out, error);
+
+    TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
+    return st;
 }
 
 /* ---- freeing ---- */

@@ -182,8 +182,8 @@ enum tarn_status tn_request_alloc(struct tn_engine *engine, uint64_t size, tarn_
         return tn_oom_absurd(error);
     }
     request.requested += aligned ? 0 : wish->alignment - TN_MIN_BLOCK_SIZE;
-    if (!aligned || !tn_fast_alloc(&engine->fast, &engine->heap, wish->owner, size, stream,
-                                   &request.stack, ptr_out)) {
+    if (!aligned || wish->owner ||
+        !tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &request.stack, ptr_out)) {
         st = alloc_with_wish(engine, &request, wish, ptr_out, error);
     }
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);

@@ -204,37 +204,6 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
     return served;
 }
 
-/* A block of a private pool gets no entry: those of the log name size and stream alone. Under the
- * compact policy the engine first decides whether the pool's pages may still move. */
-TN_NOINLINE bool tn_fast_alloc_owned(struct tn_fast *fast, struct tn_heap *heap,
-                                     struct tn_private_pool *owner, uint64_t size,
-                                     tarn_stream stream, tarn_ptr *ptr_out)
-{
-    struct tn_request request = {.requested = size, .stream = stream};
-
-    if (tn_unlikely(size >= TN_MAX_REQUEST || !tn_fast_enter(heap, 0))) {
-        return false;
-    }
-    const bool decides =
-        owner->sleeps || (heap->config.policy == TARN_POLICY_COMPACT && !owner->pages_stay);
-    bool served = false;
-
-    if (tn_likely(!decides)) {
-        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
-        tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
-        tn_request_route(heap, &request, owner);
-        served = tn_request_prepare(heap, &heap->shard, &request, NULL) == TARN_OK &&
-                 tn_best_fit(heap, &request);
-    }
-    if (tn_likely(served)) {
-        (void)tn_heap_mark_allocated(heap, &heap->shard, request.block, request.size, size,
-                                     tn_request_splits(heap, &request), 0);
-        *ptr_out = request.block->address;
-    }
-    tn_biased_lock_release(&heap->lock);
-    return served;
-}
-
 /* The events of calls that the log served; both take ownership of the stack. */
 static TN_NOINLINE void emit_redo(struct tn_heap *heap, const struct tn_undo_entry *entry,
                                   uint64_t stack)

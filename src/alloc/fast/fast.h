@@ -61,8 +61,6 @@ bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t siz
                         tarn_stream stream, uint64_t *stack, tarn_ptr *ptr_out);
 bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
                         tarn_stream stream, tarn_ptr *ptr_out);
-bool tn_fast_alloc_owned(struct tn_fast *fast, struct tn_heap *heap, struct tn_private_pool *owner,
-                         uint64_t size, tarn_stream stream, tarn_ptr *ptr_out);
 bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr, uint64_t *stack);
 void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
 
@@ -101,18 +99,13 @@ static TN_INLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *he
     return served;
 }
 
-/* From the private pool `owner`, or, if it is NULL, from the default ones. Takes the lock itself.
- * False, and nothing has changed, if the engine has to serve the call. *stack must be 0; if
- * receivers of events want a stack it is captured here, and is the caller's if the call is not
- * served. */
+/* Takes the lock itself. False, and nothing has changed, if the engine has to serve the call.
+ * *stack must be 0; if receivers of events want a stack it is captured here, and is the caller's if
+ * the call is not served. */
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
-                                               struct tn_private_pool *owner, uint64_t size,
-                                               tarn_stream stream, uint64_t *stack,
+                                               uint64_t size, tarn_stream stream, uint64_t *stack,
                                                tarn_ptr *ptr_out)
 {
-    if (owner) {
-        return tn_fast_alloc_owned(fast, heap, owner, size, stream, ptr_out);
-    }
     if (tn_unlikely(!tn_fast_enter(heap, 0))) {
         return tn_fast_alloc_slow(fast, heap, size, stream, stack, ptr_out);
     }
@@ -199,13 +192,11 @@ static inline bool tn_fast_has_caches(const struct tn_fast *fast)
 }
 
 TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_heap *heap,
-                                               struct tn_private_pool *owner, uint64_t size,
-                                               tarn_stream stream, uint64_t *stack,
+                                               uint64_t size, tarn_stream stream, uint64_t *stack,
                                                tarn_ptr *ptr_out)
 {
     (void)fast;
     (void)heap;
-    (void)owner;
     (void)size;
     (void)stream;
     (void)stack;

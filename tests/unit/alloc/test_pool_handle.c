@@ -139,7 +139,7 @@ static void same_call(struct rig *rigs, struct tarn_pool **pools, uint64_t *seed
     }
 }
 
-/* What the fast path serves from a pool is what the slow path finds there. */
+/* A request to a handle finds the block that a routed one finds. */
 static void a_handle_decides_as_a_route(void **state)
 {
     (void)state;
