@@ -275,6 +275,17 @@ static enum tarn_status list_add(const struct cli_fleet_gather *gather,
     return good ? status : TARN_ERR_HOST_MEMORY;
 }
 
+static bool labels_load(const struct cli_fleet_gather *gather, struct tarn_fleet *fleet, int *code)
+{
+    struct tarn_error error = {.offset = -1};
+
+    if (gather->labels && tarn_fleet_load_labels(fleet, gather->labels, &error)) {
+        *code = (int)cli_fail_status(gather->call->command, error.status, &error, gather->labels);
+        return false;
+    }
+    return true;
+}
+
 bool cli_fleet_gather(const struct cli_fleet_gather *gather, struct tarn_fleet *fleet,
                       int *code_out)
 {
@@ -282,6 +293,9 @@ bool cli_fleet_gather(const struct cli_fleet_gather *gather, struct tarn_fleet *
     struct bytes list = {0};
     bool good;
 
+    if (!labels_load(gather, fleet, code_out)) {
+        return false;
+    }
     if (gather->uses_mpi) {
         const enum cli_exit joined = cli_fleet_team_join(gather->call->command, &team);
 
@@ -299,5 +313,6 @@ bool cli_fleet_gather(const struct cli_fleet_gather *gather, struct tarn_fleet *
     if (team.number > 0) {
         *code_out = CLI_EXIT_OK; /* process 0 returns it */
     }
-    return good && team.number == 0;
+    return good && team.number == 0 &&
+           (*code_out == CLI_EXIT_OK || tarn_fleet_rank_count(fleet) > 0);
 }

@@ -48,8 +48,8 @@ static int fleet_run(const struct cli_call *call, struct tarn_fleet *fleet, cons
 {
     const struct cli_page_values *values = call->values;
     const struct tarn_summary_options summary = {.struct_size = sizeof summary};
-    const struct cli_fleet_gather gather = {.call = call, .options = &summary};
-    struct tarn_error error = {.offset = -1};
+    const struct cli_fleet_gather gather = {
+        .call = call, .labels = values->labels, .options = &summary};
     struct cli_page_links links;
     int code = CLI_EXIT_OK;
 
@@ -57,10 +57,7 @@ static int fleet_run(const struct cli_call *call, struct tarn_fleet *fleet, cons
         return (int)cli_fail(call->command, CLI_EXIT_IO, "no folder %s",
                              cli_escaped(values->pages).text);
     }
-    if (values->labels && tarn_fleet_load_labels(fleet, values->labels, &error)) {
-        return (int)cli_fail_status(call->command, error.status, &error, values->labels);
-    }
-    if (!cli_fleet_gather(&gather, fleet, &code) || (code && tarn_fleet_rank_count(fleet) == 0)) {
+    if (!cli_fleet_gather(&gather, fleet, &code)) {
         return code;
     }
     return page_write(call, fleet, path, &links, code);

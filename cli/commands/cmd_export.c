@@ -107,14 +107,10 @@ static int ranks_write(const struct cli_call *call, struct tarn_fleet *fleet, in
 static int ranks_gather(const struct cli_call *call, struct tarn_fleet *fleet)
 {
     const struct export_values *values = call->values;
-    const struct cli_fleet_gather gather = {.call = call};
-    struct tarn_error error = {.offset = -1};
+    const struct cli_fleet_gather gather = {.call = call, .labels = values->labels};
     int code = CLI_EXIT_OK;
 
-    if (values->labels && tarn_fleet_load_labels(fleet, values->labels, &error)) {
-        return (int)cli_fail_status(call->command, error.status, &error, values->labels);
-    }
-    if (!cli_fleet_gather(&gather, fleet, &code) || (code && tarn_fleet_rank_count(fleet) == 0)) {
+    if (!cli_fleet_gather(&gather, fleet, &code)) {
         return code;
     }
     return ranks_write(call, fleet, code);

@@ -76,16 +76,13 @@ static int fleet_run(const struct cli_call *call, struct tarn_fleet *fleet,
     const struct ranks_values *values = call->values;
     const struct tarn_summary_options how = {.struct_size = sizeof how, .report = options};
     const struct cli_fleet_gather gather = {.call = call,
+                                            .labels = values->labels,
                                             .options = &how,
                                             .narrows = cli_select_narrows(&values->select),
                                             .uses_mpi = values->uses_mpi};
-    struct tarn_error error = {.offset = -1};
     int code = CLI_EXIT_OK;
 
-    if (values->labels && tarn_fleet_load_labels(fleet, values->labels, &error)) {
-        return (int)cli_fail_status(call->command, error.status, &error, values->labels);
-    }
-    if (!cli_fleet_gather(&gather, fleet, &code) || (code && tarn_fleet_rank_count(fleet) == 0)) {
+    if (!cli_fleet_gather(&gather, fleet, &code)) {
         return code;
     }
     return fleet_report(call, fleet, options, code);

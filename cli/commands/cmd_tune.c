@@ -471,8 +471,7 @@ static int extremes_load(struct tune *tune)
     if (status) {
         return (int)cli_fail_status(tune->call->command, status, &error, NULL);
     }
-    if (!cli_fleet_gather(&gather, tune->fleet, &code) ||
-        (code && tarn_fleet_rank_count(tune->fleet) == 0)) {
+    if (!cli_fleet_gather(&gather, tune->fleet, &code)) {
         return code;
     }
     status = tarn_fleet_find_extremes(tune->fleet, tune->extremes, TARN_FLEET_EXTREMES,
