@@ -78,7 +78,6 @@ uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
 
     if (*known == 0) {
         struct tn_frame_text text = {.text = ""};
-
         size_t i;
 
         *known = 1;

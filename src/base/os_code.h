@@ -33,8 +33,8 @@ bool tn_os_code_find(uintptr_t address, struct tn_code_range *range_out);
  * the same range. Asks the loader once. */
 struct tn_code_range tn_os_code_own(void);
 
-/* How many modules have been unloaded since the program started. What is remembered of code by its
- * address holds while this stays the same. Cost: 50 ns. */
+/* How many modules have been unloaded since the program started. What is cached by the address of
+ * code stays valid until this changes. Cost: 50 ns. */
 uint64_t tn_os_code_unloads(void);
 
 #endif

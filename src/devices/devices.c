@@ -122,9 +122,8 @@ static enum tarn_status settings_know(struct tarn_devices *devices, struct tarn_
     return st;
 }
 
-enum tarn_status tarn_devices_get_config_sized(struct tarn_devices *devices,
-                                               struct tarn_config *config_out, size_t size,
-                                               struct tarn_error *error)
+/* Takes the lock and knows the settings; without the lock if it fails. */
+static enum tarn_status settings_lock(struct tarn_devices *devices, struct tarn_error *error)
 {
     enum tarn_status st = tn_devices_lock(devices, error);
 
@@ -132,9 +131,22 @@ enum tarn_status tarn_devices_get_config_sized(struct tarn_devices *devices,
         return st;
     }
     st = settings_know(devices, error);
-    if (st == TARN_OK) {
-        st = tn_config_write(&devices->settings, config_out, size, error);
+    if (st) {
+        tn_lock_release(&devices->lock);
     }
+    return st;
+}
+
+enum tarn_status tarn_devices_get_config_sized(struct tarn_devices *devices,
+                                               struct tarn_config *config_out, size_t size,
+                                               struct tarn_error *error)
+{
+    enum tarn_status st = settings_lock(devices, error);
+
+    if (st) {
+        return st;
+    }
+    st = tn_config_write(&devices->settings, config_out, size, error);
     tn_lock_release(&devices->lock);
     return st;
 }
@@ -172,15 +184,12 @@ static enum tarn_status configure_all(struct tarn_devices *devices, const char *
 enum tarn_status tarn_devices_configure(struct tarn_devices *devices, const char *text,
                                         struct tarn_error *error)
 {
-    enum tarn_status st = tn_devices_lock(devices, error);
+    enum tarn_status st = settings_lock(devices, error);
 
     if (st) {
         return st;
     }
-    st = settings_know(devices, error);
-    if (st == TARN_OK) {
-        st = configure_all(devices, text, error);
-    }
+    st = configure_all(devices, text, error);
     tn_lock_release(&devices->lock);
     return st;
 }

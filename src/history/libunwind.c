@@ -9,7 +9,6 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic(tn_libunwind_trace *) trace; /* NULL for good after a module was unloaded */
-static uint64_t unloads;                    /* when it was loaded; constant once `trace` is set */
 
 static void load(void)
 {
@@ -18,7 +17,6 @@ static void load(void)
     void *library = tn_dl_open("libunwind.so.8", why, sizeof why);
 
     if (library && tn_dl_find(library, "unw_backtrace", (void *)&found)) {
-        unloads = tn_os_code_unloads();
         atomic_store_explicit(&trace, found, memory_order_release);
     }
 }
@@ -32,7 +30,7 @@ tn_libunwind_trace *tn_libunwind_get(void)
 {
     tn_libunwind_trace *found = atomic_load_explicit(&trace, memory_order_acquire);
 
-    if (found && tn_os_code_unloads() != unloads) {
+    if (found && tn_os_code_unloads() > 0) {
         atomic_store_explicit(&trace, NULL, memory_order_relaxed);
         found = NULL;
     }

@@ -122,24 +122,35 @@ static enum tarn_status object_deepen(struct tn_decoder *decoder, struct tn_obje
     return TARN_OK;
 }
 
+/* An empty list, of which others have given up the room, or a new one; false without memory. */
+static bool list_take(struct tn_decoder *decoder, uint64_t *number_out)
+{
+    if (decoder->spare_list == 0) {
+        struct tn_value_list *list = tn_chunked_vec_push(&decoder->lists);
+
+        if (!list) {
+            return false;
+        }
+        *list = (struct tn_value_list){0};
+        *number_out = decoder->lists.count - 1;
+        return true;
+    }
+    *number_out = decoder->spare_list - 1;
+    struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, *number_out);
+
+    decoder->spare_list = list->count;
+    *list = (struct tn_value_list){.items = list->items, .capacity = list->capacity};
+    return true;
+}
+
 /* A list for a generic container. */
 static enum tarn_status object_make_list(struct tn_decoder *decoder, struct tn_object *object,
                                          enum tn_object_kind kind)
 {
-    uint64_t number = decoder->spare_list - 1;
-    struct tn_value_list *list = decoder->spare_list > 0
-                                     ? tn_chunked_vec_at(&decoder->lists, number)
-                                     : tn_chunked_vec_push(&decoder->lists);
+    uint64_t number;
 
-    if (!list) {
+    if (!list_take(decoder, &number)) {
         return tn_decode_memory(decoder);
-    }
-    if (decoder->spare_list > 0) {
-        decoder->spare_list = list->count;
-        *list = (struct tn_value_list){.items = list->items, .capacity = list->capacity};
-    } else {
-        number = decoder->lists.count - 1;
-        *list = (struct tn_value_list){0};
     }
     object->kind = kind;
     object->index = TN_OBJECT_INDEX(number);
