@@ -45,8 +45,10 @@ void tn_text_put(struct tn_text_out *out, const char *bytes, size_t size)
         text_write(out, bytes, size);
         return;
     }
-    memcpy(out->buffer + out->used, bytes, size);
-    out->used += size;
+    if (size > 0) { /* of nothing `bytes` may be a null pointer */
+        memcpy(out->buffer + out->used, bytes, size);
+        out->used += size;
+    }
 }
 
 void tn_text_puts(struct tn_text_out *out, const char *text)
