@@ -145,15 +145,16 @@ def close_begun(path, why):
     return bool(begun)
 
 
-def run_file(path, allocator, file, log, deadline):
+def run_file(path, allocator, file, log, deadline, gpu):
     """True when all its cases are done."""
+    environment = os.environ | ({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})
     while time.monotonic() < deadline:
         start = ["-m", "tarn.torch"] if allocator == "tarn" else []
         command = [sys.executable, *start, __file__, "--run", path, allocator, file]
         with open(log, "ab") as output:
             process = subprocess.Popen(
                 command, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-                start_new_session=True,
+                start_new_session=True, env=environment,
             )  # fmt: skip
             how = watch(process, path, deadline)
         if how == "late":
@@ -190,16 +191,19 @@ def compare(name, results):
 
 
 def run_both(stem, name, file, deadline):
-    """The results by allocator: one after the other, since cases fill the GPU, or with TOGETHER=1
-    at the same time."""
+    """The results by allocator: one after the other, since cases fill the GPU; or at the same time,
+    on the GPUs in GPUS or with TOGETHER=1 on the same one."""
+    gpus = dict(zip(ALLOCATORS, os.environ.get("GPUS", "").split()))
+    together = gpus or os.environ.get("TOGETHER")
 
     def run_one(allocator):
         path = f"{stem}.{allocator}.jsonl"
-        if not run_file(path, allocator, file, f"{stem}.{allocator}.log", deadline):
+        log = f"{stem}.{allocator}.log"
+        if not run_file(path, allocator, file, log, deadline, gpus.get(allocator)):
             print(f"{name}: out of time with {allocator}; run it again to go on")
         return allocator, read(path)
 
-    with ThreadPoolExecutor(len(ALLOCATORS) if os.environ.get("TOGETHER") else 1) as pool:
+    with ThreadPoolExecutor(len(ALLOCATORS) if together else 1) as pool:
         return dict(pool.map(run_one, ALLOCATORS))
 
 

@@ -7,7 +7,8 @@
 #
 # Needs what torch_plug.sh has built in BUILD (default build/torch_plug). A case may take
 # SECONDS_A_CASE (default 120), all of them SECONDS (default 540). TOGETHER=1 runs both allocators
-# at the same time, which is for files whose cases do not fill the GPU.
+# at the same time, which is for files whose cases do not fill the GPU; GPUS="0 1" does so with one
+# on each GPU.
 set -eu
 
 if [ $# -lt 2 ]; then
