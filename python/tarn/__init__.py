@@ -15,12 +15,21 @@ The library is searched for in the directory TARN_LIBRARY_DIR, in `lib` beside t
 """
 
 from tarn.allocator import Allocator, Device
-from tarn.errors import Error, OutOfMemoryError
+from tarn.errors import Error, InvalidArgumentError, OutOfMemoryError
 from tarn.pinned import Pinned
 from tarn.pool import Pool
 from tarn._ffi import version
 
-__all__ = ["Allocator", "Device", "Error", "OutOfMemoryError", "Pinned", "Pool", "version"]
+__all__ = [
+    "Allocator",
+    "Device",
+    "Error",
+    "InvalidArgumentError",
+    "OutOfMemoryError",
+    "Pinned",
+    "Pool",
+    "version",
+]
 
 
 def __getattr__(name):

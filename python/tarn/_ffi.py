@@ -27,13 +27,21 @@ from ctypes import (
     c_void_p,
 )
 
-from tarn.errors import Error, OutOfMemoryError
+from tarn.errors import Error, InvalidArgumentError, OutOfMemoryError
 
 # enum tarn_status, by number.
 STATUS_OK = 0
 STATUS_OUT_OF_MEMORY = 1
+STATUS_INVALID_ARGUMENT = 3
 STATUS_STATE = 6
+STATUS_CONFIG = 7
 STATUS_NOT_SUPPORTED = 10
+
+_ERRORS = {
+    STATUS_OUT_OF_MEMORY: OutOfMemoryError,
+    STATUS_INVALID_ARGUMENT: InvalidArgumentError,
+    STATUS_CONFIG: InvalidArgumentError,
+}
 
 # enum tarn_context_level, by number, as torch names the levels.
 CONTEXT_LEVELS = {None: 0, "state": 1, "alloc": 2, "all": 3}
@@ -728,7 +736,7 @@ def check(status, error=None):
         return
     name = lib.tarn_status_name(status).decode()
     text = text_of(error) if error is not None and error.text else name
-    raise (OutOfMemoryError if status == STATUS_OUT_OF_MEMORY else Error)(name, text)
+    raise _ERRORS.get(status, Error)(name, text)
 
 
 def call(function, *arguments):

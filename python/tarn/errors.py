@@ -12,3 +12,7 @@ class Error(RuntimeError):
 
 class OutOfMemoryError(Error):
     """The device has no memory left; the text is PyTorch's message."""
+
+
+class InvalidArgumentError(Error, ValueError):
+    """Settings that cannot be parsed, or an argument that the call does not allow."""

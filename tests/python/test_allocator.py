@@ -38,8 +38,9 @@ class Devices(unittest.TestCase):
             )
 
     def test_a_wrong_device_is_an_error(self):
-        with self.assertRaises(tarn.Error) as raised:
+        with self.assertRaises(ValueError) as raised:
             tarn.Device("simulated")
+        self.assertIsInstance(raised.exception, tarn.InvalidArgumentError)
         self.assertEqual(raised.exception.status, "TARN_ERR_INVALID_ARGUMENT")
         self.assertIn("simulated", str(raised.exception))
 
@@ -48,6 +49,12 @@ class Allocators(unittest.TestCase):
     def setUp(self):
         self.device = tarn.Device("sim:1GiB")
         self.allocator = tarn.Allocator(self.device, "")
+
+    def test_wrong_settings_are_an_error(self):
+        for settings in ("foo:1,bar:2", "max_split_size_mb:2", "pinned_num_register_threads:1024"):
+            with self.subTest(settings), self.assertRaises(ValueError) as raised:
+                tarn.Allocator(self.device, settings)
+            self.assertEqual(raised.exception.status, "TARN_ERR_CONFIG")
 
     def tearDown(self):
         self.allocator.close()
