@@ -24,14 +24,26 @@ void tn_pattern_fini(struct tn_pattern *pattern)
     tn_matcher_fini(&pattern->matcher);
 }
 
+/* Adds what there is room for of a text up to its first NUL; returns the end. */
+static char *part_add(struct tn_frame_text *text, char *at, const char *part)
+{
+    const size_t length = strnlen(part, (size_t)(text->text + TN_PATTERN_TEXT_MAX - at));
+
+    memcpy(at, part, length);
+    at[length] = '\0';
+    return at + length;
+}
+
+/* Not in one snprintf: a file has thousands of frames, and it takes longer than the copies. */
 void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
                        const struct tn_frame *frame)
 {
-    const struct tn_string file = tn_model_string(model, frame->filename);
-    const struct tn_string name = tn_model_string(model, frame->name);
+    char line[32];
+    char *at = part_add(text, text->text, tn_model_string(model, frame->filename).text);
 
-    (void)snprintf(text->text, sizeof text->text, "%s:%" PRId64 ":%s", file.text, frame->line,
-                   name.text);
+    (void)snprintf(line, sizeof line, ":%" PRId64 ":", frame->line);
+    at = part_add(text, at, line);
+    (void)part_add(text, at, tn_model_string(model, frame->name).text);
 }
 
 bool tn_pattern_matches(const struct tn_pattern *pattern, const struct tn_frame_text *text)

@@ -76,20 +76,29 @@ static bool is_suppressed(struct leaks *leaks, const struct tn_report *report,
     return leaks->is_suppressed[stack] == 2;
 }
 
-static void lifetime_count(const struct leaks *leaks, struct row *row,
-                           const struct tn_lifetime *lifetime)
-{
-    const size_t from = lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start);
-    const size_t to =
-        lifetime->end == TN_NEVER ? leaks->repeats.at.count : point_find(leaks, lifetime->end);
+/* The time points [from, to) at which a block is allocated. */
+struct points {
+    size_t from;
+    size_t to;
+};
 
-    if (from < to) {
-        row->bytes[from] += lifetime->size;
-        if (to < leaks->repeats.at.count) {
-            row->bytes[to] -= lifetime->size;
-        } else {
-            row->blocks++;
-        }
+static struct points points_of(const struct leaks *leaks, const struct tn_lifetime *lifetime)
+{
+    const size_t count = leaks->repeats.at.count;
+
+    return (struct points){
+        .from = lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start),
+        .to = lifetime->end == TN_NEVER ? count : point_find(leaks, lifetime->end)};
+}
+
+static void row_count(const struct leaks *leaks, struct row *row, struct points points,
+                      uint64_t size)
+{
+    row->bytes[points.from] += size;
+    if (points.to < leaks->repeats.at.count) {
+        row->bytes[points.to] -= size;
+    } else {
+        row->blocks++;
     }
 }
 
@@ -112,8 +121,12 @@ static bool lifetimes_read(struct leaks *leaks, const struct tn_report *report,
         if (!row) {
             return false;
         }
-        lifetime_count(leaks, row, &lifetimes[i]);
-        lifetime_count(leaks, &leaks->total, &lifetimes[i]);
+        const struct points points = points_of(leaks, &lifetimes[i]);
+
+        if (points.from < points.to) {
+            row_count(leaks, row, points, lifetimes[i].size);
+            row_count(leaks, &leaks->total, points, lifetimes[i].size);
+        }
     }
     return true;
 }
