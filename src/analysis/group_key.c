@@ -2,6 +2,7 @@
 #include "analysis/group_key.h"
 
 #include "analysis/fold.h"
+#include "base/bits.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
 #include "base/utf8.h"
@@ -165,14 +166,10 @@ static uint64_t frame_key(const struct tn_group_keys *keys, uint32_t seen)
     return seen == TN_STACK_NONE ? KEY_UNKNOWN : KEY_NO_FRAME;
 }
 
+/* The power of two that a size is rounded up to. */
 static uint64_t size_class(uint64_t size)
 {
-    uint64_t bits = 0;
-
-    while (bits < 64 && size > (uint64_t)1 << bits) {
-        bits++;
-    }
-    return bits;
+    return size > 1 ? tn_log2_floor(size - 1) + 1 : 0;
 }
 
 /* An empty text says as little as none. */

@@ -3,58 +3,54 @@
 
 void tn_lifetime_walk_fini(struct tn_lifetime_walk *walk)
 {
-    tn_map_fini(&walk->live);
-    tn_map_fini(&walk->freed);
+    tn_map_fini(&walk->blocks);
 }
 
 uint64_t tn_lifetime_walk_at(const struct tn_lifetime_walk *walk, uint64_t address)
 {
-    const uint64_t *lifetime = tn_address_find(&walk->live, address);
+    const uint64_t *lifetime = tn_address_find(&walk->blocks, address);
 
-    return lifetime ? *lifetime : TN_LIFETIME_NONE;
+    return lifetime && !tn_lifetime_is_freed(*lifetime) ? *lifetime : TN_LIFETIME_NONE;
 }
 
-/* There is room: tn_lifetime_walk_step has seen to it. */
-static void lifetime_begin(struct tn_lifetime_walk *walk, uint64_t address,
+/* A lifetime at an address with that value in the table, NULL: none. There is room:
+ * tn_lifetime_walk_step has seen to it. */
+static void lifetime_begin(struct tn_lifetime_walk *walk, uint64_t address, uint64_t *value,
                            struct tn_lifetime_step *step)
 {
-    uint64_t *old = tn_address_find(&walk->live, address);
-
     step->lifetime = walk->count++;
     step->is_new = true;
-    if (old) {
-        step->ended = *old;
-        *old = step->lifetime;
+    if (value) {
+        *value = step->lifetime;
     } else {
-        tn_map_insert(&walk->live, tn_address_key(address), step->lifetime);
+        tn_map_insert(&walk->blocks, tn_address_key(address), step->lifetime);
     }
 }
 
 static void alloc_step(struct tn_lifetime_walk *walk, uint64_t address,
                        struct tn_lifetime_step *step)
 {
-    uint64_t *freed = tn_address_find(&walk->freed, address);
+    uint64_t *value = tn_address_find(&walk->blocks, address);
 
-    if (freed) {
-        tn_map_remove(&walk->freed, freed);
+    if (value && !tn_lifetime_is_freed(*value)) {
+        step->ended = *value;
     }
-    lifetime_begin(walk, address, step);
+    lifetime_begin(walk, address, value, step);
 }
 
 static void free_step(struct tn_lifetime_walk *walk, const struct tn_trace_entry *entry,
                       struct tn_lifetime_step *step)
 {
-    const uint64_t key = tn_address_key(entry->address);
-    uint64_t *live = tn_map_find(&walk->live, key);
+    uint64_t *value = tn_address_find(&walk->blocks, entry->address);
 
-    if (!live && !tn_map_find(&walk->freed, key)) {
-        lifetime_begin(walk, entry->address, step);
-        live = tn_map_find(&walk->live, key);
+    if (!value) {
+        lifetime_begin(walk, entry->address, NULL, step);
+        value = tn_address_find(&walk->blocks, entry->address);
+    } else if (!tn_lifetime_is_freed(*value)) {
+        step->lifetime = *value;
     }
-    step->lifetime = live ? *live : TN_LIFETIME_NONE;
-    if (entry->action == TN_TRACE_FREE_COMPLETED && live) {
-        tn_map_remove(&walk->live, live);
-        tn_map_insert(&walk->freed, key, TN_LIFETIME_NONE);
+    if (entry->action == TN_TRACE_FREE_COMPLETED && !tn_lifetime_is_freed(*value)) {
+        *value = TN_LIFETIME_NONE;
     }
 }
 
@@ -62,7 +58,7 @@ bool tn_lifetime_walk_step(struct tn_lifetime_walk *walk, const struct tn_trace_
                            struct tn_lifetime_step *step_out)
 {
     *step_out = (struct tn_lifetime_step){.lifetime = TN_LIFETIME_NONE, .ended = TN_LIFETIME_NONE};
-    if (!tn_map_reserve(&walk->live, 1) || !tn_map_reserve(&walk->freed, 1)) {
+    if (!tn_map_reserve(&walk->blocks, 1)) {
         return false;
     }
     if (entry->action == TN_TRACE_ALLOC) {

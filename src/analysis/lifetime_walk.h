@@ -15,12 +15,20 @@
 
 #define TN_LIFETIME_NONE UINT64_MAX
 
+/* Least value of an address that the trace freed. */
+#define TN_LIFETIME_FREED ((uint64_t)1 << 63)
+
 struct tn_lifetime_walk {
-    struct tn_map live;  /* address of an allocated block -> its lifetime */
-    struct tn_map freed; /* addresses that the trace freed, until they are allocated again; values
-                            are the caller's, at first TN_LIFETIME_NONE */
-    uint64_t count;      /* of lifetimes */
+    struct tn_map blocks; /* address -> the lifetime of the block allocated there. From its free
+                             until the next allocation the value is the caller's, not below
+                             TN_LIFETIME_FREED, at first TN_LIFETIME_NONE */
+    uint64_t count;       /* of lifetimes */
 };
+
+static inline bool tn_lifetime_is_freed(uint64_t value)
+{
+    return value >= TN_LIFETIME_FREED;
+}
 
 /* What an entry refers to. */
 struct tn_lifetime_step {

@@ -60,7 +60,7 @@ static enum tarn_status part_compute(const struct tn_report *report, uint64_t ro
     const struct tn_report part = {.options = &options,
                                    .limit = rows ? rows : UINT64_MAX,
                                    .result = report->result,
-                                   .skips_changes = true};
+                                   .skips_past = true};
 
     *(struct tarn_report_head *)result = tn_report_head_of(analysis);
     return compute(&part, analysis, result, error);

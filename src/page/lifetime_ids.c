@@ -46,26 +46,26 @@ static void row_take(struct tn_lifetime_ids *lifetimes, uint64_t lifetime)
 /* An address that was freed just now. */
 static void freed_push(struct tn_lifetime_ids *lifetimes, uint64_t address)
 {
-    *tn_address_find(&lifetimes->walk.freed, address) = lifetimes->freed.count;
+    *tn_address_find(&lifetimes->walk.blocks, address) = TN_LIFETIME_FREED + lifetimes->freed.count;
     ((uint64_t *)lifetimes->freed.items)[lifetimes->freed.count++] = address;
 }
 
 /* Takes the address out; 1 more than the addresses after it, or 0 when it is not there. */
 static uint64_t freed_take(struct tn_lifetime_ids *lifetimes, uint64_t address)
 {
-    const uint64_t *freed = tn_address_find(&lifetimes->walk.freed, address);
+    const uint64_t *value = tn_address_find(&lifetimes->walk.blocks, address);
     uint64_t *addresses = lifetimes->freed.items;
 
-    if (!freed || *freed == TN_LIFETIME_NONE) {
+    if (!value || !tn_lifetime_is_freed(*value) || *value == TN_LIFETIME_NONE) {
         return 0;
     }
-    const uint64_t index = *freed;
+    const uint64_t index = *value - TN_LIFETIME_FREED;
     const uint64_t behind = lifetimes->freed.count - index;
     const uint64_t last = addresses[--lifetimes->freed.count];
 
     if (behind > 1) {
         addresses[index] = last;
-        *tn_address_find(&lifetimes->walk.freed, last) = index;
+        *tn_address_find(&lifetimes->walk.blocks, last) = TN_LIFETIME_FREED + index;
     }
     return behind;
 }
@@ -109,27 +109,33 @@ bool tn_lifetime_ids_step(struct tn_lifetime_ids *lifetimes, const struct tn_tra
     return true;
 }
 
+static bool slot_is_live(const struct tn_map_slot *slot)
+{
+    return slot->key != 0 && !tn_lifetime_is_freed(slot->value);
+}
+
 bool tn_lifetime_ids_carry(struct tn_lifetime_ids *lifetimes, struct tn_vec *carried_out)
 {
-    const struct tn_map *live = &lifetimes->walk.live;
-    const struct tn_map *freed = &lifetimes->walk.freed;
+    const struct tn_map *blocks = &lifetimes->walk.blocks;
 
-    for (uint64_t i = 0; i < live->capacity; i++) {
-        if (live->slots[i].key != 0 && !tn_vec_append(carried_out, &live->slots[i].value, 1)) {
+    for (uint64_t i = 0; i < blocks->capacity; i++) {
+        if (slot_is_live(&blocks->slots[i]) &&
+            !tn_vec_append(carried_out, &blocks->slots[i].value, 1)) {
             return false;
         }
     }
     tn_vec_sort(carried_out, tn_order_numbers);
-    for (uint64_t i = 0; i < live->capacity; i++) {
-        if (live->slots[i].key != 0) {
-            const uint64_t *found = bsearch(&live->slots[i].value, carried_out->items,
-                                            carried_out->count, sizeof(uint64_t), tn_order_numbers);
+    for (uint64_t i = 0; i < blocks->capacity; i++) {
+        uint64_t *value = &blocks->slots[i].value;
 
-            live->slots[i].value = (uint64_t)(found - (const uint64_t *)carried_out->items);
+        if (slot_is_live(&blocks->slots[i])) {
+            const uint64_t *found = bsearch(value, carried_out->items, carried_out->count,
+                                            sizeof(uint64_t), tn_order_numbers);
+
+            *value = (uint64_t)(found - (const uint64_t *)carried_out->items);
+        } else {
+            *value = TN_LIFETIME_NONE;
         }
-    }
-    for (uint64_t i = 0; i < freed->capacity; i++) {
-        freed->slots[i].value = TN_LIFETIME_NONE;
     }
     lifetimes->walk.count = carried_out->count;
     lifetimes->freed.count = 0;

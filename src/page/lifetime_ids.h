@@ -17,12 +17,11 @@
 #include "base/vec.h"
 
 struct tn_lifetime_ids {
-    struct tn_lifetime_walk
-        walk;          /* values of `freed`: indices in the vector `freed`, TN_LIFETIME_NONE: it is
-                                     not in it */
-    struct tn_vec row; /* uint64_t: allocated lifetimes */
-    struct tn_vec index; /* uint64_t per lifetime: its index in the row */
-    struct tn_vec freed; /* uint64_t: addresses */
+    struct tn_lifetime_walk walk; /* values of freed addresses: TN_LIFETIME_FREED + the index in
+                                     `freed`, TN_LIFETIME_NONE: it is not in it */
+    struct tn_vec row;            /* uint64_t: allocated lifetimes */
+    struct tn_vec index;          /* uint64_t per lifetime: its index in the row */
+    struct tn_vec freed;          /* uint64_t: addresses */
 };
 
 /* What an entry is about. */

@@ -66,9 +66,11 @@ bool tn_holders_make(const struct tn_report *report, const struct tn_analysis *a
 uint64_t tn_bytes_without_frames(const struct tn_analysis *analysis, uint64_t event)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
+    const size_t count = analysis->timeline->lifetimes.count;
     uint64_t bytes = 0;
 
-    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+    /* Most files have none, and are not searched. */
+    for (size_t i = 0; i < count && analysis->timeline->empty_stacks > 0; i++) {
         if (lifetimes[i].stack == TN_STACK_EMPTY && lifetimes[i].start != TN_NEVER &&
             tn_lifetime_is_at(&lifetimes[i], event)) {
             bytes += lifetimes[i].size;

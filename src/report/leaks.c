@@ -16,6 +16,8 @@
 #include "report/label_apart.h"
 #include "report/reports.h"
 
+#include <stdlib.h>
+
 enum {
     PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2
 };
@@ -76,20 +78,29 @@ static bool is_suppressed(struct leaks *leaks, const struct tn_report *report,
     return leaks->is_suppressed[stack] == 2;
 }
 
-static void lifetime_count(const struct leaks *leaks, struct row *row,
-                           const struct tn_lifetime *lifetime)
-{
-    const size_t from = lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start);
-    const size_t to =
-        lifetime->end == TN_NEVER ? leaks->repeats.at.count : point_find(leaks, lifetime->end);
+/* The time points [from, to) at which a block is allocated. */
+struct points {
+    size_t from;
+    size_t to;
+};
 
-    if (from < to) {
-        row->bytes[from] += lifetime->size;
-        if (to < leaks->repeats.at.count) {
-            row->bytes[to] -= lifetime->size;
-        } else {
-            row->blocks++;
-        }
+static struct points points_of(const struct leaks *leaks, const struct tn_lifetime *lifetime)
+{
+    const size_t count = leaks->repeats.at.count;
+
+    return (struct points){
+        .from = lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start),
+        .to = lifetime->end == TN_NEVER ? count : point_find(leaks, lifetime->end)};
+}
+
+static void row_count(const struct leaks *leaks, struct row *row, struct points points,
+                      uint64_t size)
+{
+    row->bytes[points.from] += size;
+    if (points.to < leaks->repeats.at.count) {
+        row->bytes[points.to] -= size;
+    } else {
+        row->blocks++;
     }
 }
 
@@ -112,8 +123,12 @@ static bool lifetimes_read(struct leaks *leaks, const struct tn_report *report,
         if (!row) {
             return false;
         }
-        lifetime_count(leaks, row, &lifetimes[i]);
-        lifetime_count(leaks, &leaks->total, &lifetimes[i]);
+        const struct points points = points_of(leaks, &lifetimes[i]);
+
+        if (points.from < points.to) {
+            row_count(leaks, row, points, lifetimes[i].size);
+            row_count(leaks, &leaks->total, points, lifetimes[i].size);
+        }
     }
     return true;
 }
@@ -163,6 +178,17 @@ static int row_compare(const void *left, const void *right)
     return tn_order(a->group.key, b->group.key);
 }
 
+/* Puts a row behind those that leak before it. */
+static void row_move_up(struct leaks *leaks, size_t number)
+{
+    struct row *rows = leaks->set.rows.items;
+    const struct row leaking = rows[number];
+
+    rows[number] = rows[leaks->count];
+    rows[leaks->count++] = leaking;
+}
+
+/* Rows that do not leak are large and many, and stay in any order. */
 static void leaks_rank(struct leaks *leaks)
 {
     struct row *rows = leaks->set.rows.items;
@@ -173,12 +199,16 @@ static void leaks_rank(struct leaks *leaks)
             const double slope = slope_of(leaks, &rows[i]);
 
             rows[i].slope = slope > 0 ? slope : 0;
-            leaks->count += slope > 0;
+            if (slope > 0) {
+                row_move_up(leaks, i);
+            }
         }
     }
     row_sum_up(leaks, &leaks->suppressed);
     row_sum_up(leaks, &leaks->total);
-    tn_row_set_sort(&leaks->set, row_compare);
+    if (leaks->count > 0) {
+        qsort(rows, leaks->count, sizeof *rows, row_compare);
+    }
 }
 
 /* The sum of rows [from, to). */

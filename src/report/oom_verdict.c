@@ -195,7 +195,7 @@ static bool tables_make(struct failure *failure)
            tn_result_stack(report->result, failure->analysis->whole.model, failure->entry->stack,
                            &oom->stack) &&
            tn_holders_make(report, failure->analysis, &failure->holders, &oom->holders) &&
-           (report->skips_changes || changes_make(failure));
+           (report->skips_past || changes_make(failure));
 }
 
 static bool oom_make(const struct tn_report *report, const struct tn_analysis *analysis,

@@ -53,7 +53,8 @@ struct tn_report {
     const struct tarn_report_options *options; /* never NULL */
     uint64_t limit;                            /* most rows of a table */
     struct tn_result *result;
-    bool skips_changes; /* of each failed request: they take most of that report's time */
+    bool skips_past; /* what led to the instant: changes before each failed request, states over
+                        time. They take most of such a report's time. */
 };
 
 /* Computes the result of a device that has a trace; its head is already set. TARN_ERR_HOST_MEMORY

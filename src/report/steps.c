@@ -86,13 +86,13 @@ static bool rows_by_beginnings(struct steps *steps)
 
 /* ---- what happened in them ---- */
 
-static void action_count(struct tarn_step *row, enum tn_trace_action action)
+static void actions_set(struct tarn_step *row, const uint64_t counts[TN_TRACE_ACTION_COUNT])
 {
-    row->segment_allocs += action == TN_TRACE_SEGMENT_ALLOC;
-    row->segment_frees += action == TN_TRACE_SEGMENT_FREE;
-    row->segment_maps += action == TN_TRACE_SEGMENT_MAP;
-    row->segment_unmaps += action == TN_TRACE_SEGMENT_UNMAP;
-    row->ooms += action == TN_TRACE_OOM;
+    row->segment_allocs = counts[TN_TRACE_SEGMENT_ALLOC];
+    row->segment_frees = counts[TN_TRACE_SEGMENT_FREE];
+    row->segment_maps = counts[TN_TRACE_SEGMENT_MAP];
+    row->segment_unmaps = counts[TN_TRACE_SEGMENT_UNMAP];
+    row->ooms = counts[TN_TRACE_OOM];
     row->device_calls =
         row->segment_allocs + row->segment_frees + row->segment_maps + row->segment_unmaps;
 }
@@ -111,14 +111,16 @@ static void row_follow(const struct tn_timeline *timeline, struct tarn_step *row
                        struct tn_time_point *now)
 {
     const uint64_t start = now->requested;
+    uint64_t counts[TN_TRACE_ACTION_COUNT] = {0};
 
     row->peak_event = now->entry == TN_NEVER ? TARN_NONE : now->entry;
     peak_count(row, now);
     for (uint64_t i = row->first_event; i <= row->last_event; i++) {
         tn_timeline_step(timeline, now, i);
         peak_count(row, now);
-        action_count(row, tn_trace_at(timeline->model, timeline->trace, i)->action);
+        counts[tn_trace_at(timeline->model, timeline->trace, i)->action]++;
     }
+    actions_set(row, counts);
     row->end = now->requested;
     row->growth = (int64_t)(row->end - start);
 }

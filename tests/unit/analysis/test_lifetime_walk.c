@@ -51,13 +51,10 @@ static void failures_change_nothing(void **state)
     struct tn_lifetime_step step;
 
     (void)state;
-    for (uint64_t n = 1; n <= 2; n++) {
-        tarn_host_fail_nth(n);
-        assert_false(tn_lifetime_walk_step(&walk, &entry, &step));
-        tarn_host_fail_nth(0);
-        assert_int_equal(walk.count, 0);
-        tn_lifetime_walk_fini(&walk);
-    }
+    tarn_host_fail_nth(1);
+    assert_false(tn_lifetime_walk_step(&walk, &entry, &step));
+    tarn_host_fail_nth(0);
+    assert_int_equal(walk.count, 0);
     assert_true(tn_lifetime_walk_step(&walk, &entry, &step));
     tn_lifetime_walk_fini(&walk);
 }
