@@ -30,9 +30,9 @@ TARN_API void tarn_control_enable(void);
  * tarn_watch_open.
  */
 
-/* Writes a snapshot of all watched allocators, with their history where that is on, as
- * tarn_snapshot_save. The process writes the file: `path` is absolute and must not exist
- * (TARN_ERR_IO). */
+/* Writes a snapshot of all watched allocators, as tarn_snapshot_save, with their history where that
+ * is on or the program records its own. The process writes the file: `path` is absolute and must
+ * not exist (TARN_ERR_IO). */
 TARN_API enum tarn_status tarn_control_snapshot(const char *runtime_folder, int64_t process,
                                                 const char *path, uint32_t timeout_ms,
                                                 struct tarn_error *error) TARN_MUST_CHECK;
@@ -46,7 +46,8 @@ TARN_API enum tarn_status tarn_control_trim(const char *runtime_folder, int64_t 
 
 /* Begins to record events with stacks, of which the last `max_entries` are kept (0: the default of
  * tarn/history.h), or ends that and forgets them. Beginning again changes nothing. TARN_ERR_STATE
- * when the program records stacks itself. */
+ * when the program records stacks itself: that goes on. A program that begins to do so takes this
+ * history's place. */
 TARN_API enum tarn_status tarn_control_history(const char *runtime_folder, int64_t process, bool on,
                                                uint64_t max_entries, uint32_t timeout_ms,
                                                struct tarn_error *error) TARN_MUST_CHECK;
