@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests to a process that runs: a snapshot now, history on and off, cached memory back to the
- * device. Off unless the process asks for it: TARN_WATCH=control, or `control` in struct
+ * device, a pool asleep and awake. Off unless the process asks for it: TARN_WATCH=control, or `control` in struct
  * tarn_watch_options (tarn/watch.h). Then it takes requests of the same user, and of root, on a
  * socket beside its page.
  *
@@ -12,6 +12,7 @@
 #ifndef TARN_WATCH_CONTROL_H
 #define TARN_WATCH_CONTROL_H
 
+#include "graph_pool.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -42,6 +43,17 @@ TARN_API enum tarn_status tarn_control_snapshot(const char *runtime_folder, int6
 TARN_API enum tarn_status tarn_control_trim(const char *runtime_folder, int64_t process,
                                             uint64_t bytes, uint64_t *reserved_out,
                                             uint32_t timeout_ms,
+                                            struct tarn_error *error) TARN_MUST_CHECK;
+
+/* tarn_allocator_sleep and tarn_allocator_wake of that pool (tarn/sleep.h), in each watched
+ * allocator that has it. Only for a program that expects it: work on memory that is asleep fails.
+ * TARN_ERR_NOT_FOUND when no allocator has the pool. */
+TARN_API enum tarn_status tarn_control_sleep(const char *runtime_folder, int64_t process,
+                                             struct tarn_pool_id pool, bool discard,
+                                             uint32_t timeout_ms,
+                                             struct tarn_error *error) TARN_MUST_CHECK;
+TARN_API enum tarn_status tarn_control_wake(const char *runtime_folder, int64_t process,
+                                            struct tarn_pool_id pool, uint32_t timeout_ms,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Begins to record events with stacks, of which the last `max_entries` are kept (0: the default of

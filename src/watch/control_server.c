@@ -14,6 +14,7 @@
 #include "base/os_socket.h"
 #include "history/history.h"
 #include "tarn/capture.h"
+#include "tarn/sleep.h"
 #include "tarn/watch_control.h"
 #include "watch/control_message.h"
 
@@ -110,6 +111,27 @@ static enum tarn_status serve_trim(uint64_t bytes, uint64_t *value_out, struct t
 
         st = tarn_allocator_trim(server.sources[i].allocator, bytes, &reserved, error);
         *value_out += reserved;
+    }
+    return st;
+}
+
+/* Each allocator that has the pool. */
+static enum tarn_status serve_sleep(const struct tn_control_request *request,
+                                    struct tarn_error *error)
+{
+    const struct tarn_sleep_options options = {.struct_size = sizeof options,
+                                               .discard = request->value != 0};
+    struct tarn_pool_id pool = {0, 0};
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+
+    (void)tn_control_read_pool(request, &pool); /* it was checked */
+    for (unsigned i = 0; i < server.count && (st == TARN_OK || st == TARN_ERR_NOT_FOUND); i++) {
+        struct tarn_allocator *allocator = server.sources[i].allocator;
+        const enum tarn_status here = request->command == TN_CONTROL_SLEEP
+                                          ? tarn_allocator_sleep(allocator, pool, &options, error)
+                                          : tarn_allocator_wake(allocator, pool, error);
+
+        st = here == TARN_ERR_NOT_FOUND ? st : here;
     }
     return st;
 }
@@ -232,6 +254,9 @@ static enum tarn_status serve(const struct tn_control_request *request, uint64_t
         return serve_history_on(request->value, error);
     case TN_CONTROL_HISTORY_OFF:
         return serve_history_off();
+    case TN_CONTROL_SLEEP:
+    case TN_CONTROL_WAKE:
+        return serve_sleep(request, error);
     case TN_CONTROL_END:
         break;
     }

@@ -9,6 +9,7 @@
 #include "snapshot/snapshot.h"
 #include "tarn/allocator.h"
 #include "tarn/history.h"
+#include "tarn/sleep.h"
 #include "tarn/snapshot.h"
 #include "tarn/watch.h"
 #include "tarn/watch_control.h"
@@ -301,6 +302,59 @@ static void cached_memory_goes_back(void **state)
     rig_close(&rig);
 }
 
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static uint64_t reserved_now(struct tarn_allocator *allocator)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_stats(allocator, &stats);
+    return (uint64_t)stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current;
+}
+
+static void a_pool_sleeps_and_wakes(void **state)
+{
+    struct rig rig = {.device = sim_open(4 * GIB)};
+    const struct tarn_pool_id pool = {0, 7};
+    struct tarn_error error = {.text = ""};
+    struct tarn_config config;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse("expandable_segments:True", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(rig.device, &config, &rig.allocator, NULL), TARN_OK);
+    rig_watch(&rig, true);
+    struct rig second = rig_open(true); /* without the pool */
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
+
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, pool, NULL), TARN_OK);
+    const uint64_t reserved = reserved_now(rig.allocator);
+
+    assert_int_equal(tarn_control_sleep(runtime_folder, getpid(), pool, true, PATIENCE_MS, &error),
+                     TARN_OK);
+    assert_true(tarn_allocator_is_asleep(rig.allocator, pool));
+    assert_int_equal(reserved_now(rig.allocator), 0);
+    assert_int_equal(tarn_control_sleep(runtime_folder, getpid(), pool, true, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    assert_int_equal(tarn_control_wake(runtime_folder, getpid(), pool, PATIENCE_MS, &error),
+                     TARN_OK);
+    assert_int_equal(reserved_now(rig.allocator), reserved);
+    assert_int_equal(tarn_control_wake(runtime_folder, getpid(), (struct tarn_pool_id){0, 8},
+                                       PATIENCE_MS, &error),
+                     TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "no private pool (0, 8)"));
+    free_ok(rig.allocator, ptr);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+    rig_close(&second);
+    rig_close(&rig);
+}
+
 /* ---- who takes no requests ---- */
 
 static void refused(const char *text)
@@ -354,6 +408,13 @@ static void wrong_requests_are_refused(void **state)
     request_is_refused(request, "an absolute path");
     request.path[0] = '/'; /* that does not end */
     request_is_refused(request, "an absolute path");
+    request.command = TN_CONTROL_WAKE;
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const pools[] = {"1", "1,", "1,2 "};
+
+        (void)snprintf(request.path, sizeof request.path, "%s", pools[i]);
+        request_is_refused(request, "need a pool");
+    }
     request.command = 77;
     request_is_refused(request, "no command 77");
     request.version = 9;
@@ -515,6 +576,7 @@ int main(void)
         cmocka_unit_test(a_program_records_itself_after_the_watcher),
         cmocka_unit_test(a_program_takes_the_place_of_the_watcher),
         cmocka_unit_test(cached_memory_goes_back),
+        cmocka_unit_test(a_pool_sleeps_and_wakes),
         cmocka_unit_test(it_is_off_by_default),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(bad_clients_stop_nobody),
