@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn control`: history on and off, cached memory back, a pool asleep and awake, in a process that
- * runs. */
+/* `tarn control`: history, cached memory and sleep of a process that runs. */
 #include "control_run.h"
 #include "size_read.h"
 #include "size_text.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests to a process that runs: a snapshot now, history on and off, cached memory back to the
- * device, a pool asleep and awake. Off unless the process asks for it: TARN_WATCH=control, or `control` in struct
- * tarn_watch_options (tarn/watch.h). Then it takes requests of the same user, and of root, on a
- * socket beside its page.
+ * device, a pool asleep and awake. Off unless the process asks for it: TARN_WATCH=control, or
+ * `control` in struct tarn_watch_options (tarn/watch.h). Then it takes requests of the same user,
+ * and of root, on a socket beside its page.
  *
  * What serves requests writes snapshots, so it is in libtarn-tools. A process takes requests for
  * allocators that are watched after that library is there: a shared one enables itself when it is
