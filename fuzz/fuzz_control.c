@@ -25,6 +25,7 @@ static void use_request(const uint8_t *data, size_t size)
         must(request.command >= TN_CONTROL_SNAPSHOT && request.command < TN_CONTROL_END);
         must(request.command != TN_CONTROL_SNAPSHOT ||
              (request.path[0] == '/' && memchr(request.path, '\0', sizeof request.path)));
+        must(request.command < TN_CONTROL_SLEEP || memchr(request.path, '\0', sizeof request.path));
     } else {
         must(strlen(error.text) > 0);
     }

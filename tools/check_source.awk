@@ -21,7 +21,7 @@ BEGIN {
     allow("fleet", "base snapshot analysis report render")
     allow("export", "base snapshot analysis report render fleet")
     allow("replay", "base device alloc snapshot history analysis capture")
-    allow("watch", "base alloc history capture snapshot")
+    allow("watch", "base device alloc history capture snapshot")
 
     # The same inside src/alloc.
     allow_inside("alloc/config", "")

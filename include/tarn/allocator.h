@@ -283,9 +283,10 @@ TARN_API enum tarn_status tarn_allocator_switch_sink(struct tarn_allocator *allo
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Removes the sinks with that context. The stacks stored with blocks and segments are released
- * first; after that none of their functions is called. A sink that captures may only be removed
- * while no call on this allocator is in progress, callbacks included. TARN_ERR_NOT_FOUND when there
- * is no such sink. */
+ * first; after that none of their functions is called. Other threads may use the allocator
+ * meanwhile: calls that have captured a stack end first. TARN_ERR_NOT_READY if one is still in
+ * progress after about a second, as one that waits for the device or one whose callback this is:
+ * then the sinks are switched off but stay. TARN_ERR_NOT_FOUND when there is no such sink. */
 TARN_API enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allocator,
                                                      const void *context,
                                                      struct tarn_error *error) TARN_MUST_CHECK;

@@ -65,7 +65,8 @@ struct tarn_host_frames {
      * the library. NULL: no reference counting. */
     void (*release)(void *context, uint64_t stack);
 
-    /* Visits the frames when a stack is resolved. */
+    /* Visits the frames when a stack is resolved: on any thread, without any lock. It must not wait
+     * for one that destroys the history. */
     void (*describe)(void *context, uint64_t stack, tarn_frame_visitor visit, void *visit_context);
 };
 
@@ -94,7 +95,8 @@ TARN_API enum tarn_status tarn_history_create(const struct tarn_history_options 
                                               struct tarn_history **history_out,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 
-/* First destroy every allocator that has it as a sink, or remove the sink. NULL is allowed. */
+/* First destroy every allocator that has it as a sink, or remove the sink. Waits for a snapshot
+ * that another process has asked for (tarn/watch_control.h). NULL is allowed. */
 TARN_API void tarn_history_destroy(struct tarn_history *history);
 
 /* The sink to pass to tarn_allocator_add_sink. */

@@ -118,11 +118,12 @@ struct tarn_watch_record {
     int device;           /* number */
     char backend[TARN_WATCH_WORD_MAX];
     char policy[TARN_WATCH_WORD_MAX];
-    uint64_t limit;        /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit */
-    uint64_t device_total; /* bytes, at device_time_ns: when the allocator last asked */
-    uint64_t device_free;
-    uint64_t device_time_ns;
-    struct tarn_stats stats;      /* max_split_size and the oversize counters are not published */
+    uint64_t limit;          /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit */
+    uint64_t device_total;   /* bytes, as the following */
+    uint64_t device_free;    /* of all processes: when this was read where NVML is there (not of a
+                              part of a GPU), else when the allocator last asked the driver */
+    uint64_t device_time_ns; /* when that was, since 1970 */
+    struct tarn_stats stats; /* max_split_size and the oversize counters are not published */
     struct tarn_page_stats pages; /* all zero but under the compact policy; without by_time */
     struct tarn_watch_oom oom;
     uint64_t rows_time_ns;  /* when the rows were counted; 0 = never: there are too many blocks */

@@ -36,6 +36,11 @@ struct run_cu_prop {
     int location_id;
 };
 
+/* CUipcMemHandle */
+struct run_cu_ipc_handle {
+    char bytes[64];
+};
+
 /* Members are NULL where the driver lacks the function. */
 struct run_driver {
 #define RUN_HOOK(exported, plain, since, flags, parameters) int(*exported) parameters;

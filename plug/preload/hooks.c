@@ -10,6 +10,7 @@
 #include "plug/preload/process.h"
 #include "plug/preload/record.h"
 #include "plug/preload/serve.h"
+#include "plug/preload/share.h"
 
 enum {
     STREAM_PER_THREAD = 2, /* CU_STREAM_PER_THREAD */
@@ -468,20 +469,66 @@ int cuPointerGetAttributes(unsigned count, const int *attributes, void **values,
     return result;
 }
 
-int cuIpcGetMemHandle(void *handle, uint64_t address)
+/* ---- shared with other processes ---- */
+
+int cuIpcGetMemHandle(struct run_cu_ipc_handle *handle, uint64_t address)
 {
     const struct run_driver *driver = run_driver();
     uint64_t base = 0;
     uint64_t size = 0;
 
-    if (!served_find(address, &base, &size)) {
+    if (!handle || !served_find(address, &base, &size) || !run_enter()) {
         return CALL(cuIpcGetMemHandle, (handle, address));
     }
-    run_say_once("cuIpcGetMemHandle",
-                 "tarn run: %s is refused for memory that tarn serves: run the program with "
-                 "--policy observe\n");
-    return RUN_CU_NOT_SUPPORTED;
+    const bool exported = run_share_export(base, handle);
+
+    run_leave();
+    return exported ? RUN_CU_SUCCESS : RUN_CU_NOT_SUPPORTED;
 }
+
+typedef int ipc_open_function(uint64_t *address, struct run_cu_ipc_handle handle, unsigned flags);
+
+static int ipc_open(const struct run_driver *driver, ipc_open_function *call, uint64_t *address,
+                    const struct run_cu_ipc_handle *handle, unsigned flags)
+{
+    if (!address || !run_share_made(handle) || !run_enter()) {
+        return call ? call(address, *handle, flags) : RUN_CU_NOT_INITIALIZED;
+    }
+    const bool opened = run_share_open(device_now(driver), handle, address);
+
+    run_leave();
+    return opened ? RUN_CU_SUCCESS : RUN_CU_INVALID_VALUE;
+}
+
+int cuIpcOpenMemHandle(uint64_t *address, struct run_cu_ipc_handle handle, unsigned flags)
+{
+    const struct run_driver *driver = run_driver();
+
+    return ipc_open(driver, driver ? driver->cuIpcOpenMemHandle : NULL, address, &handle, flags);
+}
+
+int cuIpcOpenMemHandle_v2(uint64_t *address, struct run_cu_ipc_handle handle, unsigned flags)
+{
+    const struct run_driver *driver = run_driver();
+
+    return ipc_open(driver, driver ? driver->cuIpcOpenMemHandle_v2 : NULL, address, &handle, flags);
+}
+
+int cuIpcCloseMemHandle(uint64_t address)
+{
+    const struct run_driver *driver = run_driver();
+
+    if (!run_enter()) {
+        return CALL(cuIpcCloseMemHandle, (address));
+    }
+    const int result =
+        run_serve_close(address) ? RUN_CU_SUCCESS : CALL(cuIpcCloseMemHandle, (address));
+
+    run_leave();
+    return result;
+}
+
+/* ---- resetting ---- */
 
 typedef int reset_function(int device);
 

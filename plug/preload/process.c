@@ -3,6 +3,7 @@
 
 #include "plug/preload/record.h"
 #include "plug/preload/serve.h"
+#include "plug/preload/share.h"
 #include "plug/preload/signals.h"
 #include "tarn/history.h"
 
@@ -111,6 +112,7 @@ static void forked(void)
     run_signals_forked();
     run_record_forked();
     run_serve_forked();
+    run_share_forked();
 }
 
 static void start(void)

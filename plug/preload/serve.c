@@ -4,6 +4,8 @@
 #include "plug/preload/driver.h"
 #include "plug/preload/process.h"
 #include "plug/preload/record.h"
+#include "plug/preload/share.h"
+#include "tarn/ipc.h"
 #include "tarn/observer.h"
 #include "tarn/stream.h"
 
@@ -159,6 +161,7 @@ static struct served *served_take(uint64_t address)
 
         if (atomic_load_explicit(&served->state, memory_order_acquire) == STATE_ON &&
             tarn_observer_free(served->live, address, NULL) == TARN_OK) {
+            run_share_end(address);
             return served;
         }
     }
@@ -218,6 +221,47 @@ bool run_serve_find(uint64_t address, uint64_t *base_out, uint64_t *size_out)
     }
     return false;
 }
+
+/* ---- shared with other processes ---- */
+
+enum tarn_status run_serve_export(uint64_t base, void *message, size_t capacity, size_t *length_out,
+                                  struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_INVALID_POINTER;
+
+    for (int i = 0; i < RUN_DEVICES_MAX && st == TARN_ERR_INVALID_POINTER; i++) {
+        if (atomic_load_explicit(&devices[i].state, memory_order_acquire) == STATE_ON) {
+            st = tarn_ipc_export(devices[i].allocator, base, message, capacity, length_out, error);
+        }
+    }
+    return st;
+}
+
+enum tarn_status run_serve_open(int device, const void *message, size_t length,
+                                uint64_t *address_out, struct tarn_error *error)
+{
+    const struct served *served = served_get(device);
+
+    if (!served) {
+        (void)snprintf(error->text, sizeof error->text,
+                       "this process does not run under the policy of the one that shares it");
+        return TARN_ERR_STATE;
+    }
+    return tarn_ipc_open(served->allocator, message, length, address_out, NULL, error);
+}
+
+bool run_serve_close(uint64_t address)
+{
+    bool closed = false;
+
+    for (int i = 0; i < RUN_DEVICES_MAX && !closed; i++) {
+        closed = atomic_load_explicit(&devices[i].state, memory_order_acquire) == STATE_ON &&
+                 tarn_ipc_close(devices[i].allocator, address, NULL) == TARN_OK;
+    }
+    return closed;
+}
+
+/* ---- whose memory it is ---- */
 
 struct owner_search {
     uint64_t address;

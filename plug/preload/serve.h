@@ -13,6 +13,8 @@
 #ifndef RUN_SERVE_H
 #define RUN_SERVE_H
 
+#include "tarn/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +33,13 @@ bool run_serve_free_async(uint64_t address, uint64_t stream);
 
 /* The allocation of ours that contains the address. */
 bool run_serve_find(uint64_t address, uint64_t *base_out, uint64_t *size_out);
+
+/* tarn/ipc.h, for share.h: of an allocation of ours; on a device; of what was opened there. */
+enum tarn_status run_serve_export(uint64_t base, void *message, size_t capacity, size_t *length_out,
+                                  struct tarn_error *error);
+enum tarn_status run_serve_open(int device, const void *message, size_t length,
+                                uint64_t *address_out, struct tarn_error *error);
+bool run_serve_close(uint64_t address);
 
 /* Whether the address is in memory that tarn has from the driver, allocated or not: the driver must
  * not be asked to free it. Slow: for addresses that nobody knows. */

@@ -41,6 +41,11 @@ static void copy_begin(void *context)
     copy->held_ns = tn_clock_now_ns();
     copy->segment_count = 0;
     copy->block_count = 0;
+    if (copy->source.allocator) { /* another sink may have taken its place */
+        copy->has_stacks =
+            copy->source.history &&
+            tn_allocator_stack_keeper(copy->source.allocator) == copy->source.history;
+    }
     if (copy->has_history) {
         tn_history_copy_take(copy->source.history, &copy->history);
     }
@@ -170,8 +175,6 @@ enum tarn_status tn_live_copy_init(struct tn_live_copy *copy,
         .source = *source,
         .device = tn_allocator_ordinal(source->allocator),
         .has_history = with_history && source->history,
-        .has_stacks =
-            source->history && tn_allocator_stack_keeper(source->allocator) == source->history,
     };
     tarn_allocator_get_config(source->allocator, &copy->config);
     return copy_make(copy, options, error);

@@ -382,6 +382,7 @@ static enum tarn_status names_read(struct tn_cuda *cuda, bool has_pools, struct 
     if (result) {
         return open_failed(cuda, "cuDeviceGetPCIBusId", result, error);
     }
+    cuda->base.bus_id = cuda->bus_id;
     result = has_pools ? cuda->driver.cuDeviceGetDefaultMemPool(&cuda->pool, cuda->device)
                        : TN_CU_SUCCESS;
     return result ? open_failed(cuda, "cuDeviceGetDefaultMemPool", result, error) : TARN_OK;

@@ -95,6 +95,7 @@ struct tarn_device {
     uint64_t granularity;          /* of virtual memory operations, bytes, a power of two */
     tarn_stream per_thread_stream; /* the handle that is a different stream in each thread; 0 =
                                       none */
+    const char *bus_id;            /* PCI address, by which NVML knows it; NULL = it has none */
 };
 
 static inline bool tn_stream_is_per_thread(const struct tarn_device *device, tarn_stream stream)

@@ -45,6 +45,9 @@ static enum tarn_status nvml_open_locked(struct tn_nvml *nvml)
     if (!tn_dl_find(library, "nvmlDeviceGetIndex", &nvml->get_index)) {
         nvml->get_index = NULL;
     }
+    if (!tn_dl_find(library, "nvmlDeviceGetMemoryInfo", &nvml->get_memory)) {
+        nvml->get_memory = NULL;
+    }
     switch (nvml->init()) {
     case TN_NVML_SUCCESS:
         return TARN_OK;
@@ -160,4 +163,21 @@ enum tarn_status tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id,
     }
     list_fini(&list);
     return st;
+}
+
+bool tn_nvml_memory(struct tn_nvml *nvml, const char *bus_id, uint64_t *free_out,
+                    uint64_t *total_out)
+{
+    struct tn_nvml_memory memory = {0};
+    void *device = NULL;
+    char why[1];
+
+    if (nvml_open(nvml, why, sizeof why) || !nvml->get_memory ||
+        nvml->get_handle(bus_id, &device) != TN_NVML_SUCCESS ||
+        nvml->get_memory(device, &memory) != TN_NVML_SUCCESS) {
+        return false;
+    }
+    *free_out = memory.free;
+    *total_out = memory.total;
+    return true;
 }

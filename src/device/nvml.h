@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes that use a GPU, from NVIDIA's management library, opened at run time on first use.
+ * The processes that use a GPU, and its free memory, from NVIDIA's management library, opened at
+ * run time on first use.
  *
  * Thread-safe. Locks: `lock` (TN_LOCK_DEVICE) guards opening; the first query takes milliseconds,
  * later ones tens of microseconds.
@@ -23,6 +24,13 @@ struct tn_nvml_process {
     unsigned compute_instance;
 };
 
+/* nvmlMemory_t */
+struct tn_nvml_memory {
+    unsigned long long total; /* bytes */
+    unsigned long long free;
+    unsigned long long used;
+};
+
 #define TN_NVML_UNKNOWN (~0ULL)
 
 enum {
@@ -40,6 +48,7 @@ struct tn_nvml {
     int (*get_handle)(const char *bus_id, void **device);
     int (*get_index)(void *device, unsigned *index); /* NULL in old libraries */
     int (*get_processes)(void *device, unsigned *count, struct tn_nvml_process *processes);
+    int (*get_memory)(void *device, struct tn_nvml_memory *memory); /* NULL if it is not there */
 };
 
 /* `path` NULL is the installed library, libnvidia-ml.so.1; else it outlives the struct. */
@@ -54,5 +63,9 @@ void tn_nvml_fini(struct tn_nvml *nvml);
 enum tarn_status tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id,
                                    tarn_process_visitor visit, void *context, int *number_out,
                                    char *why, size_t size) TARN_MUST_CHECK;
+
+/* Bytes of that GPU, of all processes. False if they are not known. */
+bool tn_nvml_memory(struct tn_nvml *nvml, const char *bus_id, uint64_t *free_out,
+                    uint64_t *total_out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One history per device, like PyTorch's ring per device. It is made when the device is first
- * recorded and stays the allocator's sink, enabled or not: removing it would require that no call
- * of the allocator is in progress.
+ * recorded and stays the allocator's sink, enabled or not: as in PyTorch, live blocks keep their
+ * stacks while it is not.
  */
 #include "devices/devices.h"
 

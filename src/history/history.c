@@ -4,6 +4,7 @@
 
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/os_wait.h"
 #include "base/sized.h"
 #include "history/label.h"
 #include "history/libunwind.h"
@@ -444,9 +445,32 @@ void tarn_history_clear(struct tarn_history *history)
     tn_biased_lock_release(&history->lock);
 }
 
+struct tarn_history *tn_history_pin(const struct tarn_sink *sink)
+{
+    struct tarn_history *history = sink->capture == history_capture ? sink->context : NULL;
+
+    if (history) {
+        (void)atomic_fetch_add_explicit(&history->pins, 1, memory_order_relaxed);
+    }
+    return history;
+}
+
+void tn_history_unpin(struct tarn_history *history)
+{
+    (void)atomic_fetch_sub_explicit(&history->pins, 1, memory_order_release);
+}
+
+static void wait_for_pins(const struct tarn_history *history)
+{
+    for (unsigned nap = 0; atomic_load_explicit(&history->pins, memory_order_acquire) > 0; nap++) {
+        tn_os_nap(nap);
+    }
+}
+
 void tarn_history_destroy(struct tarn_history *history)
 {
     if (history && !tn_fork_passed(&history->fork)) {
+        wait_for_pins(history);
         tn_fork_watch_fini(&history->fork);
         tarn_history_clear(history);
         tn_intern_fini(&history->stacks);

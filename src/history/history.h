@@ -61,8 +61,9 @@ struct tarn_history {
 
     struct tarn_history_options options; /* defaults filled in; constant except max_entries */
     _Atomic int stack_source;            /* enum tarn_stack_source; read before any lock */
-    struct tarn_host_frames host;        /* constant; all zero = none */
-    struct tn_tick_origin origin;        /* constant: time of creation */
+    _Atomic uint32_t pins; /* snapshots that the owner did not ask for and does not know of */
+    struct tarn_host_frames host; /* constant; all zero = none */
+    struct tn_tick_origin origin; /* constant: time of creation */
 };
 
 /* A copy of the entries at one time point, oldest first. Stacks and extras stay valid until it is
@@ -108,6 +109,12 @@ uint64_t tn_history_host_stack(const struct tn_interned *stack);
 struct tarn_history_entry tn_history_entry_shown(const struct tarn_history *history,
                                                  const struct tn_history_copy *copy,
                                                  const struct tn_ring_entry *entry);
+
+/* The history that the sink belongs to, which its owner cannot destroy until it is unpinned:
+ * tarn_history_destroy waits. Call it where the sink cannot be removed meanwhile. NULL for a sink
+ * of another kind. */
+struct tarn_history *tn_history_pin(const struct tarn_sink *sink);
+void tn_history_unpin(struct tarn_history *history);
 
 int64_t tn_history_time_us(const struct tarn_history *history, const struct tn_history_copy *copy,
                            uint64_t ticks);

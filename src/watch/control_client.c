@@ -118,6 +118,34 @@ enum tarn_status tarn_control_trim(const char *runtime_folder, int64_t process, 
     return st;
 }
 
+static void pool_write(struct tn_control_request *request, struct tarn_pool_id pool)
+{
+    (void)snprintf(request->path, sizeof request->path, "%llu,%llu", (unsigned long long)pool.first,
+                   (unsigned long long)pool.second);
+}
+
+enum tarn_status tarn_control_sleep(const char *runtime_folder, int64_t process,
+                                    struct tarn_pool_id pool, bool discard, uint32_t timeout_ms,
+                                    struct tarn_error *error)
+{
+    struct tn_control_request request = {.command = TN_CONTROL_SLEEP, .value = discard};
+    uint64_t value = 0;
+
+    pool_write(&request, pool);
+    return request_send(runtime_folder, process, &request, &value, timeout_ms, error);
+}
+
+enum tarn_status tarn_control_wake(const char *runtime_folder, int64_t process,
+                                   struct tarn_pool_id pool, uint32_t timeout_ms,
+                                   struct tarn_error *error)
+{
+    struct tn_control_request request = {.command = TN_CONTROL_WAKE};
+    uint64_t value = 0;
+
+    pool_write(&request, pool);
+    return request_send(runtime_folder, process, &request, &value, timeout_ms, error);
+}
+
 enum tarn_status tarn_control_history(const char *runtime_folder, int64_t process, bool on,
                                       uint64_t max_entries, uint32_t timeout_ms,
                                       struct tarn_error *error)

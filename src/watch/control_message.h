@@ -8,6 +8,7 @@
 #define TN_WATCH_CONTROL_MESSAGE_H
 
 #include "base/attr.h"
+#include "tarn/graph_pool.h"
 #include "tarn/status.h"
 
 #include <assert.h>
@@ -25,6 +26,8 @@ enum tn_control_command {
     TN_CONTROL_TRIM,         /* each allocator to `value` bytes */
     TN_CONTROL_HISTORY_ON,   /* `value` events are kept; 0: the default */
     TN_CONTROL_HISTORY_OFF,
+    TN_CONTROL_SLEEP, /* the pool that `path` names, "FIRST,SECOND"; `value` 1: without contents */
+    TN_CONTROL_WAKE,
     TN_CONTROL_END
 };
 
@@ -47,8 +50,11 @@ struct tn_control_reply {
 static_assert(sizeof(struct tn_control_request) == 1048, "the same on every system");
 static_assert(sizeof(struct tn_control_reply) == 536, "the same on every system");
 
+/* The pool that the request names; false if it names none. */
+bool tn_control_read_pool(const struct tn_control_request *request, struct tarn_pool_id *pool_out);
+
 /* Whether it is a request that can be served: of this version, with a known command and, for a
- * snapshot, an absolute path that ends. TARN_ERR_FORMAT. */
+ * snapshot, an absolute path that ends, for sleep and wake a pool. TARN_ERR_FORMAT. */
 enum tarn_status tn_control_check_request(const struct tn_control_request *request,
                                           struct tarn_error *error) TN_MUST_CHECK;
 

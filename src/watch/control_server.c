@@ -3,8 +3,8 @@
  * The thread that serves requests. One client at a time, and nobody is waited for: a client that
  * says nothing for two seconds is sent away.
  */
+#include "alloc/engine/allocator.h"
 #include "alloc/engine/watch_source.h"
-#include "base/assertion.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -12,7 +12,9 @@
 #include "base/os_process.h"
 #include "base/os_shared.h"
 #include "base/os_socket.h"
+#include "history/history.h"
 #include "tarn/capture.h"
+#include "tarn/sleep.h"
 #include "tarn/watch_control.h"
 #include "watch/control_message.h"
 
@@ -35,7 +37,9 @@ struct server {
     unsigned count;
     struct tarn_history *history; /* of all of them; NULL: there was none yet */
     bool records;                 /* the history is switched on */
-    pthread_t thread;             /* the following are guarded by `changes` */
+    bool is_held;     /* an allocator that is watched no longer has the history as its sink: it is
+                     never destroyed */
+    pthread_t thread; /* the following are guarded by `changes` */
     bool runs;
     int listener;
     int wake[2];
@@ -52,6 +56,33 @@ static bool is_watching; /* forks and the end of the program; guarded by `change
 
 /* ---- requests, under the lock ---- */
 
+static void keeper_pin(void *context, const struct tarn_sink *sink)
+{
+    *(struct tarn_history **)context = tn_history_pin(sink);
+}
+
+/* The allocators, each with the history that has its stacks now: this server's, or the program's
+ * own, which cannot be destroyed meanwhile. */
+static enum tarn_status snapshot_capture(struct tarn_snapshot **snapshot_out,
+                                         struct tarn_error *error)
+{
+    struct tarn_capture_source sources[ALLOCATORS_MAX];
+
+    for (unsigned i = 0; i < server.count; i++) {
+        sources[i] = (struct tarn_capture_source){.allocator = server.sources[i].allocator};
+        tn_allocator_visit_keeper(sources[i].allocator, keeper_pin, &sources[i].history);
+    }
+    const enum tarn_status st =
+        tarn_snapshot_capture(sources, server.count, NULL, snapshot_out, error);
+
+    for (unsigned i = 0; i < server.count; i++) {
+        if (sources[i].history) {
+            tn_history_unpin(sources[i].history);
+        }
+    }
+    return st;
+}
+
 static enum tarn_status serve_snapshot(const struct tn_control_request *request,
                                        uint64_t *value_out, struct tarn_error *error)
 {
@@ -61,8 +92,7 @@ static enum tarn_status serve_snapshot(const struct tn_control_request *request,
     if (access(request->path, F_OK) == 0) {
         return tn_fail(error, TARN_ERR_IO, "%s: the file exists", request->path);
     }
-    enum tarn_status st =
-        tarn_snapshot_capture(server.sources, server.count, NULL, &snapshot, error);
+    enum tarn_status st = snapshot_capture(&snapshot, error);
 
     if (st == TARN_OK) {
         st = tarn_snapshot_save(snapshot, request->path, error);
@@ -85,50 +115,82 @@ static enum tarn_status serve_trim(uint64_t bytes, uint64_t *value_out, struct t
     return st;
 }
 
-/* The allocator is about to go: no other call on it is in progress, which removing a sink that
- * captures stacks asks for. */
+/* Each allocator that has the pool. */
+static enum tarn_status serve_sleep(const struct tn_control_request *request,
+                                    struct tarn_error *error)
+{
+    const struct tarn_sleep_options options = {.struct_size = sizeof options,
+                                               .discard = request->value != 0};
+    struct tarn_pool_id pool = {0, 0};
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+
+    (void)tn_control_read_pool(request, &pool); /* it was checked */
+    for (unsigned i = 0; i < server.count && (st == TARN_OK || st == TARN_ERR_NOT_FOUND); i++) {
+        struct tarn_allocator *allocator = server.sources[i].allocator;
+        const enum tarn_status here = request->command == TN_CONTROL_SLEEP
+                                          ? tarn_allocator_sleep(allocator, pool, &options, error)
+                                          : tarn_allocator_wake(allocator, pool, error);
+
+        st = here == TARN_ERR_NOT_FOUND ? st : here;
+    }
+    return st;
+}
+
+/* The sink may be gone already, if the program has begun to record stacks itself. One that a call
+ * holds up stays, switched off, until history is asked for again or the allocator goes. */
 static void history_end(struct tarn_capture_source *source)
 {
-    if (source->history) {
-        const enum tarn_status st =
-            tarn_allocator_remove_sink(source->allocator, source->history, NULL);
-
-        tn_assert(st == TARN_OK); /* it was added */
-        (void)st;
+    if (source->history && tarn_allocator_remove_sink(source->allocator, source->history, NULL) !=
+                               TARN_ERR_NOT_READY) {
         source->history = NULL;
     }
+}
+
+/* Switches a sink on that is still there. */
+static bool history_resume(const struct tarn_capture_source *source)
+{
+    return source->history && tarn_allocator_switch_sink(source->allocator, source->history, true,
+                                                         TARN_CONTEXT_ALL, NULL) == TARN_OK;
 }
 
 static enum tarn_status history_begin(struct tarn_capture_source *source, struct tarn_error *error)
 {
     struct tarn_sink sink;
 
-    if (source->history) {
-        return tarn_allocator_switch_sink(source->allocator, source->history, true,
-                                          TARN_CONTEXT_ALL, error);
+    if (history_resume(source)) {
+        return TARN_OK;
     }
+    source->history = NULL;
     tarn_history_get_sink(server.history, TARN_CONTEXT_ALL, &sink);
     const enum tarn_status st = tarn_allocator_add_sink(source->allocator, &sink, error);
 
     if (st == TARN_OK) {
         source->history = server.history;
+        tn_allocator_yield_sink(source->allocator, source->history); /* to the program's own */
     }
     return st;
 }
 
-/* The history stays a sink, switched off: other threads may be capturing a stack for it, which they
- * do without the allocator's lock. */
+/* Whether no allocator has the history as its sink any more. */
+static bool history_is_free(void)
+{
+    bool is_free = !server.is_held;
+
+    for (unsigned i = 0; i < server.count; i++) {
+        is_free = is_free && !server.sources[i].history;
+    }
+    return is_free;
+}
+
 static enum tarn_status serve_history_off(void)
 {
     for (unsigned i = 0; i < server.count; i++) {
-        const struct tarn_capture_source *source = &server.sources[i];
-
-        if (source->history) {
-            (void)!tarn_allocator_switch_sink(source->allocator, source->history, false,
-                                              TARN_CONTEXT_NEVER, NULL);
-        }
+        history_end(&server.sources[i]);
     }
-    if (server.history) {
+    if (server.history && history_is_free()) {
+        tarn_history_destroy(server.history);
+        server.history = NULL;
+    } else if (server.history) {
         tarn_history_clear(server.history);
     }
     server.records = false;
@@ -148,9 +210,23 @@ static enum tarn_status history_get(uint64_t entries, struct tarn_error *error)
                                         error);
 }
 
+/* Whether all allocators are recorded: the program may have taken a sink's place. */
+static bool history_is_everywhere(void)
+{
+    bool everywhere = server.records;
+
+    for (unsigned i = 0; i < server.count; i++) {
+        const struct tarn_capture_source *source = &server.sources[i];
+
+        everywhere = everywhere && source->history &&
+                     tn_allocator_stack_keeper(source->allocator) == source->history;
+    }
+    return everywhere;
+}
+
 static enum tarn_status serve_history_on(uint64_t entries, struct tarn_error *error)
 {
-    if (server.records) {
+    if (history_is_everywhere()) {
         return TARN_OK;
     }
     enum tarn_status st = history_get(entries, error);
@@ -178,6 +254,9 @@ static enum tarn_status serve(const struct tn_control_request *request, uint64_t
         return serve_history_on(request->value, error);
     case TN_CONTROL_HISTORY_OFF:
         return serve_history_off();
+    case TN_CONTROL_SLEEP:
+    case TN_CONTROL_WAKE:
+        return serve_sleep(request, error);
     case TN_CONTROL_END:
         break;
     }
@@ -306,8 +385,6 @@ static void server_end(void)
     server.runs = false;
     sockets_close();
     (void)serve_history_off();
-    tarn_history_destroy(server.history);
-    server.history = NULL;
 }
 
 /* ---- allocators ---- */
@@ -335,6 +412,7 @@ static void source_forget(unsigned i)
 {
     (void)pthread_mutex_lock(&server.lock);
     history_end(&server.sources[i]);
+    server.is_held = server.is_held || server.sources[i].history;
     server.sources[i] = server.sources[--server.count];
     (void)pthread_mutex_unlock(&server.lock);
 }

@@ -6,6 +6,7 @@
 #include "base/host_mem.h"
 #include "base/os_process.h"
 #include "base/os_shared.h"
+#include "watch/watch_device.h"
 #include "watch/watch_record.h"
 
 #include <errno.h>
@@ -309,6 +310,18 @@ bool tarn_watch_ask(struct tarn_watch *watch, uint32_t timeout_ms)
     }
 }
 
+/* The address is the process's word, and an address that NVML does not know is refused by it. */
+static void device_renew(struct tarn_watch *watch, uint32_t index, struct tarn_watch_record *record)
+{
+    const size_t at = offsetof(struct tn_page_head, bus_ids) + (size_t)index * TN_PAGE_BUS_ID_MAX;
+    char bus_id[TN_PAGE_BUS_ID_MAX];
+
+    if (!record->closed && tn_os_shared_read(watch->file, at, bus_id, sizeof bus_id) && bus_id[0]) {
+        bus_id[sizeof bus_id - 1] = '\0';
+        tn_watch_device_renew(record, bus_id);
+    }
+}
+
 enum tarn_status tarn_watch_read(struct tarn_watch *watch, uint32_t index,
                                  struct tarn_watch_record *record_out, struct tarn_error *error)
 {
@@ -321,6 +334,7 @@ enum tarn_status tarn_watch_read(struct tarn_watch *watch, uint32_t index,
     const enum tarn_status st = tn_watch_record_read(page_read, watch, index, &record, error);
 
     if (st == TARN_OK) {
+        device_renew(watch, index, &record);
         memcpy(record_out, &record, asked < sizeof record ? asked : sizeof record);
         record_out->struct_size = asked;
     }

@@ -140,6 +140,7 @@ if python3 -c "import torch" >/dev/null 2>&1; then
     compare torch_async env PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync \
         CUBLAS_WORKSPACE_CONFIG=:4096:8 python3 "$programs" torch
     compare processes python3 "$programs" processes
+    compare shared python3 "$programs" shared
 fi
 "$here/driver_exports.sh"
 code=$?

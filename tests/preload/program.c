@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -198,4 +200,134 @@ void program_threads(struct cu *cu)
         (void)pthread_join(made[i], NULL);
     }
     (void)printf("threads are done\n");
+}
+
+/* ---- two processes ---- */
+
+enum {
+    SHARES = 3,
+    OPENS_IN_TURN = 2
+};
+
+static const size_t share_sizes[SHARES] = {1000, 3 * MIB, 30 * MIB};
+
+struct channel {
+    int to_opener[2];
+    int to_owner[2];
+};
+
+static void send_all(int file, const void *bytes, size_t size)
+{
+    if (write(file, bytes, size) != (ssize_t)size) {
+        program_fail("write");
+    }
+}
+
+static void receive_all(int file, void *bytes, size_t size)
+{
+    if (read(file, bytes, size) != (ssize_t)size) {
+        program_fail("read");
+    }
+}
+
+/* Whether all of the memory has that byte. */
+static int has_byte(const struct cu *cu, uint64_t address, size_t size, int byte)
+{
+    unsigned char *back = malloc(size);
+    int same = back && cu->cuMemcpyDtoH_v2(back, address, size) == 0;
+
+    for (size_t i = 0; same && i < size; i++) {
+        same = back[i] == byte;
+    }
+    free(back);
+    return same;
+}
+
+static void fill(const struct cu *cu, uint64_t address, size_t size, int byte)
+{
+    unsigned char *bytes = malloc(size);
+
+    if (!bytes) {
+        program_fail("malloc");
+    }
+    memset(bytes, byte, size);
+    print("fill", cu->cuMemcpyHtoD_v2(address, bytes, size));
+    free(bytes);
+}
+
+/* The last handle is that of memory that has been freed. */
+static void owner_work(const struct cu *cu, const struct channel *channel)
+{
+    struct cu_ipc_handle handle;
+    uint64_t blocks[SHARES];
+    uint64_t other = 0;
+    char done;
+
+    program_begin(cu);
+    print("alloc", cu->cuMemAlloc_v2(&other, 5000)); /* what follows is not at a segment's start */
+    for (int i = 0; i < SHARES; i++) {
+        print("alloc", cu->cuMemAlloc_v2(&blocks[i], share_sizes[i]));
+        fill(cu, blocks[i], share_sizes[i], i + 1);
+        print("get", cu->cuIpcGetMemHandle(&handle, blocks[i]));
+        send_all(channel->to_opener[1], &handle, sizeof handle);
+    }
+    receive_all(channel->to_owner[0], &done, 1);
+    for (int i = 0; i < SHARES; i++) {
+        print("written", has_byte(cu, blocks[i], share_sizes[i], 100 + i));
+        print("free", cu->cuMemFree_v2(blocks[i]));
+    }
+    send_all(channel->to_opener[1], &done, 1);
+    receive_all(channel->to_owner[0], &done, 1);
+    print("free", cu->cuMemFree_v2(other));
+}
+
+static void opener_work(const struct cu *cu, const struct channel *channel)
+{
+    struct cu_ipc_handle handles[SHARES];
+    uint64_t there[SHARES] = {0};
+    uint64_t own = 0;
+    char done = 0;
+
+    program_begin(cu);
+    print("alloc", cu->cuMemAlloc_v2(&own, MIB));
+    for (int i = 0; i < SHARES; i++) {
+        receive_all(channel->to_opener[0], &handles[i], sizeof handles[i]);
+    }
+    for (int turn = 0; turn < OPENS_IN_TURN; turn++) {
+        for (int i = 0; i < SHARES; i++) {
+            print("open", cu->cuIpcOpenMemHandle_v2(&there[i], handles[i], 1));
+            print("seen", has_byte(cu, there[i], share_sizes[i], turn == 0 ? i + 1 : 100 + i));
+            fill(cu, there[i], share_sizes[i], 100 + i);
+        }
+        for (int i = 0; i < SHARES; i++) {
+            print("close", cu->cuIpcCloseMemHandle(there[i]));
+        }
+    }
+    print("closed again", cu->cuIpcCloseMemHandle(there[0]) != 0);
+    send_all(channel->to_owner[1], &done, 1);
+    receive_all(channel->to_opener[0], &done, 1);
+    print("open what is gone", cu->cuIpcOpenMemHandle_v2(&there[0], handles[0], 1) != 0);
+    send_all(channel->to_owner[1], &done, 1);
+    print("free", cu->cuMemFree_v2(own));
+}
+
+/* The owner's lines come first: it ends while the opener still keeps its own. */
+void program_share(const struct cu *cu)
+{
+    struct channel channel;
+    int status = 0;
+
+    if (pipe(channel.to_opener) != 0 || pipe(channel.to_owner) != 0) {
+        program_fail("pipe");
+    }
+    (void)fflush(stdout);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        owner_work(cu, &channel);
+        exit(0); /* its output is flushed here: it is less than what a stream keeps */
+    }
+    opener_work(cu, &channel);
+    (void)waitpid(child, &status, 0);
+    print("owner", status);
 }

@@ -22,6 +22,10 @@ struct cu_prop {
     unsigned char reserved[4];
 };
 
+struct cu_ipc_handle {
+    char bytes[64];
+};
+
 struct cu_access {
     int location_type;
     int location_id;
@@ -65,7 +69,12 @@ struct cu_access {
       (uint64_t address, size_t size, size_t offset, uint64_t page, unsigned long long flags))     \
     X(cuMemUnmap, cuMemUnmap, 10020, (uint64_t address, size_t size))                              \
     X(cuMemSetAccess, cuMemSetAccess, 10020,                                                       \
-      (uint64_t address, size_t size, const struct cu_access *access, size_t count))
+      (uint64_t address, size_t size, const struct cu_access *access, size_t count))               \
+    X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010,                                                  \
+      (struct cu_ipc_handle * handle, uint64_t address))                                           \
+    X(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000,                                            \
+      (uint64_t * address, struct cu_ipc_handle handle, unsigned flags))                           \
+    X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010, (uint64_t address))
 
 struct cu {
 #define CU_MEMBER(exported, plain, since, parameters) int(*exported) parameters;
@@ -75,6 +84,9 @@ struct cu {
 
 /* Allocates and frees in every way, and prints what it finds; 5 MiB stay allocated. */
 void program_work(const struct cu *cu);
+
+/* Two processes: one allocates, and the other reads and writes the same memory. */
+void program_share(const struct cu *cu);
 
 /* Four threads that allocate and free: 3200 calls of each. */
 void program_threads(struct cu *cu);

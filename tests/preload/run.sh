@@ -134,10 +134,13 @@ recorded "the parent" run.pickle $work_figures
 [ "$(echo ./*.pickle)" = ./run.pickle ]
 count "the child leaves no file" $?
 
+same "two processes share memory" "--record run.pickle" "$ways" dlsym share
+
 # tarn serves.
 for policy in native expandable compact; do
     same "$policy" "--policy $policy" "$linked"
     same "$policy, threads" "--policy $policy" "$ways" proc threads
+    same "$policy, memory shared by two processes" "--policy $policy" "$ways" dlsym share
     same "$policy, limit" "--policy $policy --limit 1GiB --record run.pickle" "$ways" ptsz
     "$tarn" check run.pickle >said 2>&1
     result=$?

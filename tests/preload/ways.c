@@ -250,6 +250,10 @@ int main(int argc, char **argv)
         forks(&cu);
         return 0;
     }
+    if (strcmp(then, "share") == 0) {
+        program_share(&cu);
+        return 0;
+    }
     if (strcmp(then, "late") == 0) {
         forks_late(&cu);
         return 0;

@@ -19,6 +19,7 @@ static const struct workload *const workloads[] = {
     &workload_biased_lock,
     &workload_allocator,
     &workload_stream_caches,
+    &workload_sinks,
 };
 
 enum {

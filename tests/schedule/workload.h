@@ -17,5 +17,6 @@ extern const struct workload workload_lock;
 extern const struct workload workload_biased_lock;
 extern const struct workload workload_allocator;
 extern const struct workload workload_stream_caches;
+extern const struct workload workload_sinks;
 
 #endif

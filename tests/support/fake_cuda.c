@@ -107,6 +107,8 @@ static struct {
     int nvml_init_result;
     int nvml_handle_result;
     int nvml_processes_result;
+    struct tn_nvml_memory nvml_memory;
+    int nvml_memory_result;
 } fake;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -336,6 +338,12 @@ static void set_nvml_results(int init, int handle, int processes)
     fake.nvml_processes_result = processes;
 }
 
+static void set_nvml_memory(const struct tn_nvml_memory *memory, int result)
+{
+    fake.nvml_memory = *memory;
+    fake.nvml_memory_result = result;
+}
+
 EXPORT fake_cuda_function fake_cuda;
 
 const struct fake_cuda *fake_cuda(void)
@@ -364,6 +372,7 @@ const struct fake_cuda *fake_cuda(void)
         .release_threshold = release_threshold,
         .set_processes = set_processes,
         .set_nvml_results = set_nvml_results,
+        .set_nvml_memory = set_nvml_memory,
     };
 
     start();
@@ -1545,6 +1554,14 @@ int nvmlDeviceGetIndex(void *device, unsigned *index)
 {
     *index = 3;
     return device == &fake ? TN_NVML_SUCCESS : 2;
+}
+
+EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct tn_nvml_memory *memory);
+
+int nvmlDeviceGetMemoryInfo(void *device, struct tn_nvml_memory *memory)
+{
+    *memory = fake.nvml_memory;
+    return device == &fake ? fake.nvml_memory_result : 2;
 }
 
 static int processes_tell(unsigned *count, struct tn_nvml_process *processes)

@@ -55,9 +55,11 @@ struct fake_cuda {
     uint64_t (*alive)(int device);
     void (*set_release_threshold)(uint64_t bytes);
     uint64_t (*release_threshold)(void);
-    /* What NVML lists; and the result of each of its three functions. */
+    /* What NVML lists; and the result of each of these three functions. */
     void (*set_processes)(const struct tn_nvml_process *processes, unsigned count);
     void (*set_nvml_results)(int init, int handle, int processes);
+    /* What it says of the GPU's memory, and with which result. */
+    void (*set_nvml_memory)(const struct tn_nvml_memory *memory, int result);
 };
 
 typedef const struct fake_cuda *fake_cuda_function(void);

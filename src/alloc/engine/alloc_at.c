@@ -108,7 +108,9 @@ enum tarn_status tn_native_alloc_at(struct tn_engine *engine, uint64_t size, tar
                                     : tn_oom_absurd(error);
 
     if (st) {
-        tn_heap_drop_stack(&engine->heap, request.stack); /* else the block has it */
+        tn_heap_drop_captured(&engine->heap, request.stack);
+    } else {
+        tn_heap_end_capture(&engine->heap, request.stack); /* the block has it */
     }
     tn_core_assert(engine);
     tn_engine_unlock(engine);

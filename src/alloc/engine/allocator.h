@@ -68,6 +68,15 @@ static inline int tn_allocator_ordinal(const struct tarn_allocator *allocator)
 /* The context of the receiver whose stacks the allocator keeps; NULL when there is none. */
 const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator);
 
+/* Calls `visit` with that receiver, under the allocator's lock, where there is one. */
+void tn_allocator_visit_keeper(struct tarn_allocator *allocator,
+                               void (*visit)(void *context, const struct tarn_sink *sink),
+                               void *context);
+
+/* The sinks with that context make way for another one that captures stacks: it takes their place
+ * instead of being refused, as long as no call holds up their removal. */
+void tn_allocator_yield_sink(struct tarn_allocator *allocator, const void *context);
+
 /* As tarn_allocator_create, whatever allocator is current. */
 enum tarn_status tn_allocator_create_own(struct tarn_device *device,
                                          const struct tarn_config *config,

@@ -108,7 +108,7 @@ enum tarn_status tarn_allocator_release_stream(struct tarn_allocator *allocator,
 
     tn_engine_lock(engine);
     st = tn_gc_release_stream(engine, stream, stack, error);
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;

@@ -487,7 +487,7 @@ enum tarn_status tn_checkpoint_set(struct tn_engine *engine,
     tn_engine_lock(engine);
     const enum tarn_status st = set_locked(engine, checkpoint, order, stack, delta_out, error);
 
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;

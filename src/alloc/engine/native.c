@@ -155,7 +155,7 @@ TN_COLD enum tarn_status tn_native_run_out(struct tn_engine *engine,
     tn_oom_count(&engine->heap, request);
     struct tarn_oom oom = tn_oom_describe(&engine->heap, request);
 
-    tn_heap_drop_stack(&engine->heap, request->stack);
+    tn_heap_drop_captured(&engine->heap, request->stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     if (error || observers.count > 0 || tn_watch_source_is_on(engine->owner)) {
@@ -191,7 +191,9 @@ static TN_NOINLINE enum tarn_status alloc_slow(struct tn_engine *engine,
     }
 out:
     if (st) {
-        tn_heap_drop_stack(&engine->heap, request.stack); /* else the block has it */
+        tn_heap_drop_captured(&engine->heap, request.stack);
+    } else {
+        tn_heap_end_capture(&engine->heap, request.stack); /* the block has it */
     }
     tn_core_assert(engine);
     tn_engine_unlock(engine);
@@ -286,7 +288,7 @@ static TN_NOINLINE enum tarn_status free_slow(struct tn_engine *engine, tarn_ptr
     if (tn_compact_limits_cache(&engine->heap)) {
         tn_compact_shed(&engine->compact, stack);
     }
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;

@@ -19,6 +19,7 @@
 #include "alloc/pool/segment.h"
 #include "alloc/pool/sinks.h"
 #include "base/host_mem.h"
+#include "base/os_wait.h"
 
 static struct tn_native_allocator *native_of(struct tarn_allocator *allocator)
 {
@@ -71,7 +72,7 @@ static enum tarn_status engine_empty_cache(struct tn_engine *engine, struct tarn
     const enum tarn_status st = tn_gc_release_cached(engine, id, stack, error);
 
     engine_trim(engine);
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
@@ -86,7 +87,7 @@ static enum tarn_status native_trim(struct tarn_allocator *allocator, uint64_t t
     tn_engine_lock(engine);
     const enum tarn_status st = tn_gc_trim(engine, target, stack, error);
 
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
@@ -483,12 +484,84 @@ const void *tn_allocator_stack_keeper(const struct tarn_allocator *allocator)
     return sink ? sink->context : NULL;
 }
 
+void tn_allocator_visit_keeper(struct tarn_allocator *allocator,
+                               void (*visit)(void *context, const struct tarn_sink *sink),
+                               void *context)
+{
+    if (tn_allocator_is_native(allocator)) {
+        struct tn_engine *engine = tn_allocator_engine(allocator);
+
+        tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
+        const struct tarn_sink *sink =
+            atomic_load_explicit(&engine->heap.capturer, memory_order_relaxed);
+
+        if (sink) {
+            visit(context, sink);
+        }
+        tn_engine_unlock(engine);
+    }
+}
+
+void tn_allocator_yield_sink(struct tarn_allocator *allocator, const void *context)
+{
+    if (tn_allocator_is_native(allocator)) {
+        struct tn_engine *engine = tn_allocator_engine(allocator);
+
+        tn_engine_lock(engine);
+        tn_sinks_yield(&engine->heap, context);
+        tn_engine_unlock(engine);
+    }
+}
+
+/* The lock is held, and released meanwhile. Calls that have captured a stack take their time where
+ * they wait for the device. */
+static bool wait_for_captures(struct tn_engine *engine, const void *context)
+{
+    enum {
+        NAPS_MAX = 1000 /* of a millisecond, but the first few */
+    };
+
+    for (unsigned nap = 0; !tn_sinks_may_leave(&engine->heap, context); nap++) {
+        if (nap == NAPS_MAX) {
+            return false;
+        }
+        tn_engine_unlock(engine);
+        tn_os_nap(nap);
+        tn_engine_lock(engine);
+    }
+    return true;
+}
+
+/* The lock is held, and released meanwhile. */
+static enum tarn_status remove_sink(struct tn_engine *engine, const void *context,
+                                    struct tarn_error *error)
+{
+    const enum tarn_status st = tn_sinks_begin_removal(&engine->heap, context, error);
+
+    if (st) {
+        return st;
+    }
+    if (!wait_for_captures(engine, context)) {
+        tn_sinks_cancel_removal(&engine->heap, context);
+        return tn_fail(error, TARN_ERR_NOT_READY,
+                       "a call that captured a stack is still in progress: the sink stays, "
+                       "switched off");
+    }
+    tn_sinks_end_removal(&engine->heap, context);
+    return TARN_OK;
+}
+
 static enum tarn_status native_add_sink(struct tarn_allocator *allocator,
                                         const struct tarn_sink *sink, struct tarn_error *error)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
+    const void *yielding = sink->capture ? tn_sinks_yielding(&engine->heap) : NULL;
+
+    if (yielding) {
+        (void)!remove_sink(engine, yielding, NULL); /* if it stays, the new one is refused */
+    }
     const enum tarn_status st = tn_sinks_add(&engine->heap, sink, error);
 
     tn_engine_unlock(engine);
@@ -514,7 +587,7 @@ static enum tarn_status native_remove_sink(struct tarn_allocator *allocator, con
     struct tn_engine *engine = tn_allocator_engine(allocator);
 
     tn_engine_lock(engine);
-    const enum tarn_status st = tn_sinks_remove(&engine->heap, context, error);
+    const enum tarn_status st = remove_sink(engine, context, error);
 
     tn_engine_unlock(engine);
     return st;

@@ -137,7 +137,7 @@ void tarn_pool_destroy(struct tarn_pool *handle)
         if (tn_private_pool_release(&engine->heap.private_pools, id, NULL) == TARN_OK) {
             (void)!tn_gc_release_cached(engine, id, stack, NULL); /* later, if not now */
         }
-        tn_heap_drop_stack(&engine->heap, stack);
+        tn_heap_drop_captured(&engine->heap, stack);
         tn_core_assert(engine);
         tn_engine_unlock(engine);
     }
@@ -176,7 +176,7 @@ enum tarn_status tarn_pool_trim(struct tarn_pool *pool, uint64_t target, uint64_
     if (reserved_out) {
         *reserved_out = pool->pool->reserved;
     }
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;

@@ -162,8 +162,9 @@ static enum tarn_status alloc_with_wish(struct tn_engine *engine, struct tn_requ
     }
     if (st == TARN_OK) {
         *ptr_out = request->block->address;
+        tn_heap_end_capture(&engine->heap, request->stack); /* the block has it */
     } else {
-        tn_heap_drop_stack(&engine->heap, request->stack);
+        tn_heap_drop_captured(&engine->heap, request->stack);
     }
     tn_core_assert(engine);
     tn_engine_unlock(engine);

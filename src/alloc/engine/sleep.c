@@ -207,7 +207,7 @@ enum tarn_status tn_sleep_begin(struct tn_engine *engine, struct tarn_pool_id id
 
     engine->sleeping.sleeps += st == TARN_OK;
     engine->sleeping.sleep_ns += st == TARN_OK ? tn_clock_now_ns() - begin_ns : 0;
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;
@@ -316,7 +316,7 @@ enum tarn_status tn_sleep_end(struct tn_engine *engine, struct tarn_pool_id id,
 
     engine->sleeping.wakes += st == TARN_OK;
     engine->sleeping.wake_ns += st == TARN_OK ? tn_clock_now_ns() - begin_ns : 0;
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_core_assert(engine);
     tn_engine_unlock(engine);
     return st;

@@ -191,7 +191,8 @@ static enum tarn_status source_start(struct tarn_allocator *allocator, const cha
     if (source->look) {
         return TARN_OK;
     }
-    *source = (struct tn_publisher_source){.context = allocator, .look = source_look, .slot = -1};
+    *source = (struct tn_publisher_source){
+        .context = allocator, .look = source_look, .bus_id = allocator->device->bus_id, .slot = -1};
     (void)allocator->device->ops->memory_info(allocator->device, &source->device_free,
                                               &source->device_total);
     const enum tarn_status st = tn_publisher_add(source, runtime, control, error);

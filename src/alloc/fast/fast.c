@@ -177,6 +177,9 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
         const struct fast_side side = fast_prepare_side(fast, heap, stream);
 
         served = tn_serve(heap, side.shard, side.log, &request, ptr_out);
+        if (served) {
+            tn_heap_end_capture(heap, stack); /* the block has it */
+        }
         if (side.cache) {
             tn_quota_fold(&heap->shard.counters, &side.shard->counters);
         }
@@ -210,6 +213,7 @@ static TN_NOINLINE void emit_redo(struct tn_heap *heap, const struct tn_undo_ent
 {
     tn_assert(entry->block->u.stack == 0);
     entry->block->u.stack = stack;
+    tn_heap_end_capture(heap, stack);
     tn_heap_emit(heap, TARN_ACTION_ALLOC, entry->address, entry->requested, entry->stream,
                  entry->block->set->pool, stack);
 }
@@ -224,7 +228,7 @@ static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_ent
                           entry->block->set->pool, shown);
     }
     tn_heap_drop_stack(heap, entry->block->u.stack);
-    tn_heap_drop_stack(heap, stack);
+    tn_heap_drop_captured(heap, stack);
     entry->block->u.stack = 0;
 }
 
@@ -306,7 +310,7 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, t
     const bool served = tn_serve_free(heap, &found, *stack);
 
     if (served) {
-        tn_heap_drop_stack(heap, *stack);
+        tn_heap_drop_captured(heap, *stack);
     }
     fast_leave(fast, heap);
     return served;

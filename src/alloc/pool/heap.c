@@ -22,6 +22,7 @@ void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
 
 void tn_heap_fini(struct tn_heap *heap)
 {
+    tn_assert(atomic_load(&heap->captures) == 0); /* no call is in progress */
     tn_private_pools_fini(&heap->private_pools);
     tn_pool_fini(&heap->small);
     tn_pool_fini(&heap->large);

@@ -33,6 +33,8 @@ struct tn_sink {
     struct tarn_sink sink;
     bool taken;
     bool on;
+    bool leaving; /* it is being removed, which waits for calls in progress */
+    bool yields;  /* another sink that captures takes its place */
 };
 
 /* How a call changes the counters of free parts of split segments. */
@@ -77,6 +79,8 @@ struct tn_heap {
     const struct tarn_sink *sinks_on[TARN_SINKS_MAX]; /* sink_count of them */
     struct tn_sink sinks[TARN_SINKS_MAX];
     const struct tarn_sink *_Atomic capturer; /* also read without the lock; NULL = none */
+    _Atomic uint32_t captures; /* calls that have asked for a stack and not parted with it: they
+                                  begin without the lock and end with it */
 };
 
 /* All but `segments`: see tn_segments_init. */
@@ -350,24 +354,40 @@ static TN_INLINE void tn_heap_mark_free(struct tn_heap *heap, struct tn_shard *s
 }
 
 /* Asks the capturing sink for a stack. */
-uint64_t tn_heap_capture_slow(const struct tn_heap *heap, enum tarn_context_level level);
+uint64_t tn_heap_capture_slow(struct tn_heap *heap, enum tarn_context_level level);
 
 /* Id of the calling stack, for an operation whose context a sink wants at this `level`; 0 if none
- * does. Call it before taking the lock. The caller owns one reference: it passes that on or gives
- * it back with tn_heap_drop_stack. */
-static inline uint64_t tn_heap_capture(const struct tn_heap *heap, enum tarn_context_level level)
+ * does. Call it before taking the lock. The caller owns one reference: a block takes it over
+ * (tn_heap_end_capture), or it goes back with tn_heap_drop_captured. Until then the sink cannot be
+ * removed. */
+static inline uint64_t tn_heap_capture(struct tn_heap *heap, enum tarn_context_level level)
 {
     return tn_likely(atomic_load_explicit(&heap->level, memory_order_relaxed) < (int)level)
                ? 0
                : tn_heap_capture_slow(heap, level);
 }
 
+/* The call has passed its captured stack on. */
+static inline void tn_heap_end_capture(struct tn_heap *heap, uint64_t stack)
+{
+    if (tn_unlikely(stack != 0)) {
+        (void)atomic_fetch_sub_explicit(&heap->captures, 1, memory_order_relaxed);
+    }
+}
+
+/* The call gives its captured stack back. */
+static inline void tn_heap_drop_captured(struct tn_heap *heap, uint64_t stack)
+{
+    tn_heap_drop_stack(heap, stack);
+    tn_heap_end_capture(heap, stack);
+}
+
 /* A stack that was captured before the lock was taken; 0 if the receivers have been switched off
  * since, because nobody would release it from the block. */
-static inline uint64_t tn_heap_keep_if_received(const struct tn_heap *heap, uint64_t stack)
+static inline uint64_t tn_heap_keep_if_received(struct tn_heap *heap, uint64_t stack)
 {
     if (tn_unlikely(stack != 0) && !tn_heap_has_sinks(heap)) {
-        tn_heap_drop_stack(heap, stack);
+        tn_heap_drop_captured(heap, stack);
         return 0;
     }
     return stack;

@@ -22,7 +22,7 @@ static void sinks_publish(struct tn_heap *heap)
         }
     }
     atomic_store_explicit(&heap->capturer, capturer, memory_order_release);
-    atomic_store_explicit(&heap->level, (int)level, memory_order_release);
+    atomic_store(&heap->level, (int)level); /* before captures are counted: sinks.h */
     atomic_store_explicit(&heap->sink_count, on, memory_order_relaxed);
 }
 
@@ -52,9 +52,10 @@ static enum tarn_status sink_unknown(struct tarn_error *error)
     return tn_fail(error, TARN_ERR_NOT_FOUND, "no sink has that context");
 }
 
+/* One that is leaving is there no more for callers. */
 static bool slot_has(const struct tn_sink *slot, const void *context)
 {
-    return slot->taken && slot->sink.context == context;
+    return slot->taken && !slot->leaving && slot->sink.context == context;
 }
 
 enum tarn_status tn_sinks_set(struct tn_heap *heap, const void *context, bool on,
@@ -90,8 +91,8 @@ static void drop_all_stacks(struct tn_heap *heap)
     }
 }
 
-enum tarn_status tn_sinks_remove(struct tn_heap *heap, const void *context,
-                                 struct tarn_error *error)
+enum tarn_status tn_sinks_begin_removal(struct tn_heap *heap, const void *context,
+                                        struct tarn_error *error)
 {
     unsigned found = 0;
 
@@ -99,15 +100,75 @@ enum tarn_status tn_sinks_remove(struct tn_heap *heap, const void *context,
         struct tn_sink *slot = &heap->sinks[i];
 
         if (slot_has(slot, context)) {
-            if (slot->sink.capture) {
-                drop_all_stacks(heap);
-            }
-            slot->taken = false;
+            slot->on = false;
+            slot->leaving = true;
             found++;
         }
     }
     sinks_publish(heap);
     return found > 0 ? TARN_OK : sink_unknown(error);
+}
+
+static bool slot_leaves(const struct tn_sink *slot, const void *context)
+{
+    return slot->taken && slot->leaving && slot->sink.context == context;
+}
+
+bool tn_sinks_may_leave(const struct tn_heap *heap, const void *context)
+{
+    bool captures = false;
+
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        const struct tn_sink *slot = &heap->sinks[i];
+
+        captures = captures || (slot_leaves(slot, context) && slot->sink.capture);
+    }
+    return !captures || atomic_load(&heap->captures) == 0;
+}
+
+void tn_sinks_end_removal(struct tn_heap *heap, const void *context)
+{
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        struct tn_sink *slot = &heap->sinks[i];
+
+        if (slot_leaves(slot, context)) {
+            if (slot->sink.capture) {
+                drop_all_stacks(heap);
+            }
+            slot->taken = false;
+        }
+    }
+    sinks_publish(heap);
+}
+
+void tn_sinks_cancel_removal(struct tn_heap *heap, const void *context)
+{
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        if (slot_leaves(&heap->sinks[i], context)) {
+            heap->sinks[i].leaving = false;
+        }
+    }
+}
+
+void tn_sinks_yield(struct tn_heap *heap, const void *context)
+{
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        if (slot_has(&heap->sinks[i], context)) {
+            heap->sinks[i].yields = true;
+        }
+    }
+}
+
+const void *tn_sinks_yielding(const struct tn_heap *heap)
+{
+    for (unsigned i = 0; i < TARN_SINKS_MAX; i++) {
+        const struct tn_sink *slot = &heap->sinks[i];
+
+        if (slot->taken && slot->yields && !slot->leaving && slot->sink.capture) {
+            return slot->sink.context;
+        }
+    }
+    return NULL;
 }
 
 /* ---- for heap.h ---- */
@@ -195,11 +256,20 @@ void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const 
     heap_send(heap, &event);
 }
 
-uint64_t tn_heap_capture_slow(const struct tn_heap *heap, enum tarn_context_level level)
+uint64_t tn_heap_capture_slow(struct tn_heap *heap, enum tarn_context_level level)
 {
-    const struct tarn_sink *sink = atomic_load_explicit(&heap->capturer, memory_order_acquire);
+    const struct tarn_sink *sink = NULL;
 
-    return sink ? sink->capture(sink->context, level) : 0;
+    (void)atomic_fetch_add(&heap->captures, 1);
+    if (atomic_load(&heap->level) >= (int)level) {
+        sink = atomic_load_explicit(&heap->capturer, memory_order_acquire);
+    }
+    const uint64_t stack = sink ? sink->capture(sink->context, level) : 0;
+
+    if (stack == 0) {
+        (void)atomic_fetch_sub_explicit(&heap->captures, 1, memory_order_release);
+    }
+    return stack;
 }
 
 void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack)

@@ -291,6 +291,8 @@ static void place_take(int slot, struct tn_publisher_source *source)
     place->record.device_free = source->device_free;
     place->record.device_total = source->device_total;
     place->record.device_time_ns = time_of_day_ns();
+    (void)snprintf(publisher.page->bus_ids[slot], TN_PAGE_BUS_ID_MAX, "%s",
+                   source->bus_id ? source->bus_id : "");
     place_publish(place, slot);
     (void)pthread_mutex_unlock(&publisher.lock);
     source->slot = slot;

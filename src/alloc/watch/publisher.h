@@ -28,6 +28,7 @@ struct tn_publisher_source {
 
     uint64_t device_free; /* when it is added */
     uint64_t device_total;
+    const char *bus_id; /* of the device; NULL = none */
 
     /* Called by the publisher: its place. */
     int slot;

@@ -26,7 +26,8 @@ enum {
     TN_PAGE_HEAD_SIZE = 4096,
     TN_PAGE_SLOTS = 16, /* allocators of a process */
     TN_PAGE_ROWS = 64,  /* streams and pools of an allocator */
-    TN_PAGE_NAME_MAX = 64
+    TN_PAGE_NAME_MAX = 64,
+    TN_PAGE_BUS_ID_MAX = 32
 };
 
 struct tn_page_head {
@@ -44,9 +45,12 @@ struct tn_page_head {
     uint32_t reserved;
     _Atomic uint32_t asked;
     _Atomic uint32_t answered;
+    char bus_ids[TN_PAGE_SLOTS][TN_PAGE_BUS_ID_MAX]; /* PCI addresses of the slots' devices, written
+                                                        before the slot is; "" = none. Early pages
+                                                        of this version have zeros there */
 };
 
-static_assert(sizeof(struct tn_page_head) == 144, "the head is the same on every system");
+static_assert(sizeof(struct tn_page_head) == 656, "the head is the same on every system");
 
 enum tn_control_state {
     TN_CONTROL_OFF,

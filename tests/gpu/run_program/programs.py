@@ -92,12 +92,45 @@ def processes():
         print("exit code", child.exitcode)
 
 
+def shared_child(tensors, answers):
+    import torch
+
+    for number in range(3):
+        values = tensors.get()
+        values += 1
+        torch.cuda.synchronize()
+        del values
+        answers.put(number)
+
+
+def shared():
+    """Tensors that another process changes, and that are freed and allocated anew."""
+    import torch
+    import torch.multiprocessing as multiprocessing
+
+    context = multiprocessing.get_context("spawn")
+    tensors = context.Queue()
+    answers = context.Queue()
+    child = context.Process(target=shared_child, args=(tensors, answers))
+    child.start()
+    for number in range(3):
+        values = torch.full((1000 * (number + 1), 1000), float(number), device="cuda")
+        torch.cuda.synchronize()
+        tensors.put(values)
+        answers.get()
+        print(number, values.sum().item(), flush=True)
+        del values
+    child.join()
+    print("exit code", child.exitcode)
+
+
 PROGRAMS = {
     "torch": torch_steps,
     "cupy": cupy_steps,
     "numba": numba_steps,
     "jax": jax_steps,
     "processes": processes,
+    "shared": shared,
 }
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@
 
 #include "base/os_process.h"
 #include "base/os_socket.h"
+#include "snapshot/snapshot.h"
 #include "tarn/allocator.h"
 #include "tarn/history.h"
+#include "tarn/sleep.h"
 #include "tarn/snapshot.h"
 #include "tarn/watch.h"
 #include "tarn/watch_control.h"
@@ -20,7 +22,8 @@
 #include <string.h>
 
 enum {
-    PATIENCE_MS = 20000
+    PATIENCE_MS = 20000,
+    EVENTS = 1000 /* that a history keeps */
 };
 
 static char runtime_folder[64];
@@ -120,7 +123,7 @@ static void history_ok(bool on)
 {
     struct tarn_error error = {.text = ""};
 
-    if (tarn_control_history(runtime_folder, getpid(), on, 0, PATIENCE_MS, &error)) {
+    if (tarn_control_history(runtime_folder, getpid(), on, EVENTS, PATIENCE_MS, &error)) {
         fail_msg("%s", error.text);
     }
 }
@@ -182,23 +185,102 @@ static void history_is_switched_on_and_off(void **state)
     rig_close(&second);
 }
 
+static struct tarn_history *record_oneself(struct tarn_allocator *allocator)
+{
+    const struct tarn_history_options options = {.struct_size = sizeof options,
+                                                 .max_entries = EVENTS};
+    struct tarn_history *history = NULL;
+    struct tarn_sink sink;
+
+    assert_int_equal(tarn_history_create(&options, &history, NULL), TARN_OK);
+    tarn_history_get_sink(history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(allocator, &sink, NULL), TARN_OK);
+    return history;
+}
+
+static void record_no_longer(struct tarn_allocator *allocator, struct tarn_history *history)
+{
+    assert_int_equal(tarn_allocator_remove_sink(allocator, history, NULL), TARN_OK);
+    tarn_history_destroy(history);
+}
+
+/* How many events there are, and that the one block has a stack if `has_stack`. */
+static uint64_t events_dumped(bool has_stack)
+{
+    snapshot_ok();
+    struct tarn_snapshot *snapshot = snapshot_load();
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->segment_count, 1);
+    assert_true((model->segments[0].blocks[0].stack != TN_STACK_EMPTY) == has_stack);
+    const uint64_t count = tarn_snapshot_entry_count(snapshot);
+
+    tarn_snapshot_destroy(snapshot);
+    return count;
+}
+
 static void a_history_of_the_program_is_left_alone(void **state)
 {
     struct rig rig = rig_open(true);
-    struct tarn_history *history = NULL;
-    struct tarn_sink sink;
+    struct tarn_history *history = record_oneself(rig.allocator);
     struct tarn_error error = {.text = ""};
 
     (void)state;
-    assert_int_equal(tarn_history_create(NULL, &history, NULL), TARN_OK);
-    tarn_history_get_sink(history, TARN_CONTEXT_ALL, &sink);
-    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
+
     assert_int_equal(tarn_control_history(runtime_folder, getpid(), true, 0, PATIENCE_MS, &error),
                      TARN_ERR_STATE);
     assert_true(error.text[0] != '\0');
-    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, history, NULL), TARN_OK);
-    tarn_history_destroy(history);
+    history_ok(false);
+    assert_int_equal(events_dumped(true), 2); /* of the program's history, with its stacks */
+    assert_int_equal(events_dumped(true), 3); /* and the first snapshot */
+    record_no_longer(rig.allocator, history);
+    assert_int_equal(events_dumped(false), 0);
     history_ok(true);
+    free_ok(rig.allocator, ptr);
+    rig_close(&rig);
+}
+
+static void a_program_records_itself_after_the_watcher(void **state)
+{
+    struct rig rig = rig_open(true);
+
+    (void)state;
+    history_ok(true);
+    history_ok(false);
+    struct tarn_history *history = record_oneself(rig.allocator);
+    const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
+
+    assert_int_equal(events_dumped(true), 2);
+    record_no_longer(rig.allocator, history);
+    history_ok(true);
+    free_ok(rig.allocator, ptr);
+    rig_close(&rig);
+}
+
+/* The watcher's history ends, and does not come back by itself. */
+static void a_program_takes_the_place_of_the_watcher(void **state)
+{
+    struct rig rig = rig_open(true);
+
+    (void)state;
+    history_ok(true);
+    const tarn_ptr before = alloc_ok(rig.allocator, 30 * MIB);
+    struct tarn_history *history = record_oneself(rig.allocator);
+    const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
+    struct tarn_error error = {.text = ""};
+
+    free_ok(rig.allocator, before);
+    assert_int_equal(tarn_control_history(runtime_folder, getpid(), true, 0, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    history_ok(false); /* nothing of the program's */
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_history_get_usage(history, &usage);
+    assert_int_equal(usage.entries, 4); /* segment, allocation, free */
+    record_no_longer(rig.allocator, history);
+    history_ok(true);
+    free_ok(rig.allocator, ptr);
     rig_close(&rig);
 }
 
@@ -217,6 +299,59 @@ static void cached_memory_goes_back(void **state)
         TARN_OK);
     assert_int_equal(reserved, 30 * MIB);
     free_ok(rig.allocator, kept);
+    rig_close(&rig);
+}
+
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+static uint64_t reserved_now(struct tarn_allocator *allocator)
+{
+    struct tarn_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_stats(allocator, &stats);
+    return (uint64_t)stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current;
+}
+
+static void a_pool_sleeps_and_wakes(void **state)
+{
+    struct rig rig = {.device = sim_open(4 * GIB)};
+    const struct tarn_pool_id pool = {0, 7};
+    struct tarn_error error = {.text = ""};
+    struct tarn_config config;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse("expandable_segments:True", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(rig.device, &config, &rig.allocator, NULL), TARN_OK);
+    rig_watch(&rig, true);
+    struct rig second = rig_open(true); /* without the pool */
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
+
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, pool, NULL), TARN_OK);
+    const uint64_t reserved = reserved_now(rig.allocator);
+
+    assert_int_equal(tarn_control_sleep(runtime_folder, getpid(), pool, true, PATIENCE_MS, &error),
+                     TARN_OK);
+    assert_true(tarn_allocator_is_asleep(rig.allocator, pool));
+    assert_int_equal(reserved_now(rig.allocator), 0);
+    assert_int_equal(tarn_control_sleep(runtime_folder, getpid(), pool, true, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    assert_int_equal(tarn_control_wake(runtime_folder, getpid(), pool, PATIENCE_MS, &error),
+                     TARN_OK);
+    assert_int_equal(reserved_now(rig.allocator), reserved);
+    assert_int_equal(tarn_control_wake(runtime_folder, getpid(), (struct tarn_pool_id){0, 8},
+                                       PATIENCE_MS, &error),
+                     TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "no private pool (0, 8)"));
+    free_ok(rig.allocator, ptr);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+    rig_close(&second);
     rig_close(&rig);
 }
 
@@ -273,6 +408,13 @@ static void wrong_requests_are_refused(void **state)
     request_is_refused(request, "an absolute path");
     request.path[0] = '/'; /* that does not end */
     request_is_refused(request, "an absolute path");
+    request.command = TN_CONTROL_WAKE;
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const pools[] = {"1", "1,", "1,2 "};
+
+        (void)snprintf(request.path, sizeof request.path, "%s", pools[i]);
+        request_is_refused(request, "need a pool");
+    }
     request.command = 77;
     request_is_refused(request, "no command 77");
     request.version = 9;
@@ -370,18 +512,77 @@ static void requests_while_allocators_come_and_go(void **state)
     rig_close(&rig);
 }
 
+struct busy {
+    struct tarn_allocator *allocator;
+    atomic_bool over;
+};
+
+static void *use_memory(void *argument)
+{
+    struct busy *busy = argument;
+    tarn_ptr own[4] = {0};
+
+    for (unsigned i = 0; !atomic_load(&busy->over); i++) {
+        tarn_ptr *ptr = &own[i % 4];
+
+        if (*ptr) {
+            free_ok(busy->allocator, *ptr);
+        }
+        *ptr = alloc_ok(busy->allocator, i % 3 ? 4096 : 3 * MIB);
+    }
+    for (int i = 0; i < 4; i++) {
+        if (own[i]) {
+            free_ok(busy->allocator, own[i]);
+        }
+    }
+    return NULL;
+}
+
+/* Histories of the watcher and of the program come and go while stacks are captured for them. */
+static void histories_while_threads_allocate(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct busy busy = {.allocator = rig.allocator};
+    pthread_t threads[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, use_memory, &busy), 0);
+    }
+    for (int i = 0; i < 6; i++) {
+        history_ok(true);
+        snapshot_ok();
+        if (i % 2) {
+            history_ok(false);
+        }
+        struct tarn_history *history = record_oneself(rig.allocator);
+
+        snapshot_ok();
+        record_no_longer(rig.allocator, history);
+    }
+    atomic_store(&busy.over, true);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_is_written),
         cmocka_unit_test(history_is_switched_on_and_off),
         cmocka_unit_test(a_history_of_the_program_is_left_alone),
+        cmocka_unit_test(a_program_records_itself_after_the_watcher),
+        cmocka_unit_test(a_program_takes_the_place_of_the_watcher),
         cmocka_unit_test(cached_memory_goes_back),
+        cmocka_unit_test(a_pool_sleeps_and_wakes),
         cmocka_unit_test(it_is_off_by_default),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(bad_clients_stop_nobody),
         cmocka_unit_test(a_child_leaves_the_socket_alone),
         cmocka_unit_test(requests_while_allocators_come_and_go),
+        cmocka_unit_test(histories_while_threads_allocate),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
