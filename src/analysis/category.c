@@ -54,12 +54,13 @@ static void frame_text_set(struct tn_frame_text *text, const struct tn_model *mo
 
     tn_frame_text_set(text, model, frame);
     if (strncmp(text->text, package, sizeof package - 1) == 0) {
-        const size_t length = strlen(text->text);
-        const size_t kept = length < TN_PATTERN_TEXT_MAX ? length : TN_PATTERN_TEXT_MAX - 1;
+        const size_t kept =
+            text->length < TN_PATTERN_TEXT_MAX ? text->length : TN_PATTERN_TEXT_MAX - 1;
 
         memmove(text->text + 1, text->text, kept);
         text->text[0] = '/';
         text->text[kept + 1] = '\0';
+        text->length = kept + 1;
     }
 }
 
@@ -67,8 +68,7 @@ static void frame_text_set(struct tn_frame_text *text, const struct tn_model *mo
 static struct tn_filter_scan rules_scan(const struct tn_categories *categories,
                                         const struct tn_frame_text *text)
 {
-    return tn_filter_scan_begin(&categories->rules->filter, text->text,
-                                strnlen(text->text, TN_EXPRESSION_TEXT_MAX));
+    return tn_filter_scan_begin(&categories->rules->filter, text->text, text->length);
 }
 
 uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
@@ -77,7 +77,7 @@ uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
     uint32_t *known = &categories->of_frame[number];
 
     if (*known == 0) {
-        struct tn_frame_text text = {.text = ""};
+        struct tn_frame_text text; /* large: only what is used is set */
         size_t i;
 
         *known = 1;
@@ -151,7 +151,7 @@ static const struct tn_rule *refining_find(const struct tn_categories *categorie
                                            const uint32_t *of)
 {
     const struct tn_rule *rules = categories->rules->rules.items;
-    struct tn_frame_text text = {.text = ""};
+    struct tn_frame_text text; /* large: only what is used is set */
     size_t i;
 
     frame_text_set(&text, categories->model, tn_model_frame(categories->model, frame));

@@ -23,7 +23,8 @@ void tn_pattern_fini(struct tn_pattern *pattern);
 
 /* A frame as the text that patterns see. */
 struct tn_frame_text {
-    char text[TN_PATTERN_TEXT_MAX + 1];
+    size_t length;
+    char text[TN_PATTERN_TEXT_MAX + 1]; /* ends with NUL */
 };
 
 void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,

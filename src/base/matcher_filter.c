@@ -3,70 +3,76 @@
 
 enum {
     SLOTS = 8, /* expressions of a word, a byte each */
-    SLOT_BITS = 8
+    SLOT_BITS = 8,
+    LANES = TN_FILTER_LANES,
+    GROUP_SLOTS = SLOTS * LANES
 };
 
 #define SLOT_FIRST ((uint64_t)0x0101010101010101) /* the lowest bit of each slot */
 #define SLOT_REST  ((uint64_t)0x7f7f7f7f7f7f7f7f) /* what stays in its slot when shifted left */
 
-/* Eight expressions. Bits of a slot are those of tn_matcher.places. */
-struct tn_filter_word {
-    uint64_t places[256];
-    uint64_t last;   /* the bit of the last byte of the beginnings */
-    uint64_t always; /* all bits of those that can match anywhere */
+/* Words of eight expressions each. Bits of a slot are those of tn_matcher.places; no bits are set
+ * in a slot that is not used. */
+struct filter_group {
+    uint64_t places[256][LANES];
+    uint64_t last[LANES];   /* the bit of the last byte of the beginnings */
+    uint64_t always[LANES]; /* all bits of those that can match anywhere */
 };
 
 void tn_matcher_filter_init(struct tn_matcher_filter *filter)
 {
-    tn_vec_init(&filter->words, sizeof(struct tn_filter_word));
+    tn_vec_init(&filter->groups, sizeof(struct filter_group));
     filter->count = 0;
 }
 
 void tn_matcher_filter_fini(struct tn_matcher_filter *filter)
 {
-    tn_vec_fini(&filter->words);
+    tn_vec_fini(&filter->groups);
 }
 
 bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_matcher *matcher)
 {
+    const size_t lane = filter->count % GROUP_SLOTS / SLOTS;
     const unsigned shift = (unsigned)(filter->count % SLOTS) * SLOT_BITS;
 
-    if (shift == 0) {
-        struct tn_filter_word *made = tn_vec_push(&filter->words);
-
-        if (!made) {
-            return false;
-        }
-        *made = (struct tn_filter_word){.last = 0};
+    if (filter->count % GROUP_SLOTS == 0 && !tn_vec_push(&filter->groups)) {
+        return false;
     }
-    struct tn_filter_word *word =
-        (struct tn_filter_word *)filter->words.items + filter->words.count - 1;
+    struct filter_group *group =
+        (struct filter_group *)filter->groups.items + filter->groups.count - 1;
 
     if (matcher->place_count == 0) {
-        word->always |= (uint64_t)0xff << shift;
+        group->always[lane] |= (uint64_t)0xff << shift;
     } else {
-        word->last |= (uint64_t)1 << (shift + matcher->place_count - 1);
+        group->last[lane] |= (uint64_t)1 << (shift + matcher->place_count - 1);
     }
     for (int byte = 0; byte < 256; byte++) {
-        word->places[byte] |= (uint64_t)matcher->places[byte] << shift;
+        group->places[byte][lane] |= (uint64_t)matcher->places[byte] << shift;
     }
     filter->count++;
     return true;
 }
 
 /* The slots whose beginning is in the text. As begin_find in matcher.c: bit k is set while the last
- * k + 1 bytes can be the first ones of a match. */
-static uint64_t word_scan(const struct tn_filter_word *word, const unsigned char *text,
-                          size_t length)
+ * k + 1 bytes can be the first ones of a match. Words are followed side by side, as each step of
+ * one waits for the step before. */
+static void group_scan(const struct filter_group *group, const unsigned char *text, size_t length,
+                       uint64_t hits[LANES])
 {
-    uint64_t fitting = 0;
-    uint64_t seen = 0;
+    uint64_t fitting[LANES] = {0};
+    uint64_t seen[LANES] = {0};
 
     for (size_t i = 0; i < length; i++) {
-        fitting = ((fitting & SLOT_REST) << 1 | SLOT_FIRST) & word->places[text[i]];
-        seen |= fitting;
+        const uint64_t *places = group->places[text[i]];
+
+        for (size_t lane = 0; lane < LANES; lane++) {
+            fitting[lane] = ((fitting[lane] & SLOT_REST) << 1 | SLOT_FIRST) & places[lane];
+            seen[lane] |= fitting[lane];
+        }
     }
-    return (seen & word->last) | word->always;
+    for (size_t lane = 0; lane < LANES; lane++) {
+        hits[lane] = (seen[lane] & group->last[lane]) | group->always[lane];
+    }
 }
 
 struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter, const char *text,
@@ -78,16 +84,16 @@ struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filte
 
 bool tn_filter_scan_next(struct tn_filter_scan *scan, size_t *number_out)
 {
-    const struct tn_filter_word *words = scan->filter->words.items;
+    const struct filter_group *groups = scan->filter->groups.items;
 
     while (scan->next < scan->filter->count) {
         const size_t number = scan->next++;
         const unsigned shift = (unsigned)(number % SLOTS) * SLOT_BITS;
 
-        if (shift == 0) {
-            scan->hits = word_scan(&words[number / SLOTS], scan->text, scan->length);
+        if (number % GROUP_SLOTS == 0) {
+            group_scan(&groups[number / GROUP_SLOTS], scan->text, scan->length, scan->hits);
         }
-        if (scan->hits >> shift & 0xff) {
+        if (scan->hits[number % GROUP_SLOTS / SLOTS] >> shift & 0xff) {
             *number_out = number;
             return true;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which of many expressions may match a text: those of whose matches the text has a possible
- * beginning (tn_matcher.places). One pass over the text for eight expressions, one byte of a word
- * for each, so a text that none matches costs a fraction of as many searches. What the filter
+ * beginning (tn_matcher.places). One pass over the text for 32 expressions, one byte of a word for
+ * each, so a text that none matches costs a fraction of as many searches. What the filter
  * leaves out does not match; what it names may.
  */
 #ifndef TN_BASE_MATCHER_FILTER_H
@@ -10,9 +10,13 @@
 
 #include "base/matcher.h"
 
+enum {
+    TN_FILTER_LANES = 4 /* words that one pass follows */
+};
+
 struct tn_matcher_filter {
-    struct tn_vec words; /* struct tn_filter_word */
-    size_t count;        /* of expressions, numbered as they were added */
+    struct tn_vec groups;
+    size_t count; /* of expressions, numbered as they were added */
 };
 
 void tn_matcher_filter_init(struct tn_matcher_filter *filter);
@@ -27,8 +31,8 @@ struct tn_filter_scan {
     const struct tn_matcher_filter *filter;
     const unsigned char *text;
     size_t length;
-    size_t next;   /* the first that was not looked at */
-    uint64_t hits; /* of the word that it is in: some bit of its byte */
+    size_t next;                    /* the first that was not looked at */
+    uint64_t hits[TN_FILTER_LANES]; /* of the pass that it is in: some bit of its byte */
 };
 
 struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter, const char *text,
