@@ -4,8 +4,8 @@
 enum {
     SLOTS = 8, /* expressions of a word, a byte each */
     SLOT_BITS = 8,
-    LANES = TN_FILTER_LANES,
-    GROUP_SLOTS = SLOTS * LANES
+    WORDS = TN_FILTER_WORDS,
+    GROUP_SLOTS = SLOTS * WORDS
 };
 
 #define SLOT_FIRST ((uint64_t)0x0101010101010101) /* the lowest bit of each slot */
@@ -14,9 +14,9 @@ enum {
 /* Words of eight expressions each. Bits of a slot are those of tn_matcher.places; no bits are set
  * in a slot that is not used. */
 struct filter_group {
-    uint64_t places[256][LANES];
-    uint64_t last[LANES];   /* the bit of the last byte of the beginnings */
-    uint64_t always[LANES]; /* all bits of those that can match anywhere */
+    uint64_t places[256][WORDS];
+    uint64_t last[WORDS];   /* the bit of the last byte of the beginnings */
+    uint64_t always[WORDS]; /* all bits of those that can match anywhere */
 };
 
 void tn_matcher_filter_init(struct tn_matcher_filter *filter)
@@ -32,7 +32,7 @@ void tn_matcher_filter_fini(struct tn_matcher_filter *filter)
 
 bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_matcher *matcher)
 {
-    const size_t lane = filter->count % GROUP_SLOTS / SLOTS;
+    const size_t word = filter->count % GROUP_SLOTS / SLOTS;
     const unsigned shift = (unsigned)(filter->count % SLOTS) * SLOT_BITS;
 
     if (filter->count % GROUP_SLOTS == 0 && !tn_vec_push(&filter->groups)) {
@@ -42,12 +42,12 @@ bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_mat
         (struct filter_group *)filter->groups.items + filter->groups.count - 1;
 
     if (matcher->place_count == 0) {
-        group->always[lane] |= (uint64_t)0xff << shift;
+        group->always[word] |= (uint64_t)0xff << shift;
     } else {
-        group->last[lane] |= (uint64_t)1 << (shift + matcher->place_count - 1);
+        group->last[word] |= (uint64_t)1 << (shift + matcher->place_count - 1);
     }
     for (int byte = 0; byte < 256; byte++) {
-        group->places[byte][lane] |= (uint64_t)matcher->places[byte] << shift;
+        group->places[byte][word] |= (uint64_t)matcher->places[byte] << shift;
     }
     filter->count++;
     return true;
@@ -57,21 +57,21 @@ bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_mat
  * k + 1 bytes can be the first ones of a match. Words are followed side by side, as each step of
  * one waits for the step before. */
 static void group_scan(const struct filter_group *group, const unsigned char *text, size_t length,
-                       uint64_t hits[LANES])
+                       uint64_t hits[WORDS])
 {
-    uint64_t fitting[LANES] = {0};
-    uint64_t seen[LANES] = {0};
+    uint64_t fitting[WORDS] = {0};
+    uint64_t seen[WORDS] = {0};
 
     for (size_t i = 0; i < length; i++) {
         const uint64_t *places = group->places[text[i]];
 
-        for (size_t lane = 0; lane < LANES; lane++) {
-            fitting[lane] = ((fitting[lane] & SLOT_REST) << 1 | SLOT_FIRST) & places[lane];
-            seen[lane] |= fitting[lane];
+        for (size_t word = 0; word < WORDS; word++) {
+            fitting[word] = ((fitting[word] & SLOT_REST) << 1 | SLOT_FIRST) & places[word];
+            seen[word] |= fitting[word];
         }
     }
-    for (size_t lane = 0; lane < LANES; lane++) {
-        hits[lane] = (seen[lane] & group->last[lane]) | group->always[lane];
+    for (size_t word = 0; word < WORDS; word++) {
+        hits[word] = (seen[word] & group->last[word]) | group->always[word];
     }
 }
 

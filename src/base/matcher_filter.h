@@ -11,7 +11,7 @@
 #include "base/matcher.h"
 
 enum {
-    TN_FILTER_LANES = 4 /* words that one pass follows */
+    TN_FILTER_WORDS = 4 /* words that one pass follows */
 };
 
 struct tn_matcher_filter {
@@ -32,7 +32,7 @@ struct tn_filter_scan {
     const unsigned char *text;
     size_t length;
     size_t next;                    /* the first that was not looked at */
-    uint64_t hits[TN_FILTER_LANES]; /* of the pass that it is in: some bit of its byte */
+    uint64_t hits[TN_FILTER_WORDS]; /* of the pass that it is in: some bit of its byte */
 };
 
 struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter, const char *text,

@@ -16,6 +16,8 @@
 #include "report/label_apart.h"
 #include "report/reports.h"
 
+#include <stdlib.h>
+
 enum {
     PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2
 };
@@ -176,6 +178,17 @@ static int row_compare(const void *left, const void *right)
     return tn_order(a->group.key, b->group.key);
 }
 
+/* Puts a row behind those that leak before it. */
+static void row_move_up(struct leaks *leaks, size_t number)
+{
+    struct row *rows = leaks->set.rows.items;
+    const struct row leaking = rows[number];
+
+    rows[number] = rows[leaks->count];
+    rows[leaks->count++] = leaking;
+}
+
+/* Rows that do not leak are large and many, and stay in any order. */
 static void leaks_rank(struct leaks *leaks)
 {
     struct row *rows = leaks->set.rows.items;
@@ -186,12 +199,16 @@ static void leaks_rank(struct leaks *leaks)
             const double slope = slope_of(leaks, &rows[i]);
 
             rows[i].slope = slope > 0 ? slope : 0;
-            leaks->count += slope > 0;
+            if (slope > 0) {
+                row_move_up(leaks, i);
+            }
         }
     }
     row_sum_up(leaks, &leaks->suppressed);
     row_sum_up(leaks, &leaks->total);
-    tn_row_set_sort(&leaks->set, row_compare);
+    if (leaks->count > 0) {
+        qsort(rows, leaks->count, sizeof *rows, row_compare);
+    }
 }
 
 /* The sum of rows [from, to). */
