@@ -4,9 +4,14 @@
 # (100000) each, varied by seed, a few of them with planted memory; summarises them with 1, 2, ...
 # processes (by default up to the number of cores, doubling), merges, reports, and checks that the
 # planted ranks are the outliers and no others. A table of Markdown on standard output; exit status
-# 1 when a report is wrong. Snapshots (14 MB each) are made and removed in slices of SLICE (64), in
-# TMPDIR (/tmp). Processes are those of xargs; with mpirun and tarn-mpi there are rows for them.
-# Needs cmake's build of `tarn_program make_snapshot reader`, and `tarn_mpi` if there is MPI.
+# 1 when a report is wrong. Snapshots (10 MB each) are made and removed in slices of SLICE (64), in
+# TMPDIR (/tmp). Needs cmake's build of `tarn_program make_snapshot reader`, and `tarn_mpi` if there
+# is MPI.
+#
+# Processes are those of xargs, in two ways: one for each snapshot, as on the host that wrote it
+# ("each"), and one for each share of all ("shares"). With mpirun and tarn-mpi there are rows for
+# them ("mpi"). The reader's speed is that of loading the same snapshots, one after the other, in
+# one process that does nothing else.
 set -eu
 export LC_ALL=C
 
@@ -93,10 +98,24 @@ summarize() { # PROCESSES
     (cd "$work/dumps" && ls) | sed 's/\.pickle$//' | xargs -P "$1" -n 1 sh -c \
         '"$0" summarize "$1/dumps/$2.pickle" --name "$2.pickle" -o "$1/now/$2.tsum"' \
         "$tarn" "$work"
-    add "$work/xargs.$1" "$(elapsed "$begin")"
+    add "$work/each.$1" "$(elapsed "$begin")"
     (cd "$work/now" && cksum ./*) >"$work/sums.now"
     [ -f "$work/sums" ] || cp "$work/sums.now" "$work/sums"
     cmp "$work/sums" "$work/sums.now" || wrong "summaries differ with $1 processes"
+}
+
+# shellcheck disable=SC2016,SC2012 # for the sh of xargs; the names are ours
+summarize_shares() { # PROCESSES
+    rm -f "$work"/share.* "$work"/part.*
+    (cd "$work/dumps" && ls) |
+        awk -v n="$1" -v to="$work/share." '{ print > (to NR % n) }'
+    begin=$(now)
+    (cd "$work/dumps" && ls "$work"/share.* | sed 's/.*share\.//' | xargs -P "$1" -n 1 sh -c \
+        '"$0" summarize "@$1/share.$2" -o "$1/part.$2.tsum"' "$tarn" "$work")
+    add "$work/shares.$1" "$(elapsed "$begin")"
+    "$tarn" merge "$work"/part.*.tsum -o "$work/parts.tsum" --force
+    "$tarn" merge "$work/now" -o "$work/whole.tsum" --force
+    cmp "$work/whole.tsum" "$work/parts.tsum" || wrong "summaries differ with $1 shares"
 }
 
 ranks_by_mpi() { # PROCESSES
@@ -114,11 +133,6 @@ wrong() { # WHAT
     failed=1
 }
 
-read_one() { # how long the reader alone takes for the slice's first snapshot, in seconds
-    "$build/bench/reader" "$tarn" one "$1" "$events" |
-        awk -F, -v events="$events" '$2 == "read_events_one" { print events / ($4 * 1e6) }'
-}
-
 mkdir "$work/dumps" "$work/summaries"
 first=0
 while [ "$first" -lt "$ranks" ]; do
@@ -126,13 +140,15 @@ while [ "$first" -lt "$ranks" ]; do
     echo "fleet: ranks $first to $((limit - 1))" >&2
     slice_make "$first" "$limit"
     rm -f "$work/sums" "$work/mpi.out"
+    add "$work/reading" "$("$build/bench/reader" --load "$work"/dumps/*)"
     for count in "$@"; do
         summarize "$count"
+        summarize_shares "$count"
         [ -z "$mpi" ] || ranks_by_mpi "$count"
     done
     if [ "$first" -eq 0 ]; then
-        reading=$(read_one "$work/dumps/rank0.pickle")
-        summarize_rss=$(rss "$tarn" summarize "$work/dumps/rank0.pickle")
+        one_rss=$(rss "$tarn" summarize "$work/dumps/rank0.pickle")
+        slice_rss=$(rss "$tarn" summarize "$work/dumps")
     fi
     mv "$work"/now/* "$work/summaries/"
     rm -f "$work"/dumps/*
@@ -145,13 +161,14 @@ echo "$cores cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 echo
 echo "| processes | by | seconds | of linear | of the reader's speed |"
 echo "| --: | --- | --: | --: | --: |"
-for by in xargs mpi; do
+reading=$(cat "$work/reading")
+for by in each shares mpi; do
     for count in "$@"; do
         [ -f "$work/$by.$count" ] || continue
         awk -v by=$by -v n="$count" -v base="$(cat "$work/$by.$1")" -v least="$1" \
-            -v s="$(cat "$work/$by.$count")" -v reading="$reading" -v ranks="$ranks" 'BEGIN {
+            -v s="$(cat "$work/$by.$count")" -v reading="$reading" 'BEGIN {
             printf "| %d | %s | %.2f | %.2f | %.2f |\n", n, by, s, base * least / (s * n),
-                reading * ranks / (s * n) }'
+                reading / (s * n) }'
     done
 done
 echo
@@ -187,8 +204,10 @@ cmp "$work/wanted" "$work/found" || wrong "the outliers are not the planted rank
 
 echo "| what | figure |"
 echo "| --- | --: |"
-echo "| a snapshot read, without more | $(awk -v s="$reading" 'BEGIN { print s * 1000 }') ms |"
-echo "| memory of one summarize | $summarize_rss MiB |"
+echo "| a snapshot read, without more | $(awk -v s="$reading" -v n="$ranks" \
+    'BEGIN { printf "%.1f", s * 1000 / n }') ms |"
+echo "| memory of one summarize | $one_rss MiB |"
+echo "| memory of one summarize for a slice of $slice | $slice_rss MiB |"
 echo "| a summary | $(($(cat "$work"/summaries/* | wc -c) / ranks / 1024)) KiB |"
 echo "| all summaries merged | $(($(wc -c <"$work/all.tsum") / 1024)) KiB, $merge_all s |"
 echo "| merge of 10,000 summaries | $merge_ten s, $merge_rss MiB |"

@@ -7,6 +7,9 @@
  *   read_bytes              host bytes an entry that the loaded snapshot holds, stacks included
  *   read_info, _peak, ...   milliseconds of a whole run of the program TARN
  *   read_rss                most resident memory of `tarn info` in MiB
+ *
+ * reader --load SNAPSHOT...: one number, the seconds that loading all of them takes, one after the
+ * other.
  */
 #include "figure.h"
 
@@ -114,17 +117,34 @@ static void measure_command(const char *tarn, const char *command, const char *n
     figure_put(command, name, "ms", ms, REPEATS);
 }
 
+static int load_all(char **paths, int count)
+{
+    double seconds = 0;
+
+    for (int i = 0; i < count; i++) {
+        uint64_t bytes;
+
+        seconds += load_seconds(paths[i], &bytes);
+    }
+    (void)printf("%.6f\n", seconds);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const commands[] = {"info", "peak", "top", "oom"};
     int at = 1;
 
+    if (argc > 2 && strcmp(argv[1], "--load") == 0) {
+        return load_all(argv + 2, argc - 2);
+    }
     if (argc > 2 && strcmp(argv[1], "--origin") == 0) {
         origin = argv[2];
         at = 3;
     }
     if (argc != at + 4) {
-        (void)fprintf(stderr, "usage: reader [--origin TEXT] TARN NAME SNAPSHOT EVENTS\n");
+        (void)fprintf(stderr, "usage: reader [--origin TEXT] TARN NAME SNAPSHOT EVENTS\n"
+                              "       reader --load SNAPSHOT...\n");
         return 2;
     }
     const char *tarn = argv[at];
