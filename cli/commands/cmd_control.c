@@ -130,7 +130,7 @@ static const char *const words[] = {"trim", "history", "sleep", "wake", NULL};
 
 const struct cli_command cli_command_control = {
     .name = "control",
-    .arguments = "PID|NAME trim|history|sleep|wake SIZE|on|off|POOL",
+    .arguments = "PID|NAME trim|history|sleep|wake VALUE",
     .arguments_min = 2,
     .arguments_max = 3,
     .help = "switch history, give memory back, in a process that runs",
@@ -143,8 +143,7 @@ const struct cli_command cli_command_control = {
                "The process must take requests (TARN_WATCH=control). Exit code 6: no such\n"
                "process, it takes no requests, or it does not answer.\n",
     .examples = "tarn control watched trim 10GiB\n"
-                "tarn control watched history on\n"
-                "tarn control watched sleep 0,1",
+                "tarn control watched history on",
     .words = words,
     .is_unpaged = true,
     .prints_sizes = true,
