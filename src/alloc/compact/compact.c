@@ -472,7 +472,7 @@ void tn_compact_read(const struct tn_compact *compact, struct tarn_page_stats *s
     stats_out->created = compact->pages_created;
     stats_out->moved = compact->pages_moved;
     stats_out->kept = compact->store.kept.count;
-    stats_out->retired = tn_retired_pages(&compact->retired);
+    stats_out->retired = compact->retired.pages;
 }
 
 void tn_compact_mark(struct tn_compact *compact)
