@@ -139,6 +139,7 @@ static void run_json(struct cli_json *json, const char *conf, const struct tarn_
     cli_json_number(json, "pages_moved", r->pages_moved);
     cli_json_number(json, "moving_ns", r->moving_ns);
     cli_json_number(json, "longest_request_ns", r->longest_ns);
+    cli_json_number(json, "retired_pages_peak", r->retired_most);
     cli_json_number(json, "wall_ns", r->wall_ns);
     cli_json_close(json);
 }

@@ -68,7 +68,7 @@ TARN_API enum tarn_status tarn_pool_create(struct tarn_allocator *allocator,
 TARN_API void tarn_pool_destroy(struct tarn_pool *pool);
 
 /* As tarn_allocator_alloc, from the pool. Beyond the pool's limit its free memory is given back
- * first; then TARN_ERR_OUT_OF_MEMORY. */
+ * first, or under policy:compact moved to where it is needed; then TARN_ERR_OUT_OF_MEMORY. */
 TARN_API enum tarn_status tarn_pool_alloc(struct tarn_pool *pool, uint64_t size, tarn_stream stream,
                                           tarn_ptr *ptr_out,
                                           struct tarn_error *error) TARN_MUST_CHECK;

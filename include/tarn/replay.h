@@ -87,6 +87,7 @@ struct tarn_replay_result {
     uint64_t pages_created; /* taken from the device */
     uint64_t moving_ns;     /* for all pages moved */
     uint64_t longest_ns;    /* for the pages of the request that needed the longest */
+    uint64_t retired_most;  /* pages still mapped at an old address as well, at one time */
 };
 
 /* Runs the replay once. Fails with TARN_ERR_CONFIG for invalid settings; running out of simulated

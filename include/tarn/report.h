@@ -909,6 +909,10 @@ struct tarn_info_device {
     uint64_t allocated_peak_event; /* TARN_NONE: before the first event */
     uint64_t reserved_peak;
     uint64_t reserved_peak_event;
+    uint64_t pages;       /* of policy:compact that are mapped; 0: the file does not say */
+    uint64_t page_size;   /* bytes, of the largest */
+    uint64_t moved_pages; /* of these, at addresses where other pages were mapped before */
+    uint64_t mappings;    /* how often pages were mapped at the addresses of all of them */
 };
 
 /* A setting of the allocator as it was in effect; texts are not safe to print. */

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "capture/live_copy.h"
 #include "snapshot/keys.h"
+#include "snapshot/page_list.h"
 #include "snapshot/snapshot.h"
 
 #include <stdlib.h>
@@ -165,6 +166,53 @@ static void build_blocks(struct build *build, const struct tn_live_copy *copy,
     }
 }
 
+/* The copied page at the address or above it. */
+static const struct tn_page_info *page_at(const struct tn_live_copy *copy, uint64_t address)
+{
+    uint64_t low = 0;
+    uint64_t high = copy->page_count;
+
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+
+        if (copy->pages[middle].address < address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return &copy->pages[low];
+}
+
+/* The `rest` of a segment: its pages, if it has any. */
+static uint32_t build_pages(struct build *build, const struct tn_live_copy *copy,
+                            const struct tarn_segment_info *info)
+{
+    const struct tn_page_info *first = page_at(copy, info->address);
+    const struct tn_page_info *end = page_at(copy, info->address + info->total_size);
+    const size_t count = (size_t)(end - first);
+    uint32_t rest = TN_CONTAINER_NONE;
+
+    if (count == 0) {
+        return rest;
+    }
+    struct tn_field *handles = build_array(build, count, sizeof *handles);
+    struct tn_field *times = build_array(build, count, sizeof *times);
+
+    if (!handles || !times) {
+        return rest;
+    }
+    for (size_t i = 0; i < count; i++) {
+        handles[i] = tn_page_list_item(first[i].handle);
+        times[i] = tn_page_list_item(first[i].times);
+    }
+    const struct tn_page_list pages = {
+        .size = first->size, .count = (uint32_t)count, .handles = handles, .times = times};
+
+    (void)build_check(build, tn_page_list_add(build->model, &pages, &rest));
+    return rest;
+}
+
 static void build_segment(struct build *build, const struct tn_live_copy *copy,
                           const struct tn_copied_segment *copied, struct tn_model_segment *segment)
 {
@@ -185,6 +233,7 @@ static void build_segment(struct build *build, const struct tn_live_copy *copy,
         .pool = {.id = {info->pool.first, info->pool.second}},
         .device = copy->device,
         .stack = build_stack(build, copy->has_stacks ? info->stack : 0, TN_STACK_EMPTY),
+        .rest = copy->page_count > 0 ? build_pages(build, copy, info) : TN_CONTAINER_NONE,
         .is_large = info->is_large,
         .is_expandable = info->is_expandable,
         .blocks = blocks,

@@ -41,6 +41,7 @@ static void copy_begin(void *context)
     copy->held_ns = tn_clock_now_ns();
     copy->segment_count = 0;
     copy->block_count = 0;
+    copy->page_count = 0;
     if (copy->source.allocator) { /* another sink may have taken its place */
         copy->has_stacks =
             copy->source.history &&
@@ -77,10 +78,21 @@ static bool copy_block(void *context, const struct tarn_block_info *block)
     return true;
 }
 
+static bool copy_page(void *context, const struct tn_page_info *page)
+{
+    struct tn_live_copy *copy = context;
+
+    if (copy->page_count < copy->page_capacity) {
+        copy->pages[copy->page_count] = *page;
+    }
+    copy->page_count++;
+    return true;
+}
+
 static bool copy_is_whole(const struct tn_live_copy *copy)
 {
     return copy->segment_count <= copy->segment_capacity &&
-           copy->block_count <= copy->block_capacity;
+           copy->block_count <= copy->block_capacity && copy->page_count <= copy->page_capacity;
 }
 
 static bool copy_end(void *context)
@@ -97,8 +109,10 @@ static void rooms_free(struct tn_live_copy *copy)
 {
     tn_host_free(copy->segments, copy->segment_capacity * sizeof *copy->segments);
     tn_host_free(copy->blocks, copy->block_capacity * sizeof *copy->blocks);
+    tn_host_free(copy->pages, copy->page_capacity * sizeof *copy->pages);
     copy->segments = NULL;
     copy->blocks = NULL;
+    copy->pages = NULL;
 }
 
 /* Room for the counted items, and half as much again. Its pages are committed before the lock is
@@ -107,13 +121,16 @@ static bool rooms_get(struct tn_live_copy *copy)
 {
     const uint64_t segments = copy->segment_count + copy->segment_count / 2 + SEGMENTS_FIRST;
     const uint64_t blocks = copy->block_count + copy->block_count / 2 + BLOCKS_FIRST;
+    const uint64_t pages = copy->page_count + copy->page_count / 2;
 
     rooms_free(copy);
     copy->segment_capacity = segments;
     copy->block_capacity = blocks;
+    copy->page_capacity = pages;
     copy->segments = tn_host_alloc_zero(segments * sizeof *copy->segments);
     copy->blocks = tn_host_alloc_zero(blocks * sizeof *copy->blocks);
-    return copy->segments && copy->blocks;
+    copy->pages = pages > 0 ? tn_host_alloc_zero(pages * sizeof *copy->pages) : NULL;
+    return copy->segments && copy->blocks && (copy->pages || pages == 0);
 }
 
 static enum tarn_status copy_try(struct tn_live_copy *copy,
@@ -124,6 +141,7 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
         .context = copy,
         .begin = copy_begin,
         .walker = {.context = copy, .segment = copy_segment, .block = copy_block},
+        .page = copy_page,
         .end = copy_end,
     };
 

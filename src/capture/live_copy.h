@@ -9,6 +9,7 @@
 #ifndef TN_CAPTURE_LIVE_COPY_H
 #define TN_CAPTURE_LIVE_COPY_H
 
+#include "alloc/engine/page_info.h"
 #include "capture/observer.h"
 #include "history/history.h"
 #include "tarn/capture.h"
@@ -37,6 +38,9 @@ struct tn_live_copy {
     struct tarn_block_info *blocks;
     uint64_t block_count;
     uint64_t block_capacity;
+    struct tn_page_info *pages; /* of the compact policy, by address */
+    uint64_t page_count;
+    uint64_t page_capacity;
     struct tn_history_copy history;
     bool has_history; /* also false if an earlier copy has it */
     bool has_stacks;  /* ids of blocks and segments are those of the history */

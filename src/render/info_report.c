@@ -192,6 +192,16 @@ static void selected_text(struct tn_text_out *out, const struct tarn_report_opti
     }
 }
 
+static void pages_text(struct tn_text_out *out, const struct tarn_info_device *device)
+{
+    tn_text_printf(out,
+                   "  pages: %" PRIu64 " of %s, %" PRIu64 " at %s that had another page before",
+                   device->pages, tn_text_size(out, (double)device->page_size).text,
+                   device->moved_pages, device->moved_pages == 1 ? "an address" : "addresses");
+    tn_text_printf(out, "; mapped %" PRIu64 " %s\n", device->mappings,
+                   tn_plural(device->mappings, "times").text);
+}
+
 static void device_text(struct tn_text_out *out, const struct tarn_report_options *options,
                         const struct tarn_info_result *info, const struct tarn_info_device *device)
 {
@@ -203,6 +213,9 @@ static void device_text(struct tn_text_out *out, const struct tarn_report_option
                    tn_plural(device->active_blocks, "blocks").text);
     tn_text_printf(out, ", %s of it requested\n",
                    tn_text_size(out, (double)device->requested).text);
+    if (device->pages > 0) {
+        pages_text(out, device);
+    }
     if (device->events == 0) {
         tn_text_puts(out, info->is_partial ? "  no trace: the file ends before it\n"
                                            : "  no trace: history was not recorded\n");
@@ -225,6 +238,13 @@ static const struct tn_row_column device_columns[] = {
     {"active_blocks", NULL, TN_ROW_COUNT, 0, AT(active_blocks)},
     {"requested_bytes", NULL, TN_ROW_SIZE, 0, AT(requested)},
     {"events", NULL, TN_ROW_COUNT, 0, AT(events)},
+    {0}};
+
+static const struct tn_row_column page_columns[] = {
+    {"pages", NULL, TN_ROW_COUNT, 0, AT(pages)},
+    {"page_size_bytes", NULL, TN_ROW_SIZE, 0, AT(page_size)},
+    {"moved_pages", NULL, TN_ROW_COUNT, 0, AT(moved_pages)},
+    {"page_mappings", NULL, TN_ROW_COUNT, 0, AT(mappings)},
     {0}};
 
 static const struct tn_row_column times_columns[] = {
@@ -272,6 +292,9 @@ static void device_json(struct tn_json_text *json, const struct tarn_report_opti
 {
     tn_json_open_object(json, NULL);
     tn_row_put_members(json, device_columns, device, TN_IN_ROWS);
+    if (device->pages > 0) {
+        tn_row_put_members(json, page_columns, device, TN_IN_ROWS);
+    }
     if (device->events > 0) {
         trace_json(json, options, device);
     }

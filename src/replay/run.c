@@ -409,6 +409,7 @@ static void result_pages(struct tarn_replay_result *result, const struct tn_comp
     result->pages_created = compact->pages_created;
     result->moving_ns = compact->pages_moved * TN_PAGE_MOVE_NS;
     result->longest_ns = compact->longest_ns;
+    result->retired_most = compact->retired.pages_most;
 }
 
 enum tarn_status tn_run_finish(struct tn_runner *runner, struct tarn_error *error)

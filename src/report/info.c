@@ -6,6 +6,7 @@
 #include "base/errinfo.h"
 #include "report/result.h"
 #include "report/settings.h"
+#include "snapshot/page_list.h"
 #include "snapshot/snapshot.h"
 
 static const char *format_of(const struct tn_model *model)
@@ -124,6 +125,32 @@ static enum tarn_status trace_make(struct tn_result *result, struct tn_query *qu
     return good ? TARN_OK : TARN_ERR_HOST_MEMORY;
 }
 
+/* ---- pages ---- */
+
+static void pages_count(const struct tn_page_list *pages, struct tarn_info_device *device)
+{
+    device->pages += pages->count;
+    device->page_size = pages->size > device->page_size ? pages->size : device->page_size;
+    for (uint32_t i = 0; i < pages->count; i++) {
+        const uint64_t times = tn_page_list_number(&pages->times[i]);
+
+        device->moved_pages += times > 1;
+        device->mappings += times < UINT32_MAX ? times : UINT32_MAX;
+    }
+}
+
+static void segments_count_pages(const struct tn_model *model, struct tarn_info_device *device)
+{
+    for (size_t i = 0; i < model->segment_count; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+        struct tn_page_list pages;
+
+        if (segment->device == device->head.device && tn_page_list_find(model, segment, &pages)) {
+            pages_count(&pages, device);
+        }
+    }
+}
+
 /* ---- devices ---- */
 
 static struct tarn_info_device device_of(const struct tn_totals *totals)
@@ -161,6 +188,7 @@ static enum tarn_status devices_make(struct tn_query *query, const struct tn_vec
         struct tarn_info_device *device = &devices[info->device_count++];
 
         *device = device_of(&rows[i]);
+        segments_count_pages(query->model, device);
         device->trace_overflowed =
             tn_settings_trace_overflowed(query->model, (uint32_t)rows[i].device);
         if (device->events > 0) {

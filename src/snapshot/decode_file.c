@@ -175,6 +175,8 @@ static enum tarn_status segment_set(struct tn_decoder *decoder, struct segment_d
         draft->has_blocks = true;
         draft->blocks = value;
         return TARN_OK;
+    case TN_KEY_TARN_PAGES:
+        return tn_rest_add(decoder, &draft->rest, key, value);
     default:
         return tn_rest_add_unknown(decoder, &draft->rest, key, value);
     }

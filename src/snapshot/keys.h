@@ -69,7 +69,8 @@ enum tn_key_class {
     X(MAX_SPLIT_SIZE, "max_split_size", OPEN)                                                      \
     X(GC_THRESHOLD, "garbage_collection_threshold", OPEN)                                          \
     X(EXPANDABLE_SEGMENTS, "expandable_segments", OPEN)                                            \
-    X(ROUNDUP, "roundup_power2_divisions", OPEN)
+    X(ROUNDUP, "roundup_power2_divisions", OPEN)                                                   \
+    X(TARN_PAGES, "tarn_pages", OPEN) /* of segments under policy:compact; page_list.h */
 
 /* enumerator, text: words that occur as values */
 #define TN_WORD_MAP(X)                                                                             \

@@ -15,7 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:40,roundup_power2_divisions:4")
+SETTINGS = (
+    "",
+    "expandable_segments:True",
+    "max_split_size_mb:40,roundup_power2_divisions:4",
+    "policy:compact",  # with pages, under a key that PyTorch does not know
+)
 
 
 def memory_viz():

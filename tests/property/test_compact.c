@@ -6,7 +6,8 @@
  * blocks do not touch are not enough; in other programs device calls fail, and requests are routed
  * to private pools, whose pages stay from the first capture on, unless the pool sleeps. Captures
  * are announced, or, under rules:2.11, whatever is routed on a stream but the default one. Some
- * programs limit what may stay cached, and some have pools of their own, which requests name.
+ * programs limit what may stay cached, and some have pools of their own, which requests name, with
+ * a limit or without: one of theirs fails only if its own live pages leave too little of that.
  */
 #include "support/page_watch.h"
 #include "support/rig.h"
@@ -35,6 +36,7 @@ struct slot {
     unsigned captured; /* of these, by captures */
     unsigned watched;  /* whose uses the watch has counted already, because its pool was to sleep */
     uint64_t pool;     /* number + 1; 0: none */
+    const struct tarn_pool *handle; /* that the request named; NULL: none, or it is gone */
 };
 
 struct run {
@@ -42,6 +44,7 @@ struct run {
     struct page_watch *watch;
     struct tarn_allocator *allocator;
     struct tarn_pool *handles[HANDLES]; /* NULL: the program has none */
+    uint64_t limit;                     /* pages that each of them may reserve; 0: no limit */
     struct slot slots[SLOTS];
     uint64_t draws;
     uint64_t pages; /* that may be reserved */
@@ -126,6 +129,64 @@ static void check_promise(struct run *run, uint64_t size)
     }
 }
 
+static uint64_t last_page(const struct slot *slot)
+{
+    return (slot->ptr + slot->size - 1) / PAGE;
+}
+
+/* Whether a live block of the handle, in a slot below this one, is in the page. */
+static bool is_in_page(const struct run *run, const struct tarn_pool *handle, unsigned below_slot,
+                       uint64_t page)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < below_slot && !found; i++) {
+        const struct slot *slot = &run->slots[i];
+
+        found = slot->ptr && slot->handle == handle && slot->ptr / PAGE <= page &&
+                page <= last_page(slot);
+    }
+    return found;
+}
+
+/* Pages that live blocks of the handle touch. */
+static uint64_t live_pages_of(const struct run *run, const struct tarn_pool *handle)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < SLOTS; i++) {
+        const struct slot *slot = &run->slots[i];
+
+        for (uint64_t page = slot->ptr / PAGE;
+             slot->ptr && slot->handle == handle && page <= last_page(slot); page++) {
+            count += !is_in_page(run, handle, i, page);
+        }
+    }
+    return count;
+}
+
+/* Nor do other pages than the handle's own count for its limit. */
+static bool is_beyond_limit(const struct run *run, const struct tarn_pool *handle, uint64_t size)
+{
+    const uint64_t needed = (size + PAGE - 1) / PAGE;
+
+    return handle && run->limit > 0 && live_pages_of(run, handle) + needed > run->limit;
+}
+
+static void check_limits(struct run *run)
+{
+    for (uint64_t i = 0; i < HANDLES && run->limit > 0; i++) {
+        struct tarn_pool_stats stats = {.struct_size = sizeof stats};
+
+        assert_int_equal(tarn_pool_get_stats(run->handles[i], &stats), TARN_OK);
+        if (stats.reserved > run->limit * PAGE) {
+            fail_msg("seed %llu, call %llu: a pool reserves %llu bytes of %llu pages",
+                     (unsigned long long)run->seed, (unsigned long long)run->call,
+                     (unsigned long long)stats.reserved, (unsigned long long)run->limit);
+        }
+    }
+}
+
 /* One of the next calls of the device fails. */
 static bool arm_fault(struct run *run)
 {
@@ -200,7 +261,8 @@ static void run_alloc(struct run *run, struct slot *slot)
         totals[2]++;
         assert_true(st == TARN_ERR_OUT_OF_MEMORY || armed ||
                     (st == TARN_ERR_STATE && pool > 0 && run->is_asleep[pool - 1]));
-        if (!armed && !run->has_captures && !run->is_asleep[0] && !run->is_asleep[1]) {
+        if (!armed && !run->has_captures && !run->is_asleep[0] && !run->is_asleep[1] &&
+            !is_beyond_limit(run, handle, size)) {
             check_promise(run, size);
         }
         return;
@@ -211,6 +273,7 @@ static void run_alloc(struct run *run, struct slot *slot)
     slot->captured = 0;
     slot->watched = 0;
     slot->pool = pool;
+    slot->handle = handle;
     page_watch_alloc(run->watch, slot->ptr, size, stream);
     if (pool > 0 && is_capturing(run) && (!run->is_2_11 || stream != 0)) {
         page_watch_capture(run->watch, slot->ptr, size, (unsigned)pool - 1);
@@ -357,7 +420,10 @@ static void run_capture(struct run *run)
 
 static void handle_open(struct run *run, uint64_t index)
 {
-    const enum tarn_status st = tarn_pool_create(run->allocator, NULL, &run->handles[index], NULL);
+    const struct tarn_pool_options options = {.struct_size = sizeof options,
+                                              .limit = run->limit * PAGE};
+    const enum tarn_status st =
+        tarn_pool_create(run->allocator, &options, &run->handles[index], NULL);
 
     assert_int_equal(st, TARN_OK);
 }
@@ -369,6 +435,11 @@ static void run_handle(struct run *run)
 
     (void)arm_fault(run);
     tarn_pool_destroy(run->handles[index]);
+    for (unsigned i = 0; i < SLOTS; i++) { /* the next one may be at the same address */
+        struct slot *slot = &run->slots[i];
+
+        slot->handle = slot->handle == run->handles[index] ? NULL : slot->handle;
+    }
     disarm_faults(run);
     handle_open(run, index);
 }
@@ -423,6 +494,7 @@ static void run_call(struct run *run)
         run->is_asleep[pool] = run->is_asleep[pool] && tarn_allocator_is_asleep(run->allocator, id);
     }
     check(run);
+    check_limits(run);
 }
 
 static void run_open(struct run *run, uint64_t seed)
@@ -449,6 +521,7 @@ static void run_open(struct run *run, uint64_t seed)
     assert_int_equal(
         tarn_allocator_create(page_watch_device(run->watch), &config, &run->allocator, NULL),
         TARN_OK);
+    run->limit = seed % 5 == 1 ? 8 + below(run, run->pages / 2) : 0;
     for (uint64_t i = 0; i < HANDLES && seed % 5 < 2; i++) {
         handle_open(run, i);
     }

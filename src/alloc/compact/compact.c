@@ -173,6 +173,65 @@ static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn
     };
 }
 
+/* Pages that the pool, which may be NULL, can get from elsewhere without exceeding its limit. */
+static uint64_t pages_within_limit(const struct tn_private_pool *owner)
+{
+    if (!owner || owner->limit == TARN_SIZE_UNLIMITED) {
+        return UINT64_MAX;
+    }
+    return owner->limit > owner->reserved ? (owner->limit - owner->reserved) / TN_SMALL_BUFFER : 0;
+}
+
+/* Takes those pages from the request's own pool that its limit does not let it get from elsewhere:
+ * if they move within it, it has no more than before. */
+static enum tarn_status take_beyond_limit(struct tn_compact *compact, struct tn_harvest *harvest,
+                                          enum tn_compact_effort effort, struct tarn_error *error)
+{
+    const bool may_wait = effort == TN_COMPACT_ORDERED && may_look_at_events(compact);
+    const enum tn_harvest_from last = may_wait ? TN_HARVEST_ORDERED : TN_HARVEST_DONE;
+    const uint64_t within = pages_within_limit(harvest->owner);
+    const uint64_t elsewhere = harvest->wanted < within ? harvest->wanted : within;
+    enum tarn_status st = TARN_OK;
+
+    if (elsewhere == harvest->wanted) {
+        return TARN_OK;
+    }
+    harvest->wanted -= elsewhere;
+    if (!tn_harvest_own_suffice(harvest)) {
+        return TARN_ERR_NOT_FOUND; /* pages that do not help stay where they are */
+    }
+    harvest->own_only = true;
+    for (enum tn_harvest_from from = TN_HARVEST_SAME_STREAM;
+         st == TARN_OK && harvest->wanted > 0 && from <= last; from++) {
+        st = tn_harvest_take(harvest, from, error);
+    }
+    st = st == TARN_OK && harvest->wanted > 0 ? TARN_ERR_NOT_FOUND : st;
+    harvest->own_only = false;
+    harvest->wanted += elsewhere;
+    return st;
+}
+
+/* Takes what is wanted from wherever it can be had. *created_out is how many pages are new. */
+static enum tarn_status take_anywhere(struct tn_compact *compact, struct tn_harvest *harvest,
+                                      enum tn_compact_effort effort, uint64_t *created_out,
+                                      struct tarn_error *error)
+{
+    harvest->wanted -=
+        tn_page_store_take(&compact->store, &compact->order, harvest->stream, harvest->wanted);
+    enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
+
+    if (st == TARN_OK && may_take_from_others(compact, harvest->wanted)) {
+        st = tn_harvest_take(harvest, TN_HARVEST_DONE, error);
+    }
+    const uint64_t to_create = harvest->wanted;
+
+    if (st == TARN_OK) {
+        st = create_pages(compact, &harvest->wanted, error);
+    }
+    *created_out = to_create - harvest->wanted;
+    return st == TARN_ERR_NOT_FOUND ? take_rest(compact, harvest, effort, error) : st;
+}
+
 /* Takes the pages that the place lacks in hand. *moved_out is how many come from free blocks, which
  * changes these. */
 static enum tarn_status collect_pages(struct tn_compact *compact, const struct tn_request *request,
@@ -181,23 +240,11 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
                                       struct tarn_error *error)
 {
     struct tn_harvest harvest = harvest_for(compact, request, place);
-
-    harvest.wanted -=
-        tn_page_store_take(&compact->store, &compact->order, request->stream, harvest.wanted);
-    enum tarn_status st = tn_harvest_take(&harvest, TN_HARVEST_SAME_STREAM, error);
-
-    if (st == TARN_OK && may_take_from_others(compact, harvest.wanted)) {
-        st = tn_harvest_take(&harvest, TN_HARVEST_DONE, error);
-    }
-    const uint64_t to_create = harvest.wanted;
+    uint64_t created = 0;
+    enum tarn_status st = take_beyond_limit(compact, &harvest, effort, error);
 
     if (st == TARN_OK) {
-        st = create_pages(compact, &harvest.wanted, error);
-    }
-    const uint64_t created = to_create - harvest.wanted;
-
-    if (st == TARN_ERR_NOT_FOUND) {
-        st = take_rest(compact, &harvest, effort, error);
+        st = take_anywhere(compact, &harvest, effort, &created, error);
     }
     count_pages(compact, effort, harvest.taken, created);
     *moved_out = harvest.taken;
@@ -425,7 +472,7 @@ void tn_compact_read(const struct tn_compact *compact, struct tarn_page_stats *s
     stats_out->created = compact->pages_created;
     stats_out->moved = compact->pages_moved;
     stats_out->kept = compact->store.kept.count;
-    stats_out->retired = tn_retired_pages(&compact->retired);
+    stats_out->retired = compact->retired.pages;
 }
 
 void tn_compact_mark(struct tn_compact *compact)

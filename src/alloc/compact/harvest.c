@@ -88,7 +88,8 @@ static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set 
     return st;
 }
 
-bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set)
+/* Pages that could be taken from the set; no more are counted than wanted. */
+static uint64_t set_pages(const struct tn_harvest *harvest, const struct tn_free_set *set)
 {
     uint64_t pages = 0;
 
@@ -96,9 +97,32 @@ bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_
          b && b->size >= TN_SMALL_BUFFER && pages < harvest->wanted; b = tn_free_set_prev(set, b)) {
         const struct run run = block_run(harvest, b);
 
-        pages += run.end > run.begin ? run.end - run.begin : 0;
+        pages += b->expandable && run.end > run.begin ? run.end - run.begin : 0;
     }
-    return pages >= harvest->wanted;
+    return pages;
+}
+
+bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set)
+{
+    return set_pages(harvest, set) >= harvest->wanted;
+}
+
+static uint64_t pool_pages(const struct tn_harvest *harvest, const struct tn_pool *pool)
+{
+    uint64_t pages = 0;
+
+    for (uint32_t i = 0; i < pool->count && pages < harvest->wanted; i++) {
+        pages += set_pages(harvest, pool->sets[i]);
+    }
+    return pages;
+}
+
+bool tn_harvest_own_suffice(const struct tn_harvest *harvest)
+{
+    const struct tn_private_pool *own = harvest->owner;
+
+    return tn_private_pool_may_move(own) &&
+           pool_pages(harvest, &own->large) + pool_pages(harvest, &own->small) >= harvest->wanted;
 }
 
 /* Whether a block may have whole pages. */
@@ -261,8 +285,8 @@ enum tarn_status tn_harvest_take(struct tn_harvest *harvest, enum tn_harvest_fro
     enum tarn_status st = owner_take(harvest, harvest->owner, from, error);
     int64_t priority = INT64_MIN;
 
-    while (st == TARN_OK && harvest->wanted > 0 && priority_next(harvest->heap, &priority) &&
-           priority <= harvest->priority) {
+    while (st == TARN_OK && harvest->wanted > 0 && !harvest->own_only &&
+           priority_next(harvest->heap, &priority) && priority <= harvest->priority) {
         st = priority_take(harvest, priority, from, error);
     }
     return st;

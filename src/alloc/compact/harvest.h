@@ -18,9 +18,9 @@
 
 enum tn_harvest_from {
     TN_HARVEST_SAME_STREAM,
-    TN_HARVEST_DONE,     /* other streams: what their work is done with */
-    TN_HARVEST_ALL_DONE, /* all streams: likewise; for nobody */
-    TN_HARVEST_ORDERED   /* other streams: the stream waits for them */
+    TN_HARVEST_DONE,    /* other streams: what their work is done with */
+    TN_HARVEST_ORDERED, /* other streams: the stream waits for them */
+    TN_HARVEST_ALL_DONE /* all streams: what their work is done with; for nobody */
 };
 
 /* What is needed, and for whom. */
@@ -31,6 +31,7 @@ struct tn_harvest {
     struct tn_page_store *store; /* gets the pages */
     tarn_stream stream;
     const struct tn_private_pool *owner; /* whose request it is; NULL: the default pools' */
+    bool own_only;                       /* nothing but the pools of the request itself */
     int64_t priority;                    /* pools with a higher one keep their pages */
     uint64_t keep_begin; /* addresses whose pages stay: the place they are wanted for */
     uint64_t keep_end;
@@ -45,6 +46,10 @@ void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *orde
 
 /* Whether the set, of the same stream, has all that is wanted. */
 bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set);
+
+/* Whether the request's own private pools have all that is wanted, on streams that are done with it
+ * or not. */
+bool tn_harvest_own_suffice(const struct tn_harvest *harvest);
 
 /* Takes up to `wanted` pages. Does nothing while requests are routed to private pools, unless no
  * event is needed. On failure what was taken is in the store. */

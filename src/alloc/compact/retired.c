@@ -26,10 +26,12 @@ void tn_retired_add(struct tn_retired *retired, const struct tn_retired_run *run
     tn_assert(added);
     (void)added;
     run->segment->expandable->retiring += run->end - run->begin;
+    retired->pages += run->end - run->begin;
+    retired->pages_most =
+        retired->pages > retired->pages_most ? retired->pages : retired->pages_most;
 }
 
-static enum tarn_status run_unmap(const struct tn_retired *retired,
-                                  const struct tn_retired_run *run)
+static enum tarn_status run_unmap(struct tn_retired *retired, const struct tn_retired_run *run)
 {
     struct tarn_device *device = retired->order->heap->device;
     const uint64_t page_size = run->segment->expandable->page_size;
@@ -39,6 +41,7 @@ static enum tarn_status run_unmap(const struct tn_retired *retired,
 
     if (st == TARN_OK) {
         run->segment->expandable->retiring -= run->end - run->begin;
+        retired->pages -= run->end - run->begin;
     }
     return st;
 }
@@ -87,17 +90,6 @@ enum tarn_status tn_retired_unmap(struct tn_retired *retired, bool wait, struct 
     return failed
                ? tn_heap_device_failed(retired->order->heap, failed, "unmapping moved pages", error)
                : TARN_OK;
-}
-
-uint64_t tn_retired_pages(const struct tn_retired *retired)
-{
-    const struct tn_retired_run *runs = retired->runs.items;
-    uint64_t pages = 0;
-
-    for (size_t i = 0; i < retired->runs.count; i++) {
-        pages += runs[i].end - runs[i].begin;
-    }
-    return pages;
 }
 
 bool tn_retired_has(const struct tn_retired *retired, const struct tn_segment *segment,

@@ -23,6 +23,8 @@ struct tn_retired_run {
 struct tn_retired {
     struct tn_stream_order *order; /* events come from there */
     struct tn_vec runs;            /* struct tn_retired_run; those of one event are adjacent */
+    uint64_t pages;                /* of all runs */
+    uint64_t pages_most;           /* at any time */
 };
 
 void tn_retired_init(struct tn_retired *retired, struct tn_stream_order *order);
@@ -38,9 +40,6 @@ void tn_retired_add(struct tn_retired *retired, const struct tn_retired_run *run
  * requests are routed to private pools, unless `wait` is false and nothing is looked at. */
 enum tarn_status tn_retired_unmap(struct tn_retired *retired, bool wait,
                                   struct tarn_error *error) TN_MUST_CHECK;
-
-/* How many pages are retired. */
-uint64_t tn_retired_pages(const struct tn_retired *retired);
 
 /* Whether one of these pages is retired. */
 bool tn_retired_has(const struct tn_retired *retired, const struct tn_segment *segment,

@@ -7,6 +7,7 @@
 #include "alloc/engine/engine.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/engine/ipc_cache.h"
+#include "alloc/engine/page_info.h"
 #include "alloc/watch/publisher.h"
 #include "base/os_fork.h"
 #include "tarn/allocator.h"
@@ -108,6 +109,7 @@ struct tn_look {
     void *context;
     void (*begin)(void *context);
     struct tarn_walker walker;
+    tn_page_visitor page;       /* called after the walker; NULL: pages are not shown */
     bool (*end)(void *context); /* true: the snapshot's event is sent */
 };
 

@@ -351,18 +351,12 @@ static enum tarn_status step_release_cached(struct tn_engine *engine, struct tn_
 static enum tarn_status step_compact(struct tn_engine *engine, struct tn_request *request,
                                      struct tarn_error *error)
 {
-    if (pool_forbids(engine, request)) {
-        return TARN_ERR_NOT_FOUND;
-    }
     return tn_compact_alloc(&engine->compact, request, TN_COMPACT_FREE, error);
 }
 
 static enum tarn_status step_compact_ordered(struct tn_engine *engine, struct tn_request *request,
                                              struct tarn_error *error)
 {
-    if (pool_forbids(engine, request)) {
-        return TARN_ERR_NOT_FOUND;
-    }
     return tn_compact_alloc(&engine->compact, request, TN_COMPACT_ORDERED, error);
 }
 
@@ -461,6 +455,19 @@ static enum tarn_status step_release_higher(struct tn_engine *engine, struct tn_
                                             struct tarn_error *error)
 {
     return release_pools(engine, request, 0, request_priority(request), error);
+}
+
+/* A pool at its limit has its own pages moved, also after waiting for other streams; if they stay,
+ * or that is not enough, it gives its free memory back. */
+static enum tarn_status step_move_or_trim(struct tn_engine *engine, struct tn_request *request,
+                                          struct tarn_error *error)
+{
+    if (!pool_forbids(engine, request)) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    const enum tarn_status st = step_compact_ordered(engine, request, error);
+
+    return st == TARN_ERR_NOT_FOUND ? step_trim_pool(engine, request, error) : st;
 }
 
 /* Within the soft limit: pages that only move do not count. */
@@ -562,7 +569,7 @@ static const ladder_step ladder[] = {
 static const ladder_step compact_ladder[] = {
     step_soft_limit,      /* ask for room */
     step_compact,         /* free pages, or new ones */
-    step_trim_pool,       /* at its own limit */
+    step_move_or_trim,    /* a pool at its own limit */
     step_compact_ordered, /* pages of other streams, which the stream waits for */
     step_wait,            /* for blocks in use on other streams */
     step_callbacks,       /* that may free something */

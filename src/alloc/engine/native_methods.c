@@ -465,6 +465,9 @@ static enum tarn_status native_look(struct tarn_allocator *allocator,
     } else {
         tn_visit(engine, &look->walker);
     }
+    if (look->page) {
+        tn_visit_pages(engine, pool, look->page, look->context);
+    }
     if (look->end(look->context)) {
         tn_visit_mark_snapshot(engine);
     }

@@ -2,6 +2,7 @@
 #include "alloc/engine/visit.h"
 
 #include "alloc/pool/asleep.h"
+#include "alloc/pool/expandable.h"
 #include "alloc/pool/segment.h"
 
 /* Sums up the mapped range that begins at `head`. */
@@ -118,6 +119,35 @@ void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
     const struct tn_segment *segment = tn_segment_first(&engine->heap);
 
     while (segment && (!segment_is_of(segment, id) || show_segment(engine, segment, walker))) {
+        segment = tn_segment_next(segment);
+    }
+}
+
+/* False when the visitor stopped. */
+static bool show_pages(const struct tn_segment *segment, tn_page_visitor visitor, void *context)
+{
+    const struct tn_expandable *expandable = segment->expandable;
+    bool more = true;
+
+    for (uint64_t i = 0; expandable && more && i < expandable->page_count; i++) {
+        const struct tn_page_info info = {.address = segment->address + i * expandable->page_size,
+                                          .size = expandable->page_size,
+                                          .handle = expandable->pages[i],
+                                          .times = expandable->times[i]};
+
+        more = info.handle == 0 || visitor(context, &info);
+    }
+    return more;
+}
+
+void tn_visit_pages(const struct tn_engine *engine, const struct tarn_pool_id *id,
+                    tn_page_visitor visitor, void *context)
+{
+    const struct tn_segment *segment =
+        tn_compact_is_on(&engine->heap) ? tn_segment_first(&engine->heap) : NULL;
+
+    while (segment &&
+           ((id && !segment_is_of(segment, *id)) || show_pages(segment, visitor, context))) {
         segment = tn_segment_next(segment);
     }
 }

@@ -9,6 +9,7 @@
 #define TN_ALLOC_ENGINE_VISIT_H
 
 #include "alloc/engine/engine.h"
+#include "alloc/engine/page_info.h"
 #include "tarn/allocator.h"
 
 /* Shows every segment and block to the walker, or those of one pool; stops when it returns
@@ -16,6 +17,11 @@
 void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker);
 void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
                    const struct tarn_walker *walker);
+
+/* Shows every page of the compact policy that is mapped, or those of one pool (`id` not NULL), in
+ * address order; stops when the visitor returns false. */
+void tn_visit_pages(const struct tn_engine *engine, const struct tarn_pool_id *id,
+                    tn_page_visitor visitor, void *context);
 
 /* Sends the event that PyTorch's snapshot leaves in the history: the sum of all active bytes. */
 void tn_visit_mark_snapshot(struct tn_engine *engine);

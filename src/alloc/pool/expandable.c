@@ -69,6 +69,7 @@ out:
 static void expandable_free(struct tn_expandable *expandable)
 {
     tn_host_free(expandable->pages, expandable->page_count * sizeof *expandable->pages);
+    tn_host_free(expandable->times, expandable->times_count * sizeof *expandable->times);
     tn_host_free(expandable->descriptors,
                  expandable->descriptor_count * sizeof *expandable->descriptors);
     tn_host_free(expandable, sizeof *expandable);
@@ -97,14 +98,36 @@ enum tarn_status tn_expandable_drop(struct tn_heap *heap, struct tn_segment *seg
     return TARN_OK;
 }
 
+static bool times_reserve(struct tn_expandable *expandable, uint64_t wanted)
+{
+    const uint64_t count = expandable->times_count;
+
+    if (wanted <= count) {
+        return true;
+    }
+    uint32_t *moved =
+        tn_host_resize(expandable->times, count * sizeof *moved, wanted * sizeof *moved);
+
+    if (!moved) {
+        return false;
+    }
+    memset(&moved[count], 0, (wanted - count) * sizeof *moved);
+    expandable->times = moved;
+    expandable->times_count = wanted;
+    return true;
+}
+
 bool tn_expandable_reserve(struct tn_expandable *expandable, uint64_t end)
 {
     if (end <= expandable->page_count) {
         return true;
     }
     const uint64_t wanted = end > expandable->page_count * 2 ? end : expandable->page_count * 2;
-    tn_page_handle *moved = tn_host_resize(
-        expandable->pages, expandable->page_count * sizeof *moved, wanted * sizeof *moved);
+    tn_page_handle *moved =
+        times_reserve(expandable, wanted)
+            ? tn_host_resize(expandable->pages, expandable->page_count * sizeof *moved,
+                             wanted * sizeof *moved)
+            : NULL;
 
     if (!moved) {
         return false;
@@ -141,6 +164,7 @@ enum tarn_status tn_page_map(struct tn_heap *heap, const struct tn_segment *segm
     }
     if (st == TARN_OK) {
         expandable->pages[index] = page;
+        expandable->times[index]++;
     }
     return st;
 }

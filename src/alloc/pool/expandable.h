@@ -27,6 +27,8 @@ struct tn_expandable {
     uint64_t page_size;
     tn_page_handle *pages; /* by index from the segment's address, 0 = not mapped */
     uint64_t page_count;   /* room in `pages`: indices from here on were never mapped */
+    uint32_t *times;       /* by index: how often a page was mapped there */
+    uint64_t times_count;  /* room in `times`, no less than in `pages` */
     int *descriptors;      /* of pages shared with other processes, by index, -1 = none; kept until
                               the page is unmapped, because processes may fetch them late */
     uint64_t descriptor_count;

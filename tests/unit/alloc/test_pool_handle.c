@@ -911,6 +911,85 @@ static void pages_of_a_higher_priority_are_not_had_by_waiting(void **state)
     rig_close(&rig);
 }
 
+/* Every other of `count` blocks of 4 MiB is freed again. */
+static void leave_gaps(struct rig *rig, struct tarn_pool *pool, tarn_ptr *ptrs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ptrs[i] = pool_alloc(rig, pool, 4 * MIB, 1);
+    }
+    for (int i = 0; i < count; i += 2) {
+        rig_free(rig, ptrs[i]);
+    }
+}
+
+/* Within the limit, without a call that gives memory back or waits for the device. */
+static void a_pool_at_its_limit_moves_its_own_pages(void **state)
+{
+    tarn_ptr ptrs[10];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *pool =
+        pool_open(&rig, (struct tarn_pool_options){.limit = 40 * MIB, .priority = 5});
+
+    leave_gaps(&rig, pool, ptrs, 10);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 1)); /* others' pages would exceed the limit */
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    const int64_t waits = rig_stats(&rig).num_sync_all_streams;
+
+    (void)pool_alloc(&rig, pool, 20 * MIB, 1);
+    assert_int_equal(pool_stats(pool).reserved, 40 * MIB);
+    assert_int_equal(pool_stats(pool).reserved_peak, 40 * MIB);
+    assert_int_equal(reserved(&rig), 80 * MIB);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    assert_int_equal(rig_stats(&rig).num_sync_all_streams, waits);
+    pool_alloc_oom(&rig, pool, 2 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Another stream waits for them on the device, and nobody on the host. */
+static void a_pool_at_its_limit_has_streams_wait_for_each_other(void **state)
+{
+    tarn_ptr ptrs[10];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.limit = 40 * MIB});
+
+    leave_gaps(&rig, pool, ptrs, 10);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)pool_alloc(&rig, pool, 20 * MIB, 2);
+    assert_int_equal(moved(&rig), 10);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A request that cannot be served leaves the pool's free pages in it. */
+static void a_request_beyond_a_pools_limit_moves_nothing(void **state)
+{
+    tarn_ptr ptrs[10];
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.limit = 40 * MIB});
+
+    leave_gaps(&rig, pool, ptrs, 10);
+    assert_int_equal(tarn_pool_alloc_try(pool, 22 * MIB, 1, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(pool_stats(pool).reserved, 40 * MIB);
+    assert_int_equal(tarn_pool_alloc_try(pool, 20 * MIB, 1, 0, &ptr), TARN_OK);
+    assert_int_equal(moved(&rig), 10);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -934,6 +1013,9 @@ int main(void)
         cmocka_unit_test(pages_of_a_pool_stay_if_its_user_needs_them),
         cmocka_unit_test(pages_move_unless_the_option_is_given),
         cmocka_unit_test(pages_stay_once_a_capture_has_used_them),
+        cmocka_unit_test(a_pool_at_its_limit_moves_its_own_pages),
+        cmocka_unit_test(a_pool_at_its_limit_has_streams_wait_for_each_other),
+        cmocka_unit_test(a_request_beyond_a_pools_limit_moves_nothing),
         cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
         cmocka_unit_test(pages_move_to_requests_of_the_same_or_a_higher_priority),
         cmocka_unit_test(pages_of_a_higher_priority_are_not_had_by_waiting),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "snapshot/page_list.h"
 #include "snapshot/snapshot.h"
 #include "support/collect.h"
 #include "support/rig.h"
@@ -202,13 +203,12 @@ static void the_trace_is_the_history(void **state)
     scene_close(&analysis, true);
 }
 
-static void it_is_read_back_as_it_was(void **state)
+static void read_back(const char *conf)
 {
     struct analysis analysis;
     const struct tarn_annotation_field field = {"step", "7"};
 
-    (void)state;
-    scene_open(&analysis, "expandable_segments:True,roundup_power2_divisions:4");
+    scene_open(&analysis, conf);
     tarn_ptr ptrs[40];
 
     for (uint64_t i = 0; i < 40; i++) {
@@ -241,6 +241,57 @@ static void it_is_read_back_as_it_was(void **state)
         free(out.text);
     }
     tarn_snapshot_destroy(snapshot);
+    scene_close(&analysis, true);
+}
+
+static void it_is_read_back_as_it_was(void **state)
+{
+    (void)state;
+    read_back("expandable_segments:True,roundup_power2_divisions:4");
+    read_back("policy:compact");
+}
+
+/* Of a compact allocator whose first block has gone and left its pages to the second. */
+static void pages_are_where_they_moved(void **state)
+{
+    struct analysis analysis;
+
+    (void)state;
+    scene_open(&analysis, "policy:compact");
+    const tarn_ptr first = rig_alloc(&analysis.rig, 8 * MIB, 0);
+    const tarn_ptr kept = rig_alloc(&analysis.rig, 2 * MIB, 0);
+    struct tarn_snapshot *before = capture(&analysis, NULL);
+
+    rig_free(&analysis.rig, first);
+    const tarn_ptr second = rig_alloc(&analysis.rig, 12 * MIB, 0);
+    struct tarn_snapshot *after = capture(&analysis, NULL);
+    const struct tn_model *was = tn_snapshot_model(before);
+    const struct tn_model *is = tn_snapshot_model(after);
+    struct tn_page_list old;
+    struct tn_page_list new;
+
+    assert_int_equal(was->segment_count, 1);
+    assert_true(tn_page_list_find(was, &was->segments[0], &old));
+    assert_int_equal(old.size, 2 * MIB);
+    assert_int_equal(old.count, 5);
+    assert_int_equal(is->segment_count, 1);
+    assert_int_equal(is->segments[0].address, kept);
+    assert_int_equal(second, kept + 2 * MIB);
+    assert_true(tn_page_list_find(is, &is->segments[0], &new));
+    assert_int_equal(new.count, 7);
+    for (uint32_t i = 0; i < 5; i++) { /* each of them is somewhere */
+        const uint64_t handle = tn_page_list_number(&old.handles[i]);
+        uint32_t at = 0;
+
+        while (at < new.count && tn_page_list_number(&new.handles[at]) != handle) {
+            at++;
+        }
+        assert_int_equal(at == 0, i == 4); /* the one that was kept begins the segment now */
+        assert_true(at < new.count);
+        assert_int_equal(tn_page_list_number(&new.times[at]), 1);
+    }
+    tarn_snapshot_destroy(before);
+    tarn_snapshot_destroy(after);
     scene_close(&analysis, true);
 }
 
@@ -635,6 +686,7 @@ int main(void)
         cmocka_unit_test(blocks_are_as_they_are),
         cmocka_unit_test(the_trace_is_the_history),
         cmocka_unit_test(it_is_read_back_as_it_was),
+        cmocka_unit_test(pages_are_where_they_moved),
         cmocka_unit_test(parts_can_be_asked_for),
         cmocka_unit_test(devices_without_anything_have_a_trace),
         cmocka_unit_test(devices_share_a_history),

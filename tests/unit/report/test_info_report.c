@@ -38,6 +38,59 @@ static void a_recorded_run(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+#define SEGMENT(address, pages)                                                                    \
+    "{'address': " address ", 'total_size': 4194304, 'device': 0, 'blocks': [{'size': 4194304,"    \
+    " 'state': 'inactive'}], 'tarn_pages': " pages "}"
+
+static void pages_that_moved_are_counted(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("[" SEGMENT("2097152", "{'page_size': 2097152, 'handles': [7, 9], 'times': "
+                                            "[1, 3]}") ", " SEGMENT(
+            "8388608", "{'page_size': 2097152, 'handles': [8, 18446744073709551615],"
+                       " 'times': [1, 1]}") "]");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "  pages: 4 of 2.00 MiB, 1 at an address that had another page "
+                                 "before; mapped 6 times\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Files come from anywhere. */
+static void what_is_no_list_of_pages_is_passed_over(void **state)
+{
+    static const char *const wrong[] = {
+        SEGMENT("0", "7"),
+        SEGMENT("0", "[1, 2]"),
+        SEGMENT("0", "{}"),
+        SEGMENT("0", "{'page_size': 0, 'handles': [7], 'times': [1]}"),
+        SEGMENT("0", "{'page_size': 'x', 'handles': [7], 'times': [1]}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': [7], 'times': [1, 2]}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': [7]}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': ['a'], 'times': [1]}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': {'a': 1}, 'times': [1]}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': [], 'times': []}"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char file[512];
+
+        (void)snprintf(file, sizeof file, "[%s]", wrong[i]);
+        struct tarn_snapshot *snapshot = report_parse(file);
+        const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+        char *text = report_text(info, &asked);
+
+        assert_non_null(strstr(text, "device 0\n"));
+        assert_null(strstr(text, "pages:"));
+        free(text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 static void what_is_missing_is_said(void **state)
 {
     struct tarn_snapshot *snapshot =
@@ -179,6 +232,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recorded_run),
+        cmocka_unit_test(pages_that_moved_are_counted),
+        cmocka_unit_test(what_is_no_list_of_pages_is_passed_over),
         cmocka_unit_test(what_is_missing_is_said),
         cmocka_unit_test(overflowed_traces_are_known),
         cmocka_unit_test(an_overflow_is_warned_of),
