@@ -45,6 +45,16 @@ if(TARN_BUILD_FUZZERS)
     target_compile_options(tarn_flags INTERFACE -fno-sanitize-coverage=trace-cmp)
 endif()
 
+# Of what is written in C++, which has none of C's.
+add_library(tarn_cxx_flags INTERFACE)
+target_compile_options(tarn_cxx_flags INTERFACE -Wall -Wextra -Wpedantic -fno-omit-frame-pointer
+    $<$<BOOL:${TARN_WERROR}>:-Werror>)
+if(TARN_SANITIZE)
+    target_compile_options(tarn_cxx_flags INTERFACE -fsanitize=${TARN_SANITIZE}
+        -fno-sanitize-recover=undefined)
+    target_link_options(tarn_cxx_flags INTERFACE -fsanitize=${TARN_SANITIZE})
+endif()
+
 # Sanitizers see more than these do, and need the plain functions.
 if(NOT TARN_SANITIZE)
     include(${CMAKE_CURRENT_LIST_DIR}/TarnHarden.cmake)
@@ -100,4 +110,23 @@ function(tarn_link_modules target)
         endforeach()
     endforeach()
     target_link_libraries(${target} PRIVATE tarn_flags Threads::Threads m)
+endfunction()
+
+# tarn_link_in_build(NAME targets): a target NAME that makes build/ point at those of this build, if
+# it is the one whose program build/tarn is.
+function(tarn_link_in_build name)
+    if(NOT TARN_LINK_PROGRAM)
+        return()
+    endif()
+    add_custom_target(${name} ALL)
+    foreach(target IN LISTS ARGN)
+        get_target_property(type ${target} TYPE)
+        set(file $<TARGET_SONAME_FILE_NAME:${target}>)
+        if(type STREQUAL "EXECUTABLE")
+            set(file $<TARGET_FILE_NAME:${target}>)
+        endif()
+        add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink
+            $<TARGET_FILE:${target}> ${PROJECT_SOURCE_DIR}/build/${file})
+        add_dependencies(${name} ${target})
+    endforeach()
 endfunction()

@@ -291,8 +291,9 @@ TARN_API enum tarn_status tarn_allocator_remove_sink(struct tarn_allocator *allo
                                                      const void *context,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Sends an ANNOTATE event for an allocated block with that text as its user metadata (NULL: "").
- * TARN_ERR_INVALID_POINTER where nothing is allocated at `ptr`. */
+/* Sends an ANNOTATE event for an allocated block with that text as its user metadata (NULL: "")
+ * and, from TARN_CONTEXT_ALLOC on, the stack of this call. TARN_ERR_INVALID_POINTER where nothing
+ * is allocated at `ptr`. */
 TARN_API enum tarn_status tarn_allocator_annotate(struct tarn_allocator *allocator, tarn_ptr ptr,
                                                   const char *text,
                                                   struct tarn_error *error) TARN_MUST_CHECK;

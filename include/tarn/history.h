@@ -186,6 +186,11 @@ TARN_API enum tarn_status tarn_history_visit_stack(struct tarn_history *history,
                                                    tarn_frame_visitor visit,
                                                    void *context) TARN_MUST_CHECK;
 
+/* The number that the host language assigned to a stack (struct tarn_host_frames), 0 = none.
+ * `stack` is as above, or 0. The number's reference is the history's: to keep it beyond the walk,
+ * add one of the host language's. */
+TARN_API uint64_t tarn_history_host_stack(const struct tarn_history *history, uint64_t stack);
+
 #ifdef __cplusplus
 }
 #endif

@@ -114,10 +114,8 @@ void add_annotation(void *context, const tarn_captured_annotation *annotation)
 
 tarn_status history_record(tarn_recording recording, cca::CreateContextFn gather, tarn_error *error)
 {
-    tarn_host_frames frames = {};
+    const tarn_host_frames frames = {nullptr, capture_stack, release_stack, nullptr};
 
-    frames.capture = capture_stack;
-    frames.release = release_stack;
     recording.struct_size = sizeof recording;
     recording.stack_source = TARN_STACK_NONE;
     recording.host = &frames;
@@ -175,6 +173,32 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
     options.without_traces = !with_traces;
     info->device_traces.resize(std::max(info->device_traces.size(), needed));
     return tarn_capture_visit(&source, &options, &visitor, error);
+}
+
+Stack history_find_stack(tarn_ptr ptr)
+{
+    struct Search {
+        tarn_ptr ptr;
+        const tarn_history *history;
+        Stack found;
+    } search = {ptr, nullptr, nullptr};
+    const auto look = [](void *context, const tarn_block_info *block) {
+        auto *const search = static_cast<Search *>(context);
+
+        if (block->address == search->ptr && block->allocated) {
+            search->found = stack_of(tarn_history_host_stack(search->history, block->stack));
+        }
+        return block->address < search->ptr; /* in address order */
+    };
+    const tarn_walker walker = {&search, nullptr, look};
+
+    for (int device = 0; device < TARN_DEVICES_MAX && !search.found; device++) {
+        search.history = tarn_devices_find_history(devices, device);
+        if (search.history) {
+            (void)!tarn_allocator_walk(tarn_devices_find(devices, device), &walker);
+        }
+    }
+    return search.found;
 }
 
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info)

@@ -19,10 +19,13 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
                              cca::SnapshotInfo *info, tarn_error *error);
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info);
 
+/* The stack that the allocated block at `ptr` came with; null where none is known. */
+std::shared_ptr<c10::GatheredContext> history_find_stack(tarn_ptr ptr);
+
 /* Whether torch has events of that action; the event in torch's terms. */
 inline bool has_entry(tarn_action action)
 {
-    return action <= TARN_ACTION_OOM;
+    return action <= (TORCH_VERSION_MINOR < 14 ? TARN_ACTION_OOM : TARN_ACTION_ANNOTATE);
 }
 
 cca::TraceEntry trace_entry(const tarn_trace_event &event,

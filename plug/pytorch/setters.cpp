@@ -92,12 +92,8 @@ TARN_API void tarn_torch_set_memory_fraction(double fraction, int device)
 TARN_API void *tarn_torch_base_alloc(void *ptr, size_t *size_out)
 {
     tarn_ptr base = 0;
-    uint64_t size = 0;
 
-    call(tarn_allocator_base_allocation, owner_of(ptr), ptr_of(ptr), &base, &size);
-    if (size_out) {
-        *size_out = size;
-    }
+    call(tarn_allocator_base_allocation, owner_of(ptr), ptr_of(ptr), &base, size_out);
     return pointer_of(base);
 }
 

@@ -19,9 +19,11 @@
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <map>
+#include <tuple>
 #include <vector>
 
 namespace tarn_torch
@@ -49,8 +51,8 @@ void throw_pending()
     }
 }
 
-/* Runs what torch supplied, inside a call of libtarn. */
-template <class Result, class Action> Result contained(Result otherwise, Action action)
+/* Runs what torch supplied, inside a call of libtarn; false or 0 after an exception. */
+template <class Action> auto contained(Action action) -> decltype(action())
 {
     try {
         return action();
@@ -59,7 +61,7 @@ template <class Result, class Action> Result contained(Result otherwise, Action 
             pending = std::current_exception();
             pending_count.fetch_add(1, std::memory_order_relaxed);
         }
-        return otherwise;
+        return decltype(action())();
     }
 }
 
@@ -97,13 +99,7 @@ using Stat = StatArray::value_type;
 
 Stat stat_of(const tarn_stat &stat)
 {
-    Stat made;
-
-    made.current = stat.current;
-    made.peak = stat.peak;
-    made.allocated = stat.allocated;
-    made.freed = stat.freed;
-    return made;
+    return {stat.current, stat.peak, stat.allocated, stat.freed};
 }
 
 cca::DeviceStats device_stats(const tarn_stats &stats)
@@ -120,9 +116,8 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
 
     static_assert(std::size(members) == TARN_STAT_KINDS, "in the order of libtarn's kinds");
     for (size_t kind = 0; kind < std::size(members); kind++) {
-        for (size_t pool = 0; pool < TARN_STAT_POOLS; pool++) {
-            (made.*members[kind])[pool] = stat_of(stats.by_pool[kind][pool]);
-        }
+        std::transform(std::begin(stats.by_pool[kind]), std::end(stats.by_pool[kind]),
+                       (made.*members[kind]).begin(), stat_of);
     }
     made.num_alloc_retries = stats.num_alloc_retries;
     made.num_ooms = stats.num_ooms;
@@ -131,6 +126,7 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
     made.num_sync_all_streams = stats.num_sync_all_streams;
     made.num_device_alloc = stats.num_device_alloc;
     made.num_device_free = stats.num_device_free;
+    TARN_SET_IF_PRESENT(made, num_oom_rejections, stats.num_oom_rejections);
     made.max_split_size = stats.max_split_size;
     return made;
 }
@@ -173,7 +169,7 @@ void run_out(void * /*context*/, const tarn_oom *oom)
 {
     const uint64_t total = oom->limit == TARN_SIZE_UNLIMITED ? oom->device_total : oom->limit;
 
-    contained(false, [&] {
+    contained([&] {
         c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(oom->rounded), oom->allocated,
                                          oom->reserved, device_of(oom->device));
         oom_observers.call_all(oom->device, oom->segment_size, total, oom->device_free);
@@ -181,7 +177,6 @@ void run_out(void * /*context*/, const tarn_oom *oom)
             rejection_observers.call_all(oom->device, oom->rounded, oom->allocated,
                                          oom->device_total);
         }
-        return true;
     });
 }
 
@@ -190,7 +185,7 @@ void run_out(void * /*context*/, const tarn_oom *oom)
 bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*size*/,
                  tarn_stream /*stream*/)
 {
-    return contained(false, [] {
+    return contained([] {
         bool freed = false;
 
         for (const auto &name : c10::FreeCudaMemoryCallbacksRegistry()->Keys()) {
@@ -203,11 +198,10 @@ bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*
 /* Under the device's lock, as torch promises its trackers. */
 void track(void * /*context*/, const tarn_trace_event *event)
 {
-    contained(false, [&] {
+    contained([&] {
         if (has_entry(event->action)) {
             trackers.call_all(trace_entry(*event, nullptr));
         }
-        return true;
     });
 }
 
@@ -223,16 +217,13 @@ tarn_pool_source source_of(Source *source)
     made.struct_size = sizeof made;
     made.context = source;
     made.alloc = [](void *context, uint64_t size, tarn_stream stream) {
-        return contained(tarn_ptr{0}, [&] {
+        return contained([&] {
             return ptr_of(
                 (*static_cast<Source *>(context))->raw_alloc_with_stream(size, stream_at(stream)));
         });
     };
     made.free = [](void *context, tarn_ptr ptr) {
-        contained(false, [&] {
-            (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr));
-            return true;
-        });
+        contained([&] { (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr)); });
     };
     made.gone = [](void *context) { delete static_cast<Source *>(context); };
     return made;
@@ -249,14 +240,12 @@ void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
 {
     const tarn_stats stats = stats_of(allocator);
     tarn_device_info info;
-    const auto bytes = [&](tarn_stat_kind kind) {
-        return static_cast<size_t>(stats.by_pool[kind][TARN_STAT_ALL].current);
-    };
 
     info.struct_size = sizeof info;
     tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
-    c10::reportMemoryUsageToProfiler(pointer_of(ptr), size, bytes(TARN_STAT_ALLOCATED_BYTES),
-                                     bytes(TARN_STAT_RESERVED_BYTES), device_of(info.ordinal));
+    c10::reportMemoryUsageToProfiler(
+        pointer_of(ptr), size, stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current,
+        stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current, device_of(info.ordinal));
 }
 
 /* Frees a block and reports it to torch's profiler. */
@@ -279,13 +268,16 @@ cudaStream_t current_stream(int device)
     return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
 }
 
-void *allocate_on(int device, size_t size, cudaStream_t stream)
+/* At that address, unless it is 0. */
+void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address = 0)
 {
-    tarn_ptr ptr = 0;
+    tarn_ptr ptr = address;
     tarn_error error;
 
     const tarn_status status =
-        tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
+        C10_UNLIKELY(address != 0)
+            ? tarn_allocator_alloc_at(allocator_of(device), size, ptr_of(stream), address, &error)
+            : tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
 
     if (C10_UNLIKELY(status != TARN_OK)) {
         conclude(status, error);
@@ -333,50 +325,17 @@ void delete_block(void *ptr)
 
 /* ---- the class ---- */
 
-/* Where torch has getExpandableSegmentSizes: of each stream and kind of pool, the sum. */
-template <class Base, class = void> class WithSizes : public Base
-{
-};
-
+/* Of getExpandableSegmentSizes, where torch has it. */
 template <class Base>
-class WithSizes<Base, std::void_t<decltype(&Base::getExpandableSegmentSizes)>> : public Base
-{
-  public:
-    using Found = decltype(std::declval<Base &>().getExpandableSegmentSizes(0));
-    using Sizes = std::map<std::pair<tarn_stream, bool>, size_t>;
+auto sizes_of(int) -> decltype(std::declval<Base>().getExpandableSegmentSizes(0));
+template <class Base> auto sizes_of(...) -> std::vector<std::tuple<cudaStream_t, bool, size_t>>;
 
-    Found getExpandableSegmentSizes(DeviceIndex device) override
-    {
-        Sizes sizes;
-        tarn_walker walker = {};
-        Found found;
-
-        walker.context = &sizes;
-        walker.segment = [](void *context, const tarn_segment_info *segment) {
-            if (segment->is_expandable) {
-                (*static_cast<Sizes *>(context))[{segment->stream, !segment->is_large}] +=
-                    segment->total_size;
-            }
-            return true;
-        };
-        TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
-                    "no host memory to visit the segments");
-        for (const auto &[key, size] : sizes) {
-            found.emplace_back(stream_at(key.first), key.second, size);
-        }
-        return found;
-    }
-};
-
-class Allocator final : public WithSizes<cca::CUDAAllocator>
+class Allocator final : public cca::CUDAAllocator
 {
   public:
     c10::DataPtr allocate(size_t size) override
     {
-        const int device = current_device();
-        void *const ptr = allocate_on(device, size, current_stream(device));
-
-        return {ptr, ptr, &delete_block, device_of(device)};
+        return allocateWithAddress(size, nullptr);
     }
 
     void *raw_alloc(size_t size) override
@@ -389,6 +348,14 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void *raw_alloc_with_stream(size_t size, cudaStream_t stream) override
     {
         return allocate_on(current_device(), size, stream);
+    }
+
+    c10::DataPtr allocateWithAddress(size_t size, void *address) /* 2.13 */
+    {
+        const int device = current_device();
+        void *const ptr = allocate_on(device, size, current_stream(device), ptr_of(address));
+
+        return {ptr, ptr, &delete_block, device_of(device)};
     }
 
     c10::DeleterFnPtr raw_deleter() const override
@@ -404,12 +371,8 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
     void *getBaseAllocation(void *ptr, size_t *size) override
     {
         tarn_ptr base = 0;
-        uint64_t bytes = 0;
 
-        call(tarn_allocator_base_allocation, owner_of(ptr), ptr_of(ptr), &base, &bytes);
-        if (size) {
-            *size = bytes;
-        }
+        call(tarn_allocator_base_allocation, owner_of(ptr), ptr_of(ptr), &base, size);
         return pointer_of(base);
     }
 
@@ -479,12 +442,31 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         call(tarn_allocator_set_memory_fraction, allocator_of(device), fraction);
     }
 
+    /* Of each stream and kind of pool, the sum. */
+    decltype(sizes_of<cca::CUDAAllocator &>(0)) getExpandableSegmentSizes(DeviceIndex device)
+    {
+        std::map<std::pair<tarn_stream, bool>, size_t> sizes;
+        const auto add = [](void *context, const tarn_segment_info *segment) {
+            if (segment->is_expandable) {
+                (*static_cast<decltype(sizes) *>(context))[{segment->stream, !segment->is_large}] +=
+                    segment->total_size;
+            }
+            return true;
+        };
+        const tarn_walker walker = {&sizes, add, nullptr};
+        decltype(sizes_of<cca::CUDAAllocator &>(0)) found;
+
+        TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
+                    "no host memory to visit the segments");
+        for (const auto &[key, size] : sizes) {
+            found.emplace_back(stream_at(key.first), key.second, size);
+        }
+        return found;
+    }
+
     void cacheInfo(DeviceIndex device, size_t *largest) override
     {
-        uint64_t found = *largest;
-
-        call(tarn_allocator_cache_info, allocator_of(device), &found);
-        *largest = found;
+        call(tarn_allocator_cache_info, allocator_of(device), largest);
     }
 
     cca::DeviceStats getDeviceStats(DeviceIndex device) override
@@ -561,7 +543,7 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
                              std::function<bool(cudaStream_t)> filter) override
     {
         const auto accepts = [kept = std::move(filter)](void *stream) {
-            return contained(false, [&] { return kept(static_cast<cudaStream_t>(stream)); });
+            return contained([&] { return kept(static_cast<cudaStream_t>(stream)); });
         };
 
         call(begin_pool, device, pool_of(id), !announces_captures, accepts);
@@ -600,10 +582,15 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void ensureExistsAndIncrefPool(DeviceIndex device, MempoolId_t id)
     {
-        createOrIncrefPool(device, id, nullptr);
+        createOrIncrefPool(device, id, Source());
     }
 
-    void createOrIncrefPool(DeviceIndex device, MempoolId_t id, Source source)
+    void createOrIncrefPool(DeviceIndex device, MempoolId_t id, cca::CUDAAllocator *source)
+    {
+        createOrIncrefPool(device, id, Source(Source(), source)); /* torch owns it */
+    }
+
+    void createOrIncrefPool(DeviceIndex device, MempoolId_t id, Source source) /* 2.11 */
     {
         tarn_allocator *const allocator = allocator_of(device);
 
@@ -764,6 +751,16 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
         return tarn_get_user_metadata();
     }
 
+    void annotateMemory(const void *ptr, const std::string &text) /* 2.14 */
+    {
+        call(tarn_allocator_annotate, owner_of(ptr), ptr_of(ptr), text.c_str());
+    }
+
+    std::shared_ptr<c10::GatheredContext> getContextForPointer(const void *ptr)
+    {
+        return history_find_stack(ptr_of(ptr));
+    }
+
     cca::SnapshotInfo snapshot()
     {
         return snapshot({0, 0}, true);
@@ -803,11 +800,9 @@ class Allocator final : public WithSizes<cca::CUDAAllocator>
 
     void attachAllocatorTraceTracker(cca::AllocatorTraceTracker tracker) override
     {
-        tarn_sink sink = {};
+        const tarn_sink sink = {&trackers, TARN_CONTEXT_NEVER, nullptr, track, nullptr, nullptr};
 
         trackers.add(std::move(tracker));
-        sink.context = &trackers;
-        sink.receive = track;
         call(tarn_devices_add_sink, devices, &sink); /* once */
     }
 

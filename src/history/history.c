@@ -709,6 +709,13 @@ uint64_t tn_history_host_stack(const struct tn_interned *stack)
     return host_stack;
 }
 
+uint64_t tarn_history_host_stack(const struct tarn_history *history, uint64_t stack)
+{
+    return tn_fork_passed(&history->fork)
+               ? 0
+               : tn_history_host_stack((const struct tn_interned *)(uintptr_t)stack);
+}
+
 struct tarn_history_entry tn_history_entry_shown(const struct tarn_history *history,
                                                  const struct tn_history_copy *copy,
                                                  const struct tn_ring_entry *entry)

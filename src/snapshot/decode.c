@@ -379,23 +379,70 @@ static enum tarn_status object_promote(struct tn_decoder *decoder, struct tn_obj
     return status;
 }
 
+/* The items of a dict that may be a block; NULL for other values. */
+static const struct tn_value_list *block_items(const struct tn_decoder *decoder,
+                                               struct tn_value value)
+{
+    const struct tn_object *object = value_object(decoder, value, TN_OBJECT_DICT);
+    const struct tn_value_list *list =
+        object && !object->open ? tn_chunked_vec_at(&decoder->lists, object->index) : NULL;
+
+    return list && classes_kind(list->classes) == TN_OBJECT_BLOCK ? list : NULL;
+}
+
+static bool item_fits_block(const struct tn_decoder *decoder, struct tn_value key,
+                            struct tn_value value)
+{
+    if (tn_value_kind(key) != TN_VALUE_STRING) {
+        return false;
+    }
+    switch (key.as.number) {
+    case TN_KEY_ADDRESS:
+    case TN_KEY_SIZE:
+    case TN_KEY_REQUESTED_SIZE:
+        return tn_value_kind(value) == TN_VALUE_INT && value.as.integer >= 0;
+    case TN_KEY_STATE:
+        return tn_value_kind(value) == TN_VALUE_STRING &&
+               (value.as.number == TN_WORD_INACTIVE ||
+                value.as.number == TN_WORD_ACTIVE_ALLOCATED ||
+                value.as.number == TN_WORD_ACTIVE_PENDING_FREE);
+    case TN_KEY_FRAMES:
+        return value_object(decoder, value, TN_OBJECT_STACK) ||
+               value_object(decoder, value, TN_OBJECT_EMPTY_LIST);
+    case TN_KEY_HISTORY:
+        return tn_decode_is_list(decoder, value);
+    default:
+        return false;
+    }
+}
+
 /* Blocks are dicts in a list. They are packed as the writer's batches arrive, so that few of them
- * are kept as pairs at any time. */
+ * are kept as pairs at any time. The list may be one of some metadata: a dict that a block would
+ * not hold as it is waits until a segment has it as a block (tn_decode_make_block). */
 static enum tarn_status items_pack_blocks(struct tn_decoder *decoder, const struct tn_value *items,
                                           size_t count)
 {
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
-        struct tn_object *object = value_object(decoder, items[i], TN_OBJECT_DICT);
-        const struct tn_value_list *list =
-            object && !object->open ? tn_chunked_vec_at(&decoder->lists, object->index) : NULL;
+        const struct tn_value_list *list = block_items(decoder, items[i]);
+        bool fit = list != NULL;
 
-        if (list && classes_kind(list->classes) == TN_OBJECT_BLOCK) {
-            status = object_promote(decoder, object, TN_OBJECT_BLOCK);
+        for (size_t k = 0; fit && k + 1 < list->count; k += 2) {
+            fit = item_fits_block(decoder, list->items[k], list->items[k + 1]);
+        }
+        if (fit) {
+            status = tn_decode_make_block(decoder, items[i]);
         }
     }
     return status;
+}
+
+enum tarn_status tn_decode_make_block(struct tn_decoder *decoder, struct tn_value value)
+{
+    return block_items(decoder, value)
+               ? object_promote(decoder, tn_decode_object(decoder, value), TN_OBJECT_BLOCK)
+               : TARN_OK;
 }
 
 /* Decides or revises the kind of a dict, given its next items. */

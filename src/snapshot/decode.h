@@ -27,6 +27,10 @@ enum tarn_status tn_decode_tuple(struct tn_decoder *decoder, const struct tn_val
                                  size_t count, uint64_t offset,
                                  struct tn_value *value_out) TN_MUST_CHECK;
 
+/* Makes a block of a dict that has the keys of one; leaves other values alone. */
+enum tarn_status tn_decode_make_block(struct tn_decoder *decoder,
+                                      struct tn_value value) TN_MUST_CHECK;
+
 /* Adds `count` keys, each followed by its value. */
 enum tarn_status tn_decode_set_items(struct tn_decoder *decoder, struct tn_value dict,
                                      const struct tn_value *pairs, size_t count) TN_MUST_CHECK;

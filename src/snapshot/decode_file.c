@@ -29,6 +29,11 @@ static uint32_t list_key(const struct tn_value_list *list, size_t i)
 
 static enum tarn_status block_check(struct tn_decoder *decoder, struct tn_value item)
 {
+    const enum tarn_status status = tn_decode_make_block(decoder, item);
+
+    if (status != TARN_OK) {
+        return status;
+    }
     if (tn_value_kind(item) == TN_VALUE_OBJECT &&
         tn_decode_object(decoder, item)->kind == TN_OBJECT_BLOCK) {
         return TARN_OK;

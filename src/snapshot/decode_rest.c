@@ -90,6 +90,35 @@ static enum tarn_status pair_convert(struct tn_decoder *decoder, struct tn_value
     return container_add(decoder, TN_CONTAINER_TUPLE, items, 2, &field->value.number);
 }
 
+static struct tn_field field_of_size(uint32_t key, uint64_t size)
+{
+    return (struct tn_field){.key = key, .kind = TN_FIELD_INT, .value.integer = (int64_t)size};
+}
+
+/* The dict that a block was made of as an item of a list. */
+static enum tarn_status block_convert(struct tn_decoder *decoder,
+                                      const struct tn_model_block *block, struct tn_field *field)
+{
+    struct tn_field items[5];
+    uint32_t count = 0;
+
+    if (block->has_address) {
+        items[count++] = field_of_size(TN_KEY_ADDRESS, block->address);
+    }
+    items[count++] = field_of_size(TN_KEY_SIZE, block->size);
+    if (block->has_requested_size) {
+        items[count++] = field_of_size(TN_KEY_REQUESTED_SIZE, block->requested_size);
+    }
+    items[count++] = (struct tn_field){.key = TN_KEY_STATE,
+                                       .kind = TN_FIELD_STRING,
+                                       .value.string = tn_word_of_state(block->state)};
+    if (block->stack != TN_STACK_NONE) {
+        items[count++] = (struct tn_field){
+            .key = TN_KEY_FRAMES, .kind = TN_FIELD_STACK, .value.number = block->stack};
+    }
+    return container_add(decoder, TN_CONTAINER_DICT, items, count, &field->value.number);
+}
+
 /* A value that is not a container with items, or one that is converted already. */
 static enum tarn_status leaf_convert(struct tn_decoder *decoder, struct tn_value value,
                                      struct tn_field *field, bool *kept_out)
@@ -117,6 +146,11 @@ static enum tarn_status leaf_convert(struct tn_decoder *decoder, struct tn_value
     } else if (object->kind == TN_OBJECT_EMPTY_DICT || object->kind == TN_OBJECT_EMPTY_LIST) {
         kind = object->kind == TN_OBJECT_EMPTY_DICT ? TN_CONTAINER_DICT : TN_CONTAINER_LIST;
         return container_add(decoder, kind, NULL, 0, &field->value.number);
+    } else if (object->kind == TN_OBJECT_BLOCK) {
+        const struct tn_model_block *block = tn_chunked_vec_at(&decoder->blocks, object->index);
+
+        *kept_out = block->history_count == 0 && block->rest == TN_CONTAINER_NONE;
+        return *kept_out ? block_convert(decoder, block, field) : TARN_OK;
     } else {
         *kept_out = false;
     }

@@ -18,8 +18,8 @@ struct tn_rest {
     bool of_frame; /* takes no values with frames */
 };
 
-/* Converts a value; seals it. Trace entries, blocks and names to import are not kept: then
- * *kept_out is false, and nothing is stored. */
+/* Converts a value; seals it. Trace entries, blocks of the old format and names to import are not
+ * kept: then *kept_out is false, and nothing is stored. */
 enum tarn_status tn_rest_convert(struct tn_decoder *decoder, uint32_t key, struct tn_value value,
                                  struct tn_field *field_out, bool *kept_out) TN_MUST_CHECK;
 

@@ -276,16 +276,6 @@ static void dict_stack_if(struct dict *dict, uint32_t key, uint32_t number)
 
 /* ---- segments ---- */
 
-static uint32_t state_word(uint8_t state)
-{
-    static const uint32_t words[] = {
-        [TN_BLOCK_INACTIVE] = TN_WORD_INACTIVE,
-        [TN_BLOCK_ACTIVE_ALLOCATED] = TN_WORD_ACTIVE_ALLOCATED,
-        [TN_BLOCK_ACTIVE_PENDING_FREE] = TN_WORD_ACTIVE_PENDING_FREE,
-    };
-    return words[state];
-}
-
 static void encode_history(struct tn_format *format, const struct tn_block_history *history)
 {
     struct dict dict = dict_begin(format);
@@ -307,7 +297,7 @@ static void encode_block(struct tn_format *format, const struct tn_model_block *
     if (block->has_requested_size) {
         dict_whole(&dict, TN_KEY_REQUESTED_SIZE, block->requested_size);
     }
-    dict_string(&dict, TN_KEY_STATE, state_word(block->state));
+    dict_string(&dict, TN_KEY_STATE, tn_word_of_state(block->state));
     if (block->history_count > 0) {
         dict_key(&dict, TN_KEY_HISTORY);
         format->ops->list_begin(format, block->history_count);

@@ -5,6 +5,16 @@
 
 #include <string.h>
 
+uint32_t tn_word_of_state(uint8_t state)
+{
+    static const uint32_t words[] = {
+        [TN_BLOCK_INACTIVE] = TN_WORD_INACTIVE,
+        [TN_BLOCK_ACTIVE_ALLOCATED] = TN_WORD_ACTIVE_ALLOCATED,
+        [TN_BLOCK_ACTIVE_PENDING_FREE] = TN_WORD_ACTIVE_PENDING_FREE,
+    };
+    return words[state];
+}
+
 enum tarn_status tn_keys_enter(struct tn_model *model)
 {
     static const char *const words[] = {

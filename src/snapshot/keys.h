@@ -116,6 +116,9 @@ enum tn_key {
     TN_WORD_FIRST_INTERVAL = TN_WORD_FIRST_ACTION + TN_TRACE_OTHER
 };
 
+/* The word for an enum tn_block_state. */
+uint32_t tn_word_of_state(uint8_t state);
+
 /* Adds all of them to an empty model. TARN_ERR_LIMIT or TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_keys_enter(struct tn_model *model) TN_MUST_CHECK;
 

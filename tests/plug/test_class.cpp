@@ -2,9 +2,9 @@
 /* torch's allocator class over libtarn, compiled against torch's own headers and called through
  * torch's own functions, with a stand-in for torch's libraries and on simulated devices. */
 #include "plug/harness.h"
-#include "plug/pytorch/torch_interface.h"
 #include "plug/test_class_pool.h"
 #include "plug/torch_stub.h"
+#include "plug/torch_versions.h"
 
 #include <c10/cuda/CUDAStream.h>
 
@@ -13,12 +13,11 @@
 #include <thread>
 
 using namespace harness;
-namespace cca = c10::cuda::CUDACachingAllocator;
+using namespace torch_versions;
 
 namespace
 {
 
-using c10::MempoolId_t;
 using Action = cca::TraceEntry::Action;
 
 /* What the exception says, with "memory: " before it when it is the one for memory that ran out, and
@@ -43,7 +42,7 @@ cudaStream_t stream(uintptr_t number)
     return reinterpret_cast<cudaStream_t>(number);
 }
 
-c10::CachingDeviceAllocator::Stat stat(c10::CachingDeviceAllocator::StatArray array)
+template <class StatArray> auto stat(const StatArray &array)
 {
     return array[0];
 }
@@ -126,7 +125,7 @@ void tensors_get_memory()
     cca::resetPeakStats(0);
     cca::resetAccumulatedStats(0);
     CHECK(stat(cca::getDeviceStats(0).allocation).allocated == 0);
-    cca::emptyCache();
+    empty_cache();
     CHECK(stat(cca::getDeviceStats(0).reserved_bytes).current == 0);
 }
 
@@ -137,9 +136,9 @@ void failures_are_torchs_exceptions()
     CHECK(has(failure([] { cca::raw_alloc(uint64_t{1} << 61); }), "more than 1EB"));
     CHECK(Freer::ran > 0);
     cca::setMemoryFraction(0.5, 0);
-#if TARN_TORCH_AT_LEAST(9)
-    CHECK(cca::getMemoryFraction(0) == 0.5);
-#endif
+    on_allocator([](auto &it) -> decltype(void(it.getMemoryFraction(0))) {
+        CHECK(it.getMemoryFraction(0) == 0.5);
+    });
     CHECK(has(failure([] { cca::raw_alloc(600 * MIB); }), "512.00 MiB allowed"));
     CHECK(has(failure([] { cca::setMemoryFraction(2, 0); }), "invalid fraction"));
     cca::setMemoryFraction(1.0, 0);
@@ -184,7 +183,7 @@ void pools_and_checkpoints()
 {
     const MempoolId_t id{0, 1};
 
-    cca::createOrIncrefPool(0, id);
+    create_pool(id);
     CHECK(cca::getPoolUseCount(0, id) == 1 && cca::getPoolUseCount(0, {0, 99}) == 0);
     cca::beginAllocateToPool(0, id, [](cudaStream_t asked) { return asked == stream(7); });
     CHECK(has(failure([&] { cca::beginAllocateToPool(0, id, any); }), "already routed"));
@@ -206,10 +205,17 @@ void pools_and_checkpoints()
     CHECK(cca::setCheckpointPoolState(0, empty).ptrs_freed.size() == 1);
     (void)delta.dataptrs_allocd[0].release_context(); /* the checkpoint has freed it */
     CHECK(has(failure([] { cca::setCheckpointPoolState(0, nullptr); }), "not one of this"));
-    cca::get()->setUseOnOOM(0, id, true);
-    cca::get()->setUseOnOOM(0, {0, 99}, true); /* a destructor: no exception */
-    cca::setNoSplit(0, id);
-    CHECK(has(failure([] { cca::setNoSplit(0, {0, 99}); }), "no such pool"));
+    const MempoolId_t unknown{0, 99};
+
+    on_allocator([&](auto &it) -> decltype(void(it.setUseOnOOM(0, id, true))) {
+        it.setUseOnOOM(0, id, true);
+        it.setUseOnOOM(0, unknown, true); /* a destructor: no exception */
+    });
+    on_allocator([&](auto &it) -> decltype(void(it.setUseOnOOM(0, id))) { it.setUseOnOOM(0, id); });
+    on_allocator([&](auto &it) -> decltype(void(it.setNoSplit(0, id))) {
+        it.setNoSplit(0, id);
+        CHECK(has(failure([&] { it.setNoSplit(0, unknown); }), "no such pool"));
+    });
     cca::releasePool(0, id);
     cca::releasePool(0, id); /* the capture's use */
     CHECK(cca::getPoolUseCount(0, id) == 0);
@@ -217,7 +223,7 @@ void pools_and_checkpoints()
     tarn_error error;
 
     CHECK(tarn_devices_last_error(devices, &error) && has(error.text, "no private pool (0, 99)"));
-    cca::emptyCache(id);
+    empty_cache(id);
     cca::raw_delete(outside);
 }
 
@@ -253,34 +259,23 @@ std::shared_ptr<c10::GatheredContext> gather()
     return std::make_shared<Gathered>();
 }
 
-void record(bool enabled, const std::vector<std::string> &skipped)
-{
-#if TARN_TORCH_AT_LEAST(9)
-    cca::recordHistory(enabled, enabled ? gather : nullptr, 100,
-                       enabled ? cca::RecordContext::ALL : cca::RecordContext::NEVER, true,
-                       skipped);
-#else
-    (void)skipped;
-    cca::recordHistory(enabled, enabled ? gather : nullptr, 100,
-                       enabled ? cca::RecordContext::ALL : cca::RecordContext::NEVER, true);
-#endif
-}
-
 void history_has_torchs_stacks()
 {
     CHECK(!cca::isHistoryEnabled());
-    record(true, {"snapshot"});
+    if (record(gather, {"snapshot"})) {
+        CHECK(has(failure([] { record(gather, {"nonsense"}); }),
+                  "Unknown TraceEntry action: nonsense"));
+    }
     CHECK(cca::isHistoryEnabled());
-#if TARN_TORCH_AT_LEAST(9)
-    CHECK(has(failure([] { record(true, {"nonsense"}); }), "Unknown TraceEntry action: nonsense"));
-    CHECK(cca::isHistoryEnabled());
-#endif
     std::string region = "region";
 
-    cca::pushCompileContext(region);
+    on_allocator([&](auto &it) -> decltype(void(it.pushCompileContext(region))) {
+        it.pushCompileContext(region);
+    });
     void *const ptr = cca::raw_alloc(5 * MIB);
 
-    cca::popCompileContext();
+    on_allocator(
+        [](auto &it) -> decltype(void(it.popCompileContext())) { it.popCompileContext(); });
     cca::recordAnnotation({{"name", "step"}, {"stage", "START"}, {"more", "field"}});
     auto taken = cca::snapshot();
     const auto &entry = taken.device_traces.at(0).at(1);
@@ -290,9 +285,9 @@ void history_has_torchs_stacks()
     CHECK(entry.addr_ == reinterpret_cast<uintptr_t>(ptr));
     CHECK(std::dynamic_pointer_cast<Gathered>(entry.context_));
     CHECK(entry.time_.t_ > 1000000000000000); /* microseconds since 1970 */
-#if TARN_TORCH_AT_LEAST(8)
-    CHECK(entry.compile_context_ == "region");
-#endif
+    on(entry, [](auto &it) -> decltype(void(it.compile_context_)) {
+        CHECK(it.compile_context_ == "region");
+    });
     CHECK(taken.external_annotations.size() == 1);
     CHECK(taken.external_annotations[0].metadata_.at("name") == "step");
     CHECK(taken.external_annotations[0].metadata_.at("more") == "field");
@@ -313,14 +308,13 @@ void history_has_torchs_stacks()
     CHECK(static_cast<int64_t>(reserved) == stat(cca::getDeviceStats(0).reserved_bytes).current);
     CHECK(with_stack == 1);
     cca::raw_delete(ptr);
-    record(false, {});
+    record(nullptr, {});
     CHECK(!cca::isHistoryEnabled());
     taken = {};
-    cca::emptyCache();
+    empty_cache();
     CHECK(Gathered::live == 0); /* every stack was given back */
 }
 
-#if TARN_TORCH_AT_LEAST(9)
 void snapshots_of_one_pool()
 {
     const MempoolId_t id{0, 3};
@@ -329,47 +323,118 @@ void snapshots_of_one_pool()
     void *const ptr = cca::raw_alloc(MIB);
 
     cca::endAllocateToPool(0, id);
-    const auto only = cca::snapshot(id, false);
+    const auto only = snapshot_of(id);
 
-    CHECK(only.segments.size() == 1 && only.segments[0].owner_private_pool_id == id);
-    CHECK(only.device_traces[0].empty());
+    on_allocator([&](auto &it) -> decltype(void(it.snapshot(id))) {
+        CHECK(only.segments.size() == 1 && only.segments[0].owner_private_pool_id == id);
+    });
+    on_allocator([&](auto &it) -> decltype(void(it.snapshot(id, false))) {
+        CHECK(only.device_traces[0].empty());
+    });
     cca::raw_delete(ptr);
     cca::releasePool(0, id);
-    cca::emptyCache(id);
+    empty_cache(id);
 }
 
 void metadata_goes_with_events()
 {
-    record(true, {});
-    cca::setUserMetadata("step 7");
-    CHECK(cca::get()->getUserMetadata() == "step 7");
-    cca::raw_delete(cca::raw_alloc(MIB));
-    CHECK(cca::snapshot().device_traces[0].back().user_metadata_ == "step 7");
-    CHECK(
-        has(failure([] { cca::setUserMetadata(std::string(5000, 'x')); }), "metadata has at most"));
-    cca::setUserMetadata("");
-    record(false, {});
+    record(gather, {});
+    on_allocator([](auto &it) -> decltype(void(it.setUserMetadata(""))) {
+        it.setUserMetadata("step 7");
+        CHECK(it.getUserMetadata() == "step 7");
+        cca::raw_delete(cca::raw_alloc(MIB));
+        const auto taken = it.snapshot();
+
+        CHECK(taken.device_traces[0].back().user_metadata_ == "step 7");
+        CHECK(has(failure([&] { it.setUserMetadata(std::string(5000, 'x')); }),
+                  "metadata has at most"));
+        it.setUserMetadata("");
+    });
+    record(nullptr, {});
+}
+
+/* torch 2.14 */
+void live_memory_is_annotated()
+{
+    void *const ptr = cca::raw_alloc(MIB);
+
+    record(gather, {});
+    on_allocator([&](auto &it) -> decltype(void(it.annotateMemory(ptr, ""))) {
+        it.annotateMemory(ptr, "kv cache");
+        const auto taken = it.snapshot();
+        const auto &entry = taken.device_traces[0].back();
+
+        CHECK(entry.action_ == std::decay_t<decltype(entry)>::ANNOTATE && entry.size_ == MIB);
+        CHECK(entry.user_metadata_ == "kv cache" && entry.context_);
+        CHECK(has(failure([&] { it.annotateMemory(stream(0x1234), ""); }), "not allocated here"));
+    });
+    record(nullptr, {});
+    cca::raw_delete(ptr);
+}
+
+/* torch 2.13: torch.cuda.memory._allocation_traceback */
+void a_pointer_has_a_stack()
+{
+    record(gather, {});
+    void *const ptr = cca::raw_alloc(MIB);
+
+    on_allocator([&](auto &it) -> decltype(void(it.getContextForPointer(ptr))) {
+        CHECK(std::dynamic_pointer_cast<Gathered>(it.getContextForPointer(ptr)));
+        CHECK(!it.getContextForPointer(static_cast<char *>(ptr) + 512));
+        CHECK(!it.getContextForPointer(stream(0x1234)));
+    });
+    cca::raw_delete(ptr);
+    on_allocator([&](auto &it) -> decltype(void(it.getContextForPointer(ptr))) {
+        CHECK(!it.getContextForPointer(ptr));
+    });
+    record(nullptr, {});
+    empty_cache();
+    CHECK(Gathered::live == 0);
+}
+
+/* torch 2.13: UntypedStorage._resize_with_addr_ */
+void memory_comes_back_at_its_address()
+{
+    char *const whole = static_cast<char *>(cca::raw_alloc(8 * MIB));
+
+    cca::raw_delete(whole);
+    on_allocator([&](auto &it) -> decltype(void(it.allocateWithAddress(0, whole))) {
+        const int before = torch_stub::reports;
+
+        torch_stub::profiling = true;
+        {
+            const c10::DataPtr data = it.allocateWithAddress(2 * MIB, whole + 2 * MIB);
+
+            CHECK(data.get() == whole + 2 * MIB && data.get_deleter() == it.raw_deleter());
+            CHECK(allocated() == 2 * MIB && torch_stub::reports == before + 1);
+            CHECK(has(failure([&] { it.allocateWithAddress(2 * MIB, data.get()); }), "no free block"));
+        }
+        torch_stub::profiling = false;
+    });
+    CHECK(allocated() == 0);
 }
 
 void expandable_segments_are_listed()
 {
     tarn_error error;
 
-    cca::emptyCache();
+    empty_cache();
     CHECK(tarn_devices_configure(devices, "expandable_segments:True", &error) == TARN_OK);
     void *const first = cca::raw_alloc(30 * MIB);
     void *const second = cca::raw_alloc_with_stream(MIB, stream(55));
-    const auto sizes = cca::getExpandableSegmentSizes(0);
 
-    CHECK(sizes.size() == 2);
-    CHECK(!sizes[0].is_small_pool && sizes[0].total_size == 40 * MIB);
-    CHECK(sizes[1].is_small_pool && sizes[1].stream == stream(55));
+    on_allocator([](auto &it) -> decltype(void(it.getExpandableSegmentSizes(0))) {
+        const auto sizes = it.getExpandableSegmentSizes(0);
+
+        CHECK(sizes.size() == 2);
+        CHECK(!sizes[0].is_small_pool && sizes[0].total_size == 40 * MIB);
+        CHECK(sizes[1].is_small_pool && sizes[1].stream == stream(55));
+    });
     cca::raw_delete(first);
     cca::raw_delete(second);
-    cca::emptyCache();
+    empty_cache();
     CHECK(tarn_devices_configure(devices, "expandable_segments:False", &error) == TARN_OK);
 }
-#endif
 
 void trackers_see_every_event()
 {
@@ -464,23 +529,24 @@ int main()
 {
     return run({
         {"it is installed once and early", it_is_installed_once_and_early},
-            {"tensors get memory", tensors_get_memory},
-            {"failures are torch's exceptions", failures_are_torchs_exceptions},
-            {"observers see memory run out", observers_see_memory_run_out},
-            {"the profiler sees memory", the_profiler_sees_memory},
-            {"pools and checkpoints", pools_and_checkpoints},
-            {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
-            {"history has torch's stacks", history_has_torchs_stacks},
-#if TARN_TORCH_AT_LEAST(9)
-            {"snapshots of one pool", snapshots_of_one_pool},
-            {"metadata goes with events", metadata_goes_with_events},
-            {"expandable segments are listed", expandable_segments_are_listed},
-#endif
-            {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
-            {"trackers see every event", trackers_see_every_event},
-            {"several devices", several_devices},
-            {"handles for other processes", handles_for_other_processes},
-            {"the cache is switched off", the_cache_is_switched_off},
-            {"many threads", many_threads},
+        {"tensors get memory", tensors_get_memory},
+        {"failures are torch's exceptions", failures_are_torchs_exceptions},
+        {"observers see memory run out", observers_see_memory_run_out},
+        {"the profiler sees memory", the_profiler_sees_memory},
+        {"pools and checkpoints", pools_and_checkpoints},
+        {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
+        {"history has torch's stacks", history_has_torchs_stacks},
+        {"snapshots of one pool", snapshots_of_one_pool},
+        {"metadata goes with events", metadata_goes_with_events},
+        {"live memory is annotated", live_memory_is_annotated},
+        {"a pointer has a stack", a_pointer_has_a_stack},
+        {"memory comes back at its address", memory_comes_back_at_its_address},
+        {"expandable segments are listed", expandable_segments_are_listed},
+        {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
+        {"trackers see every event", trackers_see_every_event},
+        {"several devices", several_devices},
+        {"handles for other processes", handles_for_other_processes},
+        {"the cache is switched off", the_cache_is_switched_off},
+        {"many threads", many_threads},
     });
 }

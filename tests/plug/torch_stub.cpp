@@ -6,6 +6,8 @@
  */
 #include "plug/torch_stub.h"
 
+#include "plug/pytorch/torch_interface.h"
+
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -54,7 +56,7 @@ void Allocator::default_copy_data(void *to, const void *from, std::size_t count)
     std::memcpy(to, from, count);
 }
 
-#if TORCH_VERSION_MINOR > 6 /* not in 2.6's headers, in 2.11's */
+#if TORCH_VERSION_MINOR >= 9
 DeviceAllocator::DeviceAllocator() = default;
 DeviceAllocator::~DeviceAllocator() = default;
 #endif
@@ -90,6 +92,18 @@ const char *Error::what() const noexcept
 {
     return msg_.c_str();
 }
+
+#if TORCH_VERSION_MINOR >= 12 /* inherited before */
+OutOfMemoryError::OutOfMemoryError(SourceLocation where, std::string text)
+    : Error(where, std::move(text))
+{
+}
+
+NotImplementedError::NotImplementedError(SourceLocation where, std::string text)
+    : Error(where, std::move(text))
+{
+}
+#endif
 
 namespace detail
 {
@@ -127,6 +141,18 @@ Warning::Warning(std::variant<UserWarning, DeprecationWarning>, const SourceLoca
                  bool)
     : type_(UserWarning()), verbatim_(false)
 {
+}
+
+#if TORCH_VERSION_MINOR >= 14
+Warning::Warning(std::variant<UserWarning, DeprecationWarning>, SourceLocation, const char *, bool)
+    : type_(UserWarning()), verbatim_(false)
+{
+}
+#endif
+
+bool WarningUtils::get_warnAlways() noexcept
+{
+    return false;
 }
 
 std::string GetExceptionString(const std::exception &error)
@@ -196,6 +222,11 @@ cudaError_t SetDevice(DeviceIndex device, bool /*force*/)
     return cudaSuccess;
 }
 
+cudaError_t SetDevice(DeviceIndex device) /* 2.6 */
+{
+    return SetDevice(device, false);
+}
+
 cudaError_t MaybeSetDevice(DeviceIndex device)
 {
     return SetDevice(device, false);
@@ -209,9 +240,29 @@ DeviceIndex ExchangeDevice(DeviceIndex device)
     return before;
 }
 
+/* Of this function each header declares one. */
+void c10_cuda_check_implementation(int32_t error, const char *, const char *, int, bool)
+{
+    TORCH_CHECK(error == cudaSuccess, "CUDA error");
+}
+
 void c10_cuda_check_implementation(int32_t error, const char *, const char *, uint32_t, bool)
 {
     TORCH_CHECK(error == cudaSuccess, "CUDA error");
+}
+
+#if TORCH_VERSION_MINOR >= 14
+CUDAErrorLogCapture::CUDAErrorLogCapture() noexcept = default;
+
+void c10_cuda_check_implementation(int32_t error, const char *, const char *, uint32_t, bool,
+                                   CUDAErrorLogCapture *)
+{
+    TORCH_CHECK(error == cudaSuccess, "CUDA error");
+}
+#endif
+
+void warn_or_error_on_sync()
+{
 }
 
 CUDAStream getCurrentCUDAStream(DeviceIndex device)
@@ -244,7 +295,7 @@ cudaStream_t CUDAStream::stream() const
     return reinterpret_cast<cudaStream_t>(stream_.id());
 }
 
-#if TORCH_VERSION_MINOR > 6 /* inline in 2.6's headers */
+#if TORCH_VERSION_MINOR >= 12 /* inline before */
 bool CUDAStream::query() const
 {
     return true;
@@ -326,6 +377,7 @@ TORCH_STUB_SUCCEEDS(cudaEventElapsedTime, float *, cudaEvent_t, cudaEvent_t)
 TORCH_STUB_SUCCEEDS(cudaEventQuery, cudaEvent_t)
 TORCH_STUB_SUCCEEDS(cudaEventRecord, cudaEvent_t, cudaStream_t)
 TORCH_STUB_SUCCEEDS(cudaEventSynchronize, cudaEvent_t)
+TORCH_STUB_SUCCEEDS(cudaStreamIsCapturing, cudaStream_t, cudaStreamCaptureStatus *)
 TORCH_STUB_SUCCEEDS(cudaStreamQuery, cudaStream_t)
 TORCH_STUB_SUCCEEDS(cudaStreamSynchronize, cudaStream_t)
 TORCH_STUB_SUCCEEDS(cudaStreamWaitEvent, cudaStream_t, cudaEvent_t, unsigned)

@@ -600,13 +600,15 @@ static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_p
                                         const char *text, struct tarn_error *error)
 {
     struct tn_engine *engine = tn_allocator_engine(allocator);
+    const uint64_t stack = tn_heap_capture(&engine->heap, TARN_CONTEXT_ALLOC);
 
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
 
     if (block) {
-        tn_heap_annotate(&engine->heap, block, text);
+        tn_heap_annotate(&engine->heap, block, text, stack);
     }
+    tn_heap_drop_stack(&engine->heap, stack);
     tn_engine_unlock(engine);
     return block || tn_direct_memory_find(&native_of(allocator)->direct, ptr, NULL)
                ? TARN_OK

@@ -190,8 +190,9 @@ static TN_INLINE struct tn_block *tn_heap_coalesce(struct tn_shard *shard, struc
     return block;
 }
 
-/* Sends an ANNOTATE event about an allocated block to every sink. */
-void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text);
+/* Sends an ANNOTATE event about an allocated block to every sink, with the annotating stack. */
+void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text,
+                      uint64_t stack);
 
 /* Sends an event to every sink that is on. */
 void tn_heap_emit_slow(struct tn_heap *heap, enum tarn_action action, uint64_t address,

@@ -246,11 +246,12 @@ void tn_heap_emit_free(struct tn_heap *heap, uint64_t address, uint64_t size, ta
     heap_send(heap, &event);
 }
 
-void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text)
+void tn_heap_annotate(struct tn_heap *heap, const struct tn_block *block, const char *text,
+                      uint64_t stack)
 {
     struct tarn_trace_event event =
         event_make(heap, TARN_ACTION_ANNOTATE, block->address, block->requested_size,
-                   block->set->stream, block->set->pool, block->u.stack);
+                   block->set->stream, block->set->pool, stack);
 
     event.user_metadata = text;
     heap_send(heap, &event);

@@ -351,16 +351,16 @@ static void the_newest_event_is_the_allocation(void **state)
 
 /* test_memory_plots_free_stack, test_memory_plots_free_segment_stack: only with all context have
  * frees and what emptying the cache gives back a stack of their own; without that of allocations,
- * events have none. */
+ * events have none. An annotation has the stack of its call (#190575). */
 static void stacks_of_events_follow_the_level(void **state)
 {
     static const struct {
         enum tarn_context_level level;
-        uint64_t alloc, free, segment_free;
+        uint64_t alloc, annotate, free, segment_free;
     } rows[] = {
-        {TARN_CONTEXT_STATE, 0, 0, 0},
-        {TARN_CONTEXT_ALLOC, 1, 1, 1},
-        {TARN_CONTEXT_ALL, 1, 2, 3},
+        {TARN_CONTEXT_STATE, 0, 0, 0, 0},
+        {TARN_CONTEXT_ALLOC, 1, 2, 1, 1},
+        {TARN_CONTEXT_ALL, 1, 2, 3, 4},
     };
 
     (void)state;
@@ -371,15 +371,20 @@ static void stacks_of_events_follow_the_level(void **state)
 
         rig_open(&rig, GIB, "");
         assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
-        rig_free(&rig, rig_alloc(&rig, 48, 0));
+        const tarn_ptr ptr = rig_alloc(&rig, 48, 0);
+
+        assert_int_equal(tarn_allocator_annotate(rig.allocator, ptr, "kv cache", NULL), TARN_OK);
+        rig_free(&rig, ptr);
         rig_empty_cache(&rig);
-        assert_int_equal(recorder.count, 5);
+        assert_int_equal(recorder.count, 6);
         assert_int_equal(recorder.events[1].action, TARN_ACTION_ALLOC);
         assert_int_equal(recorder.events[1].stack, rows[i].alloc);
-        assert_int_equal(recorder.events[2].action, TARN_ACTION_FREE_REQUESTED);
-        assert_int_equal(recorder.events[2].stack, rows[i].free);
-        assert_int_equal(recorder.events[4].action, TARN_ACTION_SEGMENT_FREE);
-        assert_int_equal(recorder.events[4].stack, rows[i].segment_free);
+        assert_int_equal(recorder.events[2].action, TARN_ACTION_ANNOTATE);
+        assert_int_equal(recorder.events[2].stack, rows[i].annotate);
+        assert_int_equal(recorder.events[3].action, TARN_ACTION_FREE_REQUESTED);
+        assert_int_equal(recorder.events[3].stack, rows[i].free);
+        assert_int_equal(recorder.events[5].action, TARN_ACTION_SEGMENT_FREE);
+        assert_int_equal(recorder.events[5].stack, rows[i].segment_free);
         rig_close(&rig);
     }
 }

@@ -545,6 +545,9 @@ static void a_host_language_adds_frames(void **state)
     assert_true(frames.count > 1);
     assert_string_equal(frames.names[frames.count - 1], "forward");
     assert_int_equal(frames.lines[frames.count - 1], 43);
+    assert_int_equal(tarn_history_host_stack(rig.history, stacks[0]), 42);
+    assert_int_equal(tarn_history_host_stack(rig.history, stacks[2]), 43);
+    assert_int_equal(tarn_history_host_stack(rig.history, 0), 0);
     for (int i = 0; i < 3; i++) {
         rig.sink.release(rig.sink.context, stacks[i]);
     }

@@ -146,24 +146,34 @@ static void every_kind_of_value_survives(void **state)
 /* Keys and values of a program's own, also those that records of a snapshot have. */
 static void metadata_may_be_any_dict(void **state)
 {
-    static const char *const dicts[] = {"{\"phase\":\"forward\",\"step\":3}",
-                                        "{\"filename\":\"data.bin\"}",
-                                        "{\"name\":\"x\",\"filename\":\"y\"}",
-                                        "{\"name\":\"x\",\"line\":4}",
-                                        "{\"line\":\"twelve\"}",
-                                        "{\"line\":null,\"name\":[1]}",
-                                        "{\"filename\":3,\"line\":1.5}",
-                                        "{\"items\":[{\"filename\":\"a\"},{\"filename\":\"b\"}]}",
-                                        "{\"where\":{\"filename\":\"a\",\"epoch\":{\"n\":1}}}",
-                                        "{\"action\":\"alloc\",\"stream\":\"x\"}",
-                                        "{\"action\":\"alloc\",\"size\":4}",
-                                        "{\"state\":\"warm\",\"temperature\":3}",
-                                        "{\"size\":3}",
-                                        "{\"size\":3,\"state\":\"inactive\"}",
-                                        "{\"state\":\"warm\",\"size\":\"big\",\"epoch\":4}",
-                                        "{\"state\":{\"size\":1,\"state\":2},\"size\":[]}",
-                                        "{\"history\":[]}",
-                                        "{}"};
+    static const char *const dicts[] = {
+        "{\"phase\":\"forward\",\"step\":3}",
+        "{\"filename\":\"data.bin\"}",
+        "{\"name\":\"x\",\"filename\":\"y\"}",
+        "{\"name\":\"x\",\"line\":4}",
+        "{\"line\":\"twelve\"}",
+        "{\"line\":null,\"name\":[1]}",
+        "{\"filename\":3,\"line\":1.5}",
+        "{\"items\":[{\"filename\":\"a\"},{\"filename\":\"b\"}]}",
+        "{\"where\":{\"filename\":\"a\",\"epoch\":{\"n\":1}}}",
+        "{\"action\":\"alloc\",\"stream\":\"x\"}",
+        "{\"action\":\"alloc\",\"size\":4}",
+        "{\"state\":\"warm\",\"temperature\":3}",
+        "{\"size\":3}",
+        "{\"size\":3,\"state\":\"inactive\"}",
+        "{\"state\":\"warm\",\"size\":\"big\",\"epoch\":4}",
+        "{\"state\":{\"size\":1,\"state\":2},\"size\":[]}",
+        "{\"a\":[{\"size\":3,\"state\":\"inactive\"}]}",
+        "{\"a\":[{\"size\":3,\"state\":\"warm\"},{\"size\":1}]}",
+        "{\"a\":[{\"state\":\"inactive\",\"size\":-3}]}",
+        "{\"a\":[{\"state\":2,\"size\":[1]}]}",
+        "{\"a\":[{\"state\":\"inactive\",\"size\":\"x\"}]}",
+        "{\"a\":[{\"size\":1,\"state\":\"inactive\",\"x\":[]}]}",
+        "{\"a\":[{\"address\":1,\"size\":2,\"requested_size\":0,"
+        "\"state\":\"active_pending_free\",\"frames\":[]}]}",
+        "{\"a\":[[{\"state\":\"active_awaiting_free\",\"size\":1}]]}",
+        "{\"history\":[]}",
+        "{}"};
 
     (void)state;
     for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
