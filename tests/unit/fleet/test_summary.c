@@ -266,7 +266,7 @@ static void sums_that_do_not_add_up_are_refused(void **state)
     tarn_fleet_destroy(fleet);
 }
 
-/* The summary of a recorded run, with what follows the first `from` replaced by `to`, and signed. */
+/* The summary of a recorded run with the first `from` replaced by `to`, and signed. */
 static struct test_collect edited(const char *text, const char *from, const char *to)
 {
     const char *at = strstr(text, from);
