@@ -19,7 +19,7 @@
     } while (false)
 
 /* Ends a child at once. Its counts of what it reached would be lost, were they not written here. */
-static inline void child_exit(int code)
+static inline _Noreturn void child_exit(int code)
 {
 #ifdef TN_COVERAGE
     extern int __llvm_profile_write_file(void);
