@@ -393,6 +393,17 @@ static void what_is_no_profile(void **state)
     fails("[{} {}]", TARN_ERR_FORMAT, "no comma between events");
     fails("[{'name': '[memory]', 'ts': }]", TARN_ERR_FORMAT, "a malformed event at byte 1");
     fails("[{'name': '[memory]', 'ts': 1", TARN_ERR_TRUNCATED, "ends early");
+    fails("[{'name': '[memory]', 'ts': t}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': -}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': 1e}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': 1.}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': '\\u12'}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': '\\ud800\\u'}]", TARN_ERR_FORMAT,
+          "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts':}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts'}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': [1}]]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]',}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
     fails("[{},", TARN_ERR_TRUNCATED, "");
     fails("[]", TARN_ERR_NOT_SUPPORTED, "profile_memory=True");
     fails("{'traceEvents': [], 'x': {'y': [1, '}']}}", TARN_ERR_NOT_SUPPORTED, "no events");
