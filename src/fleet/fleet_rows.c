@@ -51,9 +51,12 @@ static bool are_frames(const struct tn_json_value *frames)
     return true;
 }
 
+/* Of a frame that is_frame has looked at. */
 static bool string_add(struct tn_model *kept, const struct tn_json_value *value, uint32_t *out)
 {
-    return tn_model_add_string(kept, tn_json_text(value), value->count, out) == TARN_OK;
+    const char *text = tn_json_text(value);
+
+    return tn_always(text) && tn_model_add_string(kept, text, value->count, out) == TARN_OK;
 }
 
 static bool frame_add(struct tn_model *kept, const struct tn_json_value *value, uint32_t *out)

@@ -9,7 +9,8 @@
  *   - nothing leaks, of host memory or of descriptors;
  *   - of a file that is written there is the old one, whole, or the new one, whole, and no draft.
  */
-#define _GNU_SOURCE /* syscall */
+#define _GNU_SOURCE    /* syscall */
+#undef _FORTIFY_SOURCE /* whose `read` is inline, where this file has its own */
 #include "support/collect.h"
 #include "support/file.h"
 #include "support/temp.h"
