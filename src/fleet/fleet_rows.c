@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/fleet_rows.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/order.h"
 #include "fleet/rank_record.h"
@@ -33,19 +34,36 @@ static const char *member_label(const struct tn_fleet_member *member, const char
 
 /* ---- stacks ---- */
 
+static bool is_frame(const struct tn_json_value *value)
+{
+    return tn_json_text(tn_json_at(value, 0)) && tn_json_text(tn_json_at(value, 1)) &&
+           tn_json_is(tn_json_at(value, 2), TN_JSON_INTEGER);
+}
+
+/* Of any value: what is no array has no frames. */
+static bool are_frames(const struct tn_json_value *frames)
+{
+    for (size_t i = 0; i < tn_json_length(frames); i++) {
+        if (!is_frame(tn_json_at(frames, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of a frame that is_frame has looked at. */
 static bool string_add(struct tn_model *kept, const struct tn_json_value *value, uint32_t *out)
 {
     const char *text = tn_json_text(value);
 
-    return text && tn_model_add_string(kept, text, value->count, out) == TARN_OK;
+    return tn_always(text) && tn_model_add_string(kept, text, value->count, out) == TARN_OK;
 }
 
 static bool frame_add(struct tn_model *kept, const struct tn_json_value *value, uint32_t *out)
 {
     struct tn_frame frame = {.line = tn_json_integer(tn_json_at(value, 2))};
 
-    return tn_json_is(tn_json_at(value, 2), TN_JSON_INTEGER) &&
-           string_add(kept, tn_json_at(value, 0), &frame.name) &&
+    return string_add(kept, tn_json_at(value, 0), &frame.name) &&
            string_add(kept, tn_json_at(value, 1), &frame.filename) &&
            tn_model_add_frame(kept, &frame, out) == TARN_OK;
 }
@@ -72,7 +90,7 @@ static bool stack_name(struct tn_fleet_rows *rows, const struct tn_json_value *f
     return tn_name_find_stack(tn_ranks_names(rows->ranks), &label, name_out);
 }
 
-/* A stack that is none names nothing: its rows are among the smaller ones. */
+/* False: out of memory. A stack that is none names nothing: its rows are among the smaller ones. */
 static bool stack_add(struct tn_fleet_rows *rows, struct tn_json_tree *tree,
                       const struct tn_line *line)
 {
@@ -81,20 +99,25 @@ static bool stack_add(struct tn_fleet_rows *rows, struct tn_json_tree *tree,
     uint64_t id;
     uint32_t name;
 
-    if (!tn_stack_line_check(line->text, line->length, &id, &frames, &length) ||
-        tn_map_find(&rows->stacks, id) ||
-        tn_json_parse(tree, frames, length, false, NULL) != TARN_OK) {
+    const bool is_line = tn_stack_line_check(line->text, line->length, &id, &frames, &length);
+
+    /* Lines were checked when they came into the fleet. */
+    if (tn_never(!is_line) || tn_map_find(&rows->stacks, id)) {
         return true;
     }
+    if (tn_json_parse(tree, frames, length, false, NULL) != TARN_OK) {
+        return false;
+    }
     const char *text = tn_json_text(&tree->root);
+
+    if (!text && !are_frames(&tree->root)) {
+        return true;
+    }
     const bool named =
         text ? tn_name_find_text(tn_ranks_names(rows->ranks), text, tree->root.count, &name)
              : stack_name(rows, &tree->root, &name);
 
-    if (!named) {
-        return true;
-    }
-    if (!tn_map_reserve(&rows->stacks, 1)) {
+    if (!named || !tn_map_reserve(&rows->stacks, 1)) {
         return false;
     }
     tn_map_insert(&rows->stacks, id, (uint64_t)name + 1);

@@ -105,6 +105,9 @@ static enum tarn_status columns_check(struct tn_label_table *table, struct tarn_
         const enum tarn_status status =
             tn_labels_set(&labels, &table->arena, columns[i], strlen(columns[i]), "", 0);
 
+        if (status == TARN_ERR_HOST_MEMORY) {
+            return tn_fail_memory(error);
+        }
         if (status) {
             return tn_fail(error, status,
                            "\"%s\" in line 1 of the table of labels is no label: "

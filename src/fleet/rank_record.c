@@ -2,7 +2,6 @@
 #include "fleet/rank_record.h"
 
 #include "analysis/group_key.h"
-#include "base/checked.h"
 #include "base/errinfo.h"
 #include "fleet/fleet.h"
 
@@ -61,9 +60,11 @@ static bool id_get(const struct tn_json_value *value, uint64_t *id_out)
     return text && tn_hex_read(text, value->count, id_out) && *id_out != 0;
 }
 
+/* Both are below 2^SIZE_BITS, so 64 bits hold their sum. */
 static bool sum_add(uint64_t *sum, uint64_t size)
 {
-    return tn_add_u64(*sum, size, sum) && *sum >> SIZE_BITS == 0;
+    *sum += size;
+    return *sum >> SIZE_BITS == 0;
 }
 
 /* ---- parts of a line ---- */
@@ -94,10 +95,10 @@ static bool place_read(struct tn_rank_record *record)
     if (!record->file || !device || device[0] < '0' || device[0] > '9') {
         return false;
     }
-    const long number = strtol(device, &end, 10);
+    const long number = strtol(device, &end, 10); /* of digits: not negative */
 
     record->device = (int)number;
-    return *end == '\0' && number >= 0 && number < INT_MAX;
+    return *end == '\0' && number < INT_MAX;
 }
 
 static bool grouping_read(const struct tn_json_value *value, enum tarn_grouping *by_out)

@@ -205,6 +205,16 @@ static enum tarn_status date(const struct tn_outcome *outcome, struct tn_model *
     return st;
 }
 
+/* Whether everything was recorded. A history goes on without what it has no memory for, which is
+ * right while a program runs and wrong in an answer. */
+static bool is_whole(const struct tn_outcome *outcome)
+{
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_history_get_usage(outcome->history, &usage);
+    return !outcome->no_memory && usage.stacks_dropped == 0 && usage.texts_dropped == 0;
+}
+
 enum tarn_status tn_outcome_capture(struct tn_outcome *outcome, struct tarn_snapshot **snapshot_out,
                                     struct tarn_error *error)
 {
@@ -212,7 +222,7 @@ enum tarn_status tn_outcome_capture(struct tn_outcome *outcome, struct tarn_snap
                                                .history = outcome->history};
     struct tarn_snapshot *snapshot = NULL;
 
-    if (outcome->no_memory) {
+    if (!is_whole(outcome)) {
         return tn_fail_memory(error);
     }
     enum tarn_status st = tarn_snapshot_capture(&source, 1, NULL, &snapshot, error);

@@ -5,6 +5,7 @@
  */
 #include "tarn/profile.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/json_tree.h"
 #include "base/vec.h"
@@ -172,7 +173,7 @@ static enum tarn_status event_parse(struct gathering *gathering, const char *tex
     struct tarn_error inner;
     enum tarn_status status = tn_json_parse(&gathering->event, text, size, true, &inner);
 
-    if (status == TARN_ERR_TRUNCATED) { /* the brackets match, so the input is complete */
+    if (tn_never(status == TARN_ERR_TRUNCATED)) { /* the brackets match: the input is complete */
         status = TARN_ERR_FORMAT;
     }
     return status == TARN_OK ? TARN_OK

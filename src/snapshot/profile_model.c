@@ -194,7 +194,7 @@ static bool entry_add(const struct device *device, const struct tn_profile_event
 
 static void range_grow(struct device *device, uint64_t address, uint64_t size)
 {
-    const uint64_t end = size > UINT64_MAX - address ? UINT64_MAX : address + size;
+    const uint64_t end = address + size; /* below 2^57 and 2^62 */
 
     device->start = address < device->start ? address : device->start;
     device->end = end > device->end ? end : device->end;

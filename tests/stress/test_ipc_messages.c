@@ -197,7 +197,7 @@ static void forged_messages_open_nothing_else(void **state)
     if (analysis.owner == 0) {
         (void)close(to_owner[1]); /* so that it ends with this process in any case */
         own(from_owner[1], to_owner[0]);
-        _exit(0);
+        child_exit(0);
     }
     for (int i = 0; i < GENUINE; i++) {
         assert_int_equal(read(from_owner[0], &analysis.genuine[i], sizeof analysis.genuine[i]),

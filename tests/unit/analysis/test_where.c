@@ -45,6 +45,116 @@ static void expressions_are_read(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+static const struct tn_where_term *term_of(const struct tarn_where *where, size_t number)
+{
+    return (const struct tn_where_term *)where->terms.items + number;
+}
+
+static void numbers_have_bases_and_units(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t number;
+        bool is_time;
+    } rows[] = {
+        {"size==0", 0, false},
+        {"size==18446744073709551615", UINT64_MAX, false},
+        {"size==0xffffffffffffffff", UINT64_MAX, false},
+        {"size==0X1F", 31, false},
+        {"size==0x0aAbBcCdDeEfF", 0xaabbccddeeff, false},
+        {"size==0x09", 9, false},
+        {"size==7B", 7, false},
+        {"size==7b", 7, false},
+        {"size==1KiB", 1024, false},
+        {"size==2k", 2048, false},
+        {"size==3kB", 3000, false},
+        {"size==1MiB", 1 << 20, false},
+        {"size==1M", 1 << 20, false},
+        {"size==1MB", 1000000, false},
+        {"size==1GiB", 1 << 30, false},
+        {"size==1G", 1 << 30, false},
+        {"size==1GB", 1000000000, false},
+        {"size==1TiB", (uint64_t)1 << 40, false},
+        {"size==1T", (uint64_t)1 << 40, false},
+        {"size==1TB", 1000000000000, false},
+        {"size==16777215TiB", (uint64_t)16777215 << 40, false},
+        {"size==1.5KiB", 1536, false},
+        {"size==0.001KB", 1, false},
+        {"size==0.0004KB", 0, false}, /* rounded to the nearest byte */
+        {"size==0.0005KB", 1, false},
+        {"size==1.123456789GB", 1123456789, false},
+        {"lifetime==5", 5, false}, /* events */
+        {"lifetime==5us", 5, true},
+        {"lifetime==5ms", 5000, true},
+        {"lifetime==5s", 5000000, true},
+        {"lifetime==2min", 120000000, true},
+        {"lifetime==2h", 7200000000, true},
+        {"lifetime==0.5h", 1800000000, true},
+        {"stream==0x7f", 127, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_where *where;
+        struct tarn_error error;
+
+        if (tarn_where_parse(rows[i].text, &where, &error)) {
+            fail_msg("%s: %s", rows[i].text, error.text);
+        }
+        if (term_of(where, 0)->number != rows[i].number ||
+            term_of(where, 0)->is_time != rows[i].is_time) {
+            fail_msg("%s: %llu", rows[i].text, (unsigned long long)term_of(where, 0)->number);
+        }
+        assert_int_equal(where->uses_time, rows[i].is_time);
+        tarn_where_destroy(where);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Also where the last of several numbers is no time. */
+static void one_time_is_enough_to_need_times(void **state)
+{
+    struct tarn_where *where;
+
+    (void)state;
+    assert_int_equal(tarn_where_parse("lifetime > 2s && lifetime > 7 && size > 3", &where, NULL),
+                     TARN_OK);
+    assert_true(where->uses_time);
+    tarn_where_destroy(where);
+    assert_int_equal(tarn_where_parse("lifetime > 7 && lifetime > 2s", &where, NULL), TARN_OK);
+    assert_true(where->uses_time);
+    tarn_where_destroy(where);
+}
+
+static void texts_end_where_they_should(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *wanted;
+    } rows[] = {
+        {"metadata==plain", "plain"},           {"metadata==plain&&freed", "plain"},
+        {"metadata==plain||freed", "plain"},    {"(metadata==plain)", "plain"},
+        {"metadata==plain\t", "plain"},         {"metadata==plain\n", "plain"},
+        {"metadata=='a \"b\" c'", "a \"b\" c"}, {"metadata==\"a 'b' c\"", "a 'b' c"},
+        {"metadata==\"a \\\" b\"", "a \" b"},   {"metadata=='a \\' b'", "a ' b"},
+        {"metadata=='a \\\" b'", "a \\\" b"}, /* not this quote: the backslash stays */
+        {"metadata=='a\\nb'", "a\\nb"},         {"metadata==\"\"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_where *where;
+        struct tarn_error error;
+
+        if (tarn_where_parse(rows[i].text, &where, &error)) {
+            fail_msg("%s: %s", rows[i].text, error.text);
+        }
+        assert_string_equal(term_of(where, 0)->text, rows[i].wanted);
+        tarn_where_destroy(where);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void what_is_wrong_is_said_with_its_column(void **state)
 {
     static const struct {
@@ -71,6 +181,27 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"size>16777215.9999999999TiB",
          "column 6: expected a size (512, 64MiB), not \"16777215.9999999999T\""},
         {"size ~ 4", "column 6: expected ==, !=, <, <=, > or >=, not \"~ 4\""},
+        {"size>18446744073709551600.9999999999B",
+         "column 6: expected a size (512, 64MiB), not \"18446744073709551600\""},
+        {"size>28446744073709551615",
+         "column 6: expected a size (512, 64MiB), not \"28446744073709551615\""},
+        {"size>0x1ffffffffffffffff",
+         "column 6: expected a size (512, 64MiB), not \"0x1ffffffffffffffff\""},
+        {"size>0x7g", "column 6: expected a size (512, 64MiB), not \"0x7g\""},
+        {"size>1KiB7", "column 6: expected a size (512, 64MiB), not \"1KiB7\""},
+        {"size>1KiB.5", "column 6: expected a size (512, 64MiB), not \"1KiB.5\""},
+        {"pool==privates", "column 7: expected default, private, or the number of a pool (1,0), "
+                           "not \"privates\""},
+        {"pool==privat_", "column 7: expected default, private, or the number of a pool (1,0), "
+                          "not \"privat_\""},
+        {"pool==1,", "column 7: expected default, private, or the number of a pool (1,0), not "
+                     "\"1,\""},
+        {"pool==1,2x", "column 7: expected default, private, or the number of a pool (1,0), not "
+                       "\"1,2x\""},
+        {"si7e>4",
+         "column 1: \"si7e\" is not a field (did you mean \"size\"?); allowed: size, lifetime, "
+         "age, start, end, address, segment, stream, device, pool, category, "
+         "annotation, metadata, compile, frame, function, file, freed, before"},
         {"stream==1KiB", "column 9: expected a number (7, 0x7f00), not \"1KiB\""},
         {"lifetime>1KiB",
          "column 10: expected a number of events (100) or a time (2s, 300ms), not \"1KiB\""},
@@ -177,6 +308,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions_are_read),
+        cmocka_unit_test(numbers_have_bases_and_units),
+        cmocka_unit_test(one_time_is_enough_to_need_times),
+        cmocka_unit_test(texts_end_where_they_should),
         cmocka_unit_test(what_is_wrong_is_said_with_its_column),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(failures_leave_nothing),

@@ -2,6 +2,8 @@
 /* A snapshot written when memory runs out: where, what is in it, and what may go wrong. */
 #include "support/test.h"
 
+#include "support/child.h"
+
 #include "support/rig.h"
 #include "support/temp.h"
 #include "tarn/oom_dump.h"
@@ -272,7 +274,7 @@ static void ranks_run_out(const char *path)
     for (int i = 0; i < 2; i++) {
         children[i] = fork();
         if (children[i] == 0) {
-            _exit(rank_runs_out(ranks[i], path));
+            child_exit(rank_runs_out(ranks[i], path));
         }
     }
     for (int i = 0; i < 2; i++) {

@@ -2,6 +2,8 @@
 /* A GPU through the driver: opening, contexts, every call failing, shutdown, forks, captures. */
 #include "support/test.h"
 
+#include "support/child.h"
+
 #include "support/cuda.h"
 
 #include <pthread.h>
@@ -763,7 +765,7 @@ static void a_forked_child_gets_an_error_from_every_call(void **state)
     (void)state;
     const pid_t child = fork();
     if (child == 0) {
-        _exit(run_in_child());
+        child_exit(run_in_child());
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
@@ -1116,7 +1118,7 @@ static void memory_is_shared_with_another_process(void **state)
         void *gone = NULL;
 
         (void)driver()->cuCtxPopCurrent_v2(&gone);
-        _exit(share_in_child(&shared));
+        child_exit(share_in_child(&shared));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));

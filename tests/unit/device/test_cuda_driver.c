@@ -2,6 +2,8 @@
 /* Finding the driver's functions, in drivers of several ages, and every way in which it fails. */
 #include "support/test.h"
 
+#include "support/child.h"
+
 #include "support/cuda.h"
 
 #include <string.h>
@@ -157,7 +159,7 @@ static void a_child_of_a_process_with_cuda_hears_of_it(void **state)
     const pid_t child = fork();
 
     if (child == 0) {
-        _exit(start_in_child(fake));
+        child_exit(start_in_child(fake));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

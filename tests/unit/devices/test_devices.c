@@ -2,6 +2,8 @@
 /* The table of a process's allocators, on simulated devices. */
 #include "support/test.h"
 
+#include "support/child.h"
+
 #include "tarn/devices.h"
 #include "tarn/host.h"
 #include "tarn/sim.h"
@@ -407,7 +409,7 @@ static int child_of(struct rig *rig)
         const enum tarn_status opened = tarn_devices_open(rig->devices, 1, &allocator, &rig->error);
         const enum tarn_status configured = tarn_devices_configure(rig->devices, "", &rig->error);
 
-        _exit(opened == configured ? (int)opened : 99);
+        child_exit(opened == configured ? (int)opened : 99);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     return WEXITSTATUS(status);
@@ -439,7 +441,7 @@ static void a_child_may_be_the_first(void **state)
     if (child == 0) {
         struct tarn_device *own = sim_of(1, GIB);
 
-        _exit(tarn_devices_use(rig.devices, 1, own, &rig.error) ? 98 : child_of(&rig));
+        child_exit(tarn_devices_use(rig.devices, 1, own, &rig.error) ? 98 : child_of(&rig));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), TARN_OK); /* the grandchild's: nothing was open either */

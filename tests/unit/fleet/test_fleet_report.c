@@ -200,6 +200,146 @@ static void snapshots_and_summaries_mix(void **state)
     asked_close(&asked);
 }
 
+/* ---- what is said of the fleet ---- */
+
+/* A rank under the name, of one block; by what its options say. */
+static void named_add(struct tarn_fleet *fleet, const char *name, int size,
+                      const struct tarn_report_options *options)
+{
+    const struct tarn_summary_options how = {.struct_size = sizeof how, .report = options};
+    struct tarn_snapshot *snapshot = run(size, 1);
+    struct tarn_error error;
+
+    if (tarn_fleet_add(fleet, snapshot, name, &how, &error)) {
+        fail_msg("%s", error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
+static char *fleet_text(struct tarn_fleet *fleet, enum tarn_report_format format,
+                        const struct tarn_fleet_options *how)
+{
+    const struct tarn_report_options options = {.struct_size = sizeof options, .format = format};
+    struct test_collect collect = {.text = NULL};
+    const struct tarn_writer writer = {.write = test_collect_write, .context = &collect};
+
+    assert_int_equal(tarn_fleet_report(fleet, &options, how, &writer, NULL), TARN_OK);
+    return collect.text;
+}
+
+/* Each text is in the report. */
+static void fleet_says(struct tarn_fleet *fleet, enum tarn_report_format format,
+                       const struct tarn_fleet_options *how, const char *const *wanted)
+{
+    char *text = fleet_text(fleet, format, how);
+
+    for (; *wanted; wanted++) {
+        if (!strstr(text, *wanted)) {
+            fail_msg("\"%s\" is not in %s", *wanted, text);
+        }
+    }
+    free(text);
+}
+
+static void ranks_that_are_missing_are_named(void **state)
+{
+    static const char *const few[] = {"missing of ranks 0 to 5: 1, 3, 4\n", NULL};
+    static const char *const many[] = {"missing of ranks 0 to 2000: 1, 3, 4, 6, ", " and 19", NULL};
+    struct tarn_fleet *fleet;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    named_add(fleet, "rank5", 1000, NULL);
+    named_add(fleet, "rank0", 1001, NULL);
+    named_add(fleet, "rank2", 1002, NULL);
+    named_add(fleet, "rank2.json", 1003, NULL); /* twice is once */
+    named_add(fleet, "rank=x", 1004, NULL);     /* these have no number */
+    named_add(fleet, "rank=1x", 1005, NULL);
+    named_add(fleet, "rank=1234567890", 1006, NULL);
+    named_add(fleet, "rank=:", 1006, NULL);
+    named_add(fleet, "alone", 1007, NULL);
+    fleet_says(fleet, TARN_REPORT_TEXT, NULL, few);
+    named_add(fleet, "rank2000", 1000, NULL);
+    fleet_says(fleet, TARN_REPORT_TEXT, NULL, many);
+    char *json = fleet_text(fleet, TARN_REPORT_JSON, NULL);
+    const char *numbers = strstr(json, "\"missing\"");
+    int count = 1;
+
+    assert_non_null(strstr(json, "1997"));
+    assert_non_null(numbers);
+    for (const char *at = numbers; *at != ']'; at++) {
+        count += *at == ',';
+    }
+    assert_int_equal(count, 100); /* as many as are listed */
+    free(json);
+    tarn_fleet_destroy(fleet);
+}
+
+static void the_same_rank_twice_is_said(void **state)
+{
+    static const char *const said[] = {"counted again: the same summary is there more than once",
+                                       NULL};
+    struct asked asked = asked_of(3);
+    struct tarn_fleet *fleet;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        mixed_add(fleet, &asked, i, true);
+    }
+    mixed_add(fleet, &asked, 1, true);
+    assert_int_equal(tarn_fleet_rank_count(fleet), 4);
+    fleet_says(fleet, TARN_REPORT_TEXT, NULL, said);
+    tarn_fleet_destroy(fleet);
+    asked_close(&asked);
+}
+
+static void ranks_grouped_in_different_ways_do_not_mix(void **state)
+{
+    const struct tarn_report_options by_file = {.struct_size = sizeof by_file, .by = TARN_BY_FILE};
+    struct test_collect collect = {.text = NULL};
+    const struct tarn_writer writer = {.write = test_collect_write, .context = &collect};
+    struct tarn_error error;
+    struct tarn_fleet *fleet;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    named_add(fleet, "rank0", 1000, NULL);
+    named_add(fleet, "rank1", 1000, &by_file);
+    assert_int_equal(tarn_fleet_report(fleet, NULL, NULL, &writer, &error), TARN_ERR_MISMATCH);
+    assert_string_equal(error.text, "ranks are grouped by stack and by file");
+    assert_null(collect.text);
+    tarn_fleet_destroy(fleet);
+}
+
+/* What only outliers have in common, and what nearly all others have as well. */
+static void labels_that_explain_are_shown(void **state)
+{
+    struct tarn_fleet *fleet;
+    char *text;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    for (int i = 0; i < 40; i++) {
+        const bool is_bad = i / 4 == 3;
+        char name[64];
+
+        (void)snprintf(name, sizeof name, "host%d,zone=%c,kind=a,rank%d", i / 4, is_bad ? 'x' : 'y',
+                       i);
+        named_add(fleet, name, is_bad ? 900000 + i : 1000 + i % 3, NULL);
+    }
+    text = fleet_text(fleet, TARN_REPORT_JSONL, NULL);
+    assert_non_null(strstr(text, "\"zone\""));
+    free(text);
+    text = fleet_text(fleet, TARN_REPORT_TEXT, NULL);
+    assert_non_null(strstr(text, "zone"));
+    assert_non_null(strstr(text, "host"));
+    assert_null(strstr(text, "kind=y"));
+    free(text);
+    tarn_fleet_destroy(fleet);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void nothing_and_nonsense(void **state)
 {
     struct asked asked = {.options = {.struct_size = sizeof asked.options}};
@@ -298,6 +438,10 @@ int main(void)
         cmocka_unit_test(stacks_that_look_alike_differ),
         cmocka_unit_test(alike_or_too_few),
         cmocka_unit_test(snapshots_and_summaries_mix),
+        cmocka_unit_test(ranks_that_are_missing_are_named),
+        cmocka_unit_test(the_same_rank_twice_is_said),
+        cmocka_unit_test(ranks_grouped_in_different_ways_do_not_mix),
+        cmocka_unit_test(labels_that_explain_are_shown),
         cmocka_unit_test(nothing_and_nonsense),
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(extremes_stand_for_the_fleet),

@@ -266,6 +266,176 @@ static void sums_that_do_not_add_up_are_refused(void **state)
     tarn_fleet_destroy(fleet);
 }
 
+/* The summary of a recorded run with the first `from` replaced by `to`, and signed. */
+static struct test_collect edited(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    struct test_collect lines = {.text = NULL};
+
+    if (!at) {
+        fail_msg("%s is not in %s", from, text);
+        return lines;
+    }
+    const char *rest = at + strlen(from);
+
+    assert_int_equal(test_collect_write(&lines, text, (size_t)(at - text)), TARN_OK);
+    assert_int_equal(test_collect_write(&lines, to, strlen(to)), TARN_OK);
+    assert_int_equal(
+        test_collect_write(&lines, rest, (size_t)(strstr(rest, TN_SUMMARY_END) - rest)), TARN_OK);
+    struct test_collect file = signed_lines(lines.text);
+
+    free(lines.text);
+    return file;
+}
+
+static struct test_collect recorded_make(void)
+{
+    struct tarn_snapshot *snapshot;
+    struct tarn_fleet *fleet = fleet_make();
+
+    assert_int_equal(
+        tarn_snapshot_load(TEST_DATA_DIR "/snapshots/tiny.pickle.gz", NULL, &snapshot, NULL),
+        TARN_OK);
+    assert_int_equal(tarn_fleet_add(fleet, snapshot, "tiny", NULL, NULL), TARN_OK);
+    tarn_snapshot_destroy(snapshot);
+    struct test_collect file = written(fleet);
+
+    tarn_fleet_destroy(fleet);
+    return file;
+}
+
+#define STACK      "\"669f2984c020edfd\""
+#define HELD       "[" STACK ",50332675,8]"
+#define FIRST_STEP "[1,1,1,2097152,1,1]"
+#define TOO_LARGE  "4611686018427387904"
+
+static void parts_of_the_wrong_kind_are_refused(void **state)
+{
+    static const char *const edits[][2] = {
+        {"\"device\":\"0\"", "\"device\":\"x\""},
+        {"\"device\":\"0\"", "\"device\":\"-1\""},
+        {"\"device\":\"0\"", "\"device\":\"0x\""},
+        {"\"device\":\"0\"", "\"device\":\"\""},
+        {"\"device\":\"0\"", "\"device\":\"2147483647\""},
+        {"\"device\":\"0\"", "\"device\":0"},
+        {"\"device\":", "\"de vice\":"},
+        {"\"device\":", "\"other\":"},
+        {"\"file\":", "\"life\":"},
+        {"\"labels\":{\"device\":\"0\",\"file\":\"tiny\"}", "\"labels\":{}"},
+        {"\"labels\":{\"device\":\"0\",\"file\":\"tiny\"}", "\"labels\":[]"},
+        {"\"by\":\"stack\"", "\"by\":\"size of shoe\""},
+        {"\"by\":\"stack\"", "\"by\":1"},
+        {"\"partial\":false", "\"partial\":0"},
+        {"\"at\":{\"event\":10,\"requested\":50332675", "\"at\":{\"event\":10"},
+        {"\"left_out\":0", "\"left_out\":-1"},
+        {"\"left_out\":0", "\"left_out\":" TOO_LARGE},
+        {"\"left_out\":0", "\"left_out\":0.5"},
+        {"\"ooms\":0", "\"ooms\":-1"},
+        {"\"per_step\":6291328", "\"per_step\":" TOO_LARGE},
+        {"\"per_step\":6291328", "\"per_step\":-" TOO_LARGE "0"},
+        {"\"per_step\":6291328", "\"per_step\":-4611686018427387905"},
+        {"\"per_step\":6291328", "\"per_step\":null"},
+        {"\"growth\":{\"by\":\"parts\"", "\"growth\":{\"by\":7"},
+        {"\"rows\":[[" STACK ",6291328,", "\"rows\":[[1,6291328,"},
+        {"\"rows\":[[" STACK ",6291328,12584126,3]]", "\"rows\":{}"},
+        {HELD, "[" STACK ",50332675]"},
+        {HELD, "[\"0000000000000000\",50332675,8]"},
+        {HELD, "[\"669f2984c020edf\",50332675,8]"},
+        {HELD, "[\"669f2984c020edfg\",50332675,8]"},
+        {HELD, "[\"669F2984c020edfd\",50332675,8]"},
+        {HELD, "[669,50332675,8]"},
+        {HELD, "[" STACK ",-50332675,8]"},
+        {HELD, "[" STACK ",50332675,-8]"},
+        {HELD, "[" STACK ",50332674,8]"}, /* a byte is missing */
+        {HELD, HELD "," HELD},
+        {"\"held\":{\"rows\":[" HELD "]", "\"held\":{\"rows\":7"},
+        {"\"others\":[0,0,0]", "\"others\":[0,0]"},
+        {"\"others\":[0,0,0]", "\"others\":[-1,0,0]"},
+        {"\"others\":[0,0,0]", "\"others\":[0,-1,0]"},
+        {"\"others\":[0,0,0]", "\"others\":[0,0,-1]"},
+        {"\"others\":[0,0,0]", "\"others\":[0,4611686018427387903,0]"}, /* and 50332675 */
+        {FIRST_STEP, "[1,1,1,2097152,1]"},
+        {FIRST_STEP, "[-1,1,1,2097152,1,1]"},
+        {FIRST_STEP, "[1,-1,1,2097152,1,1]"},
+        {FIRST_STEP, "[1,1,-1,2097152,1,1]"},
+        {"\"count\":10,", "\"count\":-10,"},
+    };
+    struct test_collect file = recorded_make();
+    struct tarn_fleet *fleet = fleet_make();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        struct test_collect wrong = edited(file.text, edits[i][0], edits[i][1]);
+        const size_t ranks = fleet->ranks.count;
+
+        if (load(fleet, wrong.text, wrong.size, NULL) == TARN_OK) {
+            fail_msg("%s was accepted in place of %s", edits[i][1], edits[i][0]);
+        }
+        assert_int_equal(fleet->ranks.count, ranks);
+        refused(fleet, wrong.text, wrong.size, TARN_ERR_FORMAT, TARN_ERR_FORMAT);
+        free(wrong.text);
+    }
+    assert_int_equal(load(fleet, file.text, file.size, NULL), TARN_OK);
+    free(file.text);
+    tarn_fleet_destroy(fleet);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Frames that are not what they should be name nothing: their bytes are among the smaller ones. */
+static void stacks_that_are_none_name_nothing(void **state)
+{
+    static const struct {
+        const char *frames;
+        const char *shown;
+    } cases[] = {
+        {"[[\"leaf\",\"a.py\",7]]", "a.py:7:leaf"},
+        {"\"a text\"", "a text"},
+        {"[]", "(no frames)"},
+        {"[[\"leaf\",\"a.py\"]]", "(smaller ones)"},
+        {"[[1,\"a.py\",7]]", "(smaller ones)"},
+        {"[[\"leaf\",1,7]]", "(smaller ones)"},
+        {"[[\"leaf\",\"a.py\",\"7\"]]", "(smaller ones)"},
+        {"[7]", "(smaller ones)"},
+    };
+    const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                .format = TARN_REPORT_JSON};
+    struct test_collect file = recorded_make();
+    const char *frames = strstr(file.text, "\"frames\":") + 9;
+    char old_line[512];
+
+    (void)state;
+    (void)snprintf(old_line, sizeof old_line, STACK ",\"frames\":%.*s",
+                   (int)(strstr(frames, "}\n") - frames), frames);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char line[512];
+        char held[64];
+        struct test_collect report = {.text = NULL};
+        const struct tarn_writer writer = {.write = test_collect_write, .context = &report};
+        const uint64_t id = tn_stack_line_id(cases[i].frames, strlen(cases[i].frames));
+        struct tarn_fleet *fleet = fleet_make();
+
+        (void)snprintf(line, sizeof line, "\"%016" PRIx64 "\",\"frames\":%s", id, cases[i].frames);
+        (void)snprintf(held, sizeof held, "[\"%016" PRIx64 "\",50332675,8]", id);
+        struct test_collect other = edited(file.text, old_line, line);
+        struct test_collect both = edited(other.text, HELD, held);
+
+        assert_int_equal(load(fleet, both.text, both.size, NULL), TARN_OK);
+        for (int rank = 0; rank < 4; rank++) {
+            rank_add(fleet, rank, 4 * MIB, 0);
+        }
+        assert_int_equal(tarn_fleet_report(fleet, &options, NULL, &writer, NULL), TARN_OK);
+        if (!strstr(report.text, cases[i].shown)) {
+            fail_msg("%s is not in %s", cases[i].shown, report.text);
+        }
+        free(report.text);
+        free(both.text);
+        free(other.text);
+        tarn_fleet_destroy(fleet);
+    }
+    free(file.text);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void limits_are_kept(void **state)
 {
     const struct tarn_read_limits small = {.max_memory = 64};
@@ -411,6 +581,8 @@ int main(void)
         cmocka_unit_test(damaged_and_cut_files_are_refused),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(sums_that_do_not_add_up_are_refused),
+        cmocka_unit_test(parts_of_the_wrong_kind_are_refused),
+        cmocka_unit_test(stacks_that_are_none_name_nothing),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(every_host_failure_leaves_the_fleet_as_it_was),
         cmocka_unit_test(planted_outliers_come_first_and_alone),

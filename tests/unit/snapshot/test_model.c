@@ -4,6 +4,7 @@
 #include "snapshot/model.h"
 #include "tarn/host.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void equal_things_have_one_number(void **state)
@@ -77,6 +78,328 @@ static void what_is_shared_counts_each_time(void **state)
     tn_model_fini(&model);
 }
 
+/* ---- things that differ in one part ---- */
+
+/* Numbers are found by hashes of 32 bits. Of so many things some share a hash, whatever the seed:
+ * about ten pairs. */
+enum {
+    MANY = 300000
+};
+
+enum part {
+    FRAME_NAME,
+    FRAME_FILENAME,
+    FRAME_LINE,
+    FRAME_FX,
+    EXTRA_COMPILE_CONTEXT,
+    EXTRA_USER_METADATA,
+    EXTRA_INTERNAL_METADATA,
+    EXTRA_CATEGORY,
+    EXTRA_ACTION_NAME,
+    EXTRA_SHAPE,
+    EXTRA_REST,
+    EXTRA_POOL_FIRST,
+    EXTRA_POOL_SECOND,
+    FX_OP,
+    A_STRING,
+    A_STACK,
+    A_SHAPE,
+    FIELD_KEY,
+    FIELD_INTEGER,
+    PART_COUNT
+};
+
+static enum tarn_status frame_with(struct tn_model *model, enum part part, uint32_t i,
+                                   uint32_t *number_out)
+{
+    struct tn_frame frame = {.name = 1, .filename = 2, .line = 3};
+
+    frame.name = part == FRAME_NAME ? i : frame.name;
+    frame.filename = part == FRAME_FILENAME ? i : frame.filename;
+    frame.line = part == FRAME_LINE ? (int64_t)i : frame.line;
+    frame.fx = part == FRAME_FX ? i : frame.fx;
+    return tn_model_add_frame(model, &frame, number_out);
+}
+
+static enum tarn_status extra_with(struct tn_model *model, enum part part, uint32_t i,
+                                   uint32_t *number_out)
+{
+    struct tn_trace_extra extra = {.category = 7, .has_pool = true};
+
+    extra.compile_context = part == EXTRA_COMPILE_CONTEXT ? i : 0;
+    extra.user_metadata = part == EXTRA_USER_METADATA ? i : 0;
+    extra.internal_metadata = part == EXTRA_INTERNAL_METADATA ? i : 0;
+    extra.category = part == EXTRA_CATEGORY ? i : extra.category;
+    extra.action_name = part == EXTRA_ACTION_NAME ? i : 0;
+    extra.shape = part == EXTRA_SHAPE ? i : 0;
+    extra.rest = part == EXTRA_REST ? i : 0;
+    extra.pool.id[0] = part == EXTRA_POOL_FIRST ? i : 0;
+    extra.pool.id[1] = part == EXTRA_POOL_SECOND ? i : 0;
+    return tn_model_add_extra(model, &extra, number_out);
+}
+
+static enum tarn_status thing_with(struct tn_model *model, enum part part, uint32_t i,
+                                   uint32_t *number_out)
+{
+    const uint32_t numbers[] = {1, i, 2};
+    const struct tn_field field = {.key = part == FIELD_KEY ? i : 0,
+                                   .kind = TN_FIELD_INT,
+                                   .value = {.integer = part == FIELD_INTEGER ? (int64_t)i : 5}};
+    char text[16];
+
+    switch ((int)part) {
+    case FX_OP:
+        return tn_model_add_fx(model, &(struct tn_frame_fx){.node_op = i}, number_out);
+    case A_STRING:
+        (void)snprintf(text, sizeof text, "text%07u", i);
+        return tn_model_add_string(model, text, strlen(text), number_out);
+    case A_STACK:
+        return tn_model_add_stack(model, numbers, 3, number_out);
+    case A_SHAPE:
+        return tn_model_add_shape(model, numbers, 3, number_out);
+    case FIELD_KEY:
+    case FIELD_INTEGER:
+        return tn_model_add_container(model, TN_CONTAINER_DICT, &field, 1, number_out);
+    default:
+        return part < EXTRA_COMPILE_CONTEXT ? frame_with(model, part, i, number_out)
+                                            : extra_with(model, part, i, number_out);
+    }
+}
+
+static void equal_hashes_do_not_make_equal(void **state)
+{
+    (void)state;
+    for (enum part part = 0; part < PART_COUNT; part++) {
+        const bool is_shown = part == A_STACK || part == FIELD_KEY; /* looks at what it names */
+        struct tn_model model;
+        uint32_t before = 0;
+        uint32_t number;
+
+        assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+        for (uint32_t i = 10; is_shown && i < MANY + 10;
+             i++) { /* frames, strings of those numbers */
+            assert_int_equal(thing_with(&model, A_STRING, i, &number), TARN_OK);
+            assert_int_equal(frame_with(&model, FRAME_LINE, i, &number), TARN_OK);
+        }
+        for (uint32_t i = 10; i < MANY; i++) {
+            assert_int_equal(thing_with(&model, part, i, &number), TARN_OK);
+            if (i > 10 && number != before + 1) {
+                fail_msg("part %d: %u has the number %u", (int)part, i, number);
+            }
+            before = number;
+        }
+        tn_model_fini(&model);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* These have equal hashes by design. */
+static void a_pool_of_zero_is_not_no_pool(void **state)
+{
+    const struct tn_trace_extra with = {.has_pool = true};
+    const struct tn_trace_extra without = {.pool = {{0, 1}}};
+    struct tn_model model;
+    uint32_t a;
+    uint32_t b;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_extra(&model, &with, &a), TARN_OK);
+    assert_int_equal(tn_model_add_extra(&model, &without, &b), TARN_OK);
+    assert_int_not_equal(a, b);
+    tn_model_fini(&model);
+}
+
+/* ---- containers ---- */
+
+static struct tn_field field_of(enum tn_field_kind kind, uint32_t number)
+{
+    return (struct tn_field){.kind = (uint8_t)kind, .value = {.number = number}};
+}
+
+static uint32_t container_of(struct tn_model *model, enum tn_container_kind kind,
+                             const struct tn_field *items, uint32_t count)
+{
+    uint32_t number;
+
+    assert_int_equal(tn_model_add_container(model, kind, items, count, &number), TARN_OK);
+    return number;
+}
+
+static void containers_differ_in_kind_count_and_kinds_of_items(void **state)
+{
+    const struct tn_field whole[] = {field_of(TN_FIELD_INT, 7), field_of(TN_FIELD_INT, 7)};
+    const struct tn_field other = field_of(TN_FIELD_UINT, 7);
+    struct tn_model model;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    const uint32_t one = container_of(&model, TN_CONTAINER_LIST, whole, 1);
+
+    assert_int_equal(container_of(&model, TN_CONTAINER_LIST, whole, 1), one);
+    assert_int_not_equal(container_of(&model, TN_CONTAINER_TUPLE, whole, 1), one);
+    assert_int_not_equal(container_of(&model, TN_CONTAINER_LIST, whole, 2), one);
+    assert_int_not_equal(container_of(&model, TN_CONTAINER_LIST, &other, 1), one);
+    assert_int_not_equal(container_of(&model, TN_CONTAINER_LIST, NULL, 0), TN_CONTAINER_NONE);
+    assert_int_equal(tn_model_container(&model, one).count, 1);
+    assert_int_equal(tn_model_container(&model, one).kind, TN_CONTAINER_LIST);
+    tn_model_fini(&model);
+}
+
+/* What a container costs written out: 8 bytes for an item, and what that is. */
+static void containers_know_what_they_cost(void **state)
+{
+    struct tn_model model;
+    uint32_t key;
+    uint32_t text;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_string(&model, "key", 3, &key), TARN_OK);
+    assert_int_equal(tn_model_add_string(&model, "four", 4, &text), TARN_OK);
+    assert_int_equal(tn_model_fields_written(&model, NULL, 0), 0);
+    const struct tn_field items[] = {
+        {.key = key, .kind = TN_FIELD_STRING, .value = {.string = text}},
+        {.key = key, .kind = TN_FIELD_FLOAT, .value = {.real = 0.5}},
+        {.kind = TN_FIELD_BOOL, .value = {.boolean = true}},
+        {.kind = TN_FIELD_NONE},
+    };
+    const uint32_t empty = container_of(&model, TN_CONTAINER_LIST, NULL, 0);
+    const uint32_t inner = container_of(&model, TN_CONTAINER_DICT, items, 4);
+    const struct tn_field within = field_of(TN_FIELD_CONTAINER, inner);
+    const uint32_t outer = container_of(&model, TN_CONTAINER_LIST, &within, 1);
+
+    assert_int_equal(tn_model_container(&model, empty).written, 0);
+    assert_int_equal(tn_model_container(&model, inner).written, 4 * 8 + 2 * 3 + 4);
+    assert_int_equal(tn_model_container(&model, outer).written, 8 + 4 * 8 + 2 * 3 + 4);
+    assert_ptr_equal(tn_container_find(&model, inner, key),
+                     tn_model_container(&model, inner).items);
+    assert_null(tn_container_find(&model, inner, text));
+    tn_model_fini(&model);
+}
+
+static void containers_know_of_frames_within(void **state)
+{
+    const struct tn_frame frame = {.line = 3};
+    struct tn_model model;
+    uint32_t number;
+    uint32_t stack;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_frame(&model, &frame, &number), TARN_OK);
+    assert_int_equal(tn_model_add_stack(&model, &number, 1, &stack), TARN_OK);
+    const struct tn_field items[] = {field_of(TN_FIELD_INT, 1), field_of(TN_FIELD_FRAME, number),
+                                     field_of(TN_FIELD_INT, 2)};
+    const struct tn_field walk[] = {field_of(TN_FIELD_INT, 1), field_of(TN_FIELD_STACK, stack)};
+    const uint32_t with_frame = container_of(&model, TN_CONTAINER_LIST, items, 3);
+    const uint32_t without = container_of(&model, TN_CONTAINER_LIST, items, 1);
+    const uint32_t with_stack = container_of(&model, TN_CONTAINER_LIST, walk, 2);
+    const struct tn_field nested[] = {field_of(TN_FIELD_CONTAINER, with_frame),
+                                      field_of(TN_FIELD_CONTAINER, without)};
+
+    assert_true(tn_model_container(&model, with_frame).has_frames);
+    assert_false(tn_model_container(&model, without).has_frames);
+    assert_true(tn_model_container(&model, with_stack).has_frames);
+    assert_true(
+        tn_model_container(&model, container_of(&model, TN_CONTAINER_LIST, nested, 2)).has_frames);
+    assert_false(tn_model_container(&model, container_of(&model, TN_CONTAINER_LIST, &nested[1], 1))
+                     .has_frames);
+    tn_model_fini(&model);
+}
+
+/* Lists of a list twice, in lists twice: each step doubles what is written. */
+static void what_doubles_becomes_too_large(void **state)
+{
+    static const uint64_t limits[] = {1 << 20, 0};
+
+    (void)state;
+    for (size_t l = 0; l < 2; l++) {
+        const struct tn_field first = {.kind = TN_FIELD_INT};
+        struct tn_model model;
+        uint64_t written = 8;
+        uint32_t inner;
+
+        assert_int_equal(tn_model_init(&model, limits[l]), TARN_OK);
+        inner = container_of(&model, TN_CONTAINER_LIST, &first, 1);
+        while (inner != TN_CONTAINER_TOO_LARGE) {
+            const struct tn_field items[] = {field_of(TN_FIELD_CONTAINER, inner),
+                                             field_of(TN_FIELD_CONTAINER, inner)};
+
+            assert_int_equal(tn_model_container(&model, inner).written, written);
+            written = 2 * (8 + written);
+            inner = container_of(&model, TN_CONTAINER_LIST, items, 2);
+        }
+        assert_true(written > (limits[l] ? limits[l] * TN_WRITTEN_PER_MEMORY : UINT32_MAX));
+        assert_true(written / 2 - 8 <=
+                    (limits[l] ? limits[l] * TN_WRITTEN_PER_MEMORY : UINT32_MAX));
+        tn_model_fini(&model);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* ---- bounds ---- */
+
+static void sizes_and_times_have_bounds(void **state)
+{
+    static const struct {
+        int64_t time;
+        int64_t taken;
+    } times[] = {
+        {0, 0},
+        {TN_TIME_MAX, TN_TIME_MAX},
+        {-TN_TIME_MAX, -TN_TIME_MAX},
+        {TN_TIME_MAX + 1, TN_TIME_NONE},
+        {-TN_TIME_MAX - 1, TN_TIME_NONE},
+        {INT64_MAX, TN_TIME_NONE},
+    };
+    struct tn_model model;
+    uint64_t size = TN_SIZES_MAX - 5;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        int64_t time = times[i].time;
+
+        assert_int_equal(tn_time_take(&time), times[i].taken != TN_TIME_NONE);
+        assert_int_equal(time, times[i].taken);
+    }
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_true(tn_model_take_size(&model, &size));
+    size = 6;
+    assert_false(tn_model_take_size(&model, &size));
+    assert_int_equal(size, 0);
+    size = 5;
+    assert_true(tn_model_take_size(&model, &size));
+    assert_int_equal(size, 5);
+    tn_model_fini(&model);
+}
+
+/* The more was read, the more may be written; not beyond what 64 bits hold. */
+static void the_bound_grows_with_the_input(void **state)
+{
+    struct tn_model model;
+    uint64_t input = 0;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 1 << 20), TARN_OK);
+    assert_int_equal(tn_model_written_limit(&model), 64 << 20);
+    model.budget.input = &input;
+    model.written_per_byte = 3;
+    assert_int_equal(tn_model_written_limit(&model), 64 << 20);
+    input = 100 << 20;
+    assert_int_equal(tn_model_written_limit(&model), 300 << 20);
+    input = UINT64_MAX / 2;
+    assert_int_equal(tn_model_written_limit(&model), UINT64_MAX);
+    assert_int_equal(tn_model_charge_written(&model, UINT64_MAX - 1), TARN_OK);
+    assert_false(model.budget.exceeded);
+    assert_int_equal(tn_model_charge_written(&model, 2), TARN_ERR_LIMIT); /* the sum overflows */
+    assert_true(model.budget.exceeded);
+    tn_model_fini(&model);
+    assert_int_equal(tn_model_init(&model, UINT64_MAX / 2), TARN_OK);
+    assert_int_equal(tn_model_written_limit(&model), UINT64_MAX);
+    tn_model_fini(&model);
+}
+
 static void every_init_failure_is_clean(void **state)
 {
     struct tn_model model;
@@ -107,6 +430,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_things_have_one_number),
         cmocka_unit_test(what_is_shared_counts_each_time),
+        cmocka_unit_test(equal_hashes_do_not_make_equal),
+        cmocka_unit_test(a_pool_of_zero_is_not_no_pool),
+        cmocka_unit_test(containers_differ_in_kind_count_and_kinds_of_items),
+        cmocka_unit_test(containers_know_what_they_cost),
+        cmocka_unit_test(containers_know_of_frames_within),
+        cmocka_unit_test(what_doubles_becomes_too_large),
+        cmocka_unit_test(sizes_and_times_have_bounds),
+        cmocka_unit_test(the_bound_grows_with_the_input),
         cmocka_unit_test(every_init_failure_is_clean),
         cmocka_unit_test(names_are_those_of_files),
     };

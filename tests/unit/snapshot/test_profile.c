@@ -158,6 +158,227 @@ static void strange_events(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* ---- events that count for nothing, and at bounds ---- */
+
+#define GOOD_MEMORY MEMORY(5, 512, 4096, 0, 1)
+
+static void memory_events_that_say_too_little_are_skipped(void **state)
+{
+    static const struct {
+        const char *event;
+        uint64_t unknown;
+    } cases[] = {
+        {MEMORY(1, 0, 4096, 0, 1), 1},
+        {MEMORY(1, 512, 0, 0, 1), 1},
+        {MEMORY(1, 512, -1, 0, 1), 1},
+        {MEMORY(1, 512, 144115188075855872, 0, 1), 1}, /* 2^57 */
+        {MEMORY(1, 512, 144115188075855871, 0, 1), 0},
+        {MEMORY(1, 512, 8192, 0, -1), 1},
+        {MEMORY(1, 512, 8192, -1, 1), 1},
+        {MEMORY(1, 512, 8192, 1000000, 1), 1},
+        {MEMORY(1, 512, 8192, -1, 0), 0},                /* the CPU has no number */
+        {MEMORY(1, 4611686018427387903, 8192, 0, 1), 1}, /* 2^62 - 1, with 512 elsewhere too much */
+        {MEMORY(1, 'x', 8192, 0, 1), 1},
+        {"{'name':'[memory]'}", 1},
+        {"{'name':'[memory]','args':7}", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tarn_profile_info info = {.struct_size = sizeof info};
+        char text[1024];
+
+        (void)snprintf(text, sizeof text, "[" GOOD_MEMORY ",%s]", cases[i].event);
+        struct tarn_snapshot *snapshot = must_load(text, &info);
+
+        if (info.unknown != cases[i].unknown || info.events != 2 - cases[i].unknown) {
+            fail_msg("%s: %llu unknown, %llu events", cases[i].event,
+                     (unsigned long long)info.unknown, (unsigned long long)info.events);
+        }
+        is_consistent(snapshot);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void slices_are_whole_events_of_three_kinds(void **state)
+{
+    static const struct {
+        const char *event;
+        uint64_t slices;
+    } cases[] = {
+        {SLICE("python_function", "f", 0, 1), 1},
+        {SLICE("cpu_op", "f", 0, 1), 1},
+        {SLICE("user_annotation", "f", 0, 1), 1},
+        {SLICE("cpu_op", "f", 0, -1), 1},
+        {SLICE("gpu_user_annotation", "f", 0, 1), 0},
+        {SLICE("cpu_operation", "f", 0, 1), 0},
+        {"{'ph':'B','cat':'cpu_op','name':'f','ts':0}", 0},
+        {"{'ph':'X','name':'cpu_op','ts':0}", 0},
+        {"{'cat':'cpu_op','name':'f','ts':0}", 0},
+        {"{'ph':'X','cat':'cpu_op','ts':0}", 0},
+        {"{'ph':'X','cat':'cpu_op','name':7,'ts':0}", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tarn_profile_info info = {.struct_size = sizeof info};
+        char text[1024];
+
+        (void)snprintf(text, sizeof text, "[%s," GOOD_MEMORY "]", cases[i].event);
+        struct tarn_snapshot *snapshot = must_load(text, &info);
+
+        if (info.slices != cases[i].slices) {
+            fail_msg("%s: %llu slices", cases[i].event, (unsigned long long)info.slices);
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* The frame of the slice that runs while memory is allocated. */
+static void expect_frame(const char *label, const char *name, const char *file, int64_t line)
+{
+    char text[1024];
+
+    (void)snprintf(text, sizeof text, "[" SLICE("cpu_op", "%s", 0, 10) "," GOOD_MEMORY "]", label);
+    struct tarn_snapshot *snapshot = must_load(text, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const struct tn_stack stack =
+        tn_model_stack(model, tn_trace_at(model, &model->traces[0], 0)->stack);
+
+    assert_int_equal(stack.count, 1);
+    const struct tn_frame *frame = tn_model_frame(model, stack.frames[0]);
+
+    assert_string_equal(tn_model_string(model, frame->name).text, name);
+    assert_string_equal(tn_model_string(model, frame->filename).text, file);
+    assert_int_equal(frame->line, line);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void names_are_of_functions_or_operators(void **state)
+{
+    (void)state;
+    expect_frame("a.py(3): f", "f", "a.py", 3);
+    expect_frame("a.py(123456789): f", "f", "a.py", 123456789);
+    expect_frame("a.py(1234567890): f", "a.py(1234567890): f", "none",
+                 0); /* no line is that large */
+    expect_frame("(3): f", "f", "", 3);
+    expect_frame("3): f", "3): f", "none", 0);
+    expect_frame("a.py(): f", "a.py(): f", "none", 0);
+    expect_frame("a.py): f", "a.py): f", "none", 0);
+    expect_frame("a.py3): f", "a.py3): f", "none", 0);
+    expect_frame("/): f", "/): f", "none", 0);
+    expect_frame("a:1): f", "a:1): f", "none", 0);
+    expect_frame("a.py(0): ", "", "a.py", 0);
+    expect_frame("a.py(9):f", "a.py(9):f", "none", 0);
+    expect_frame("aten::add", "aten::add", "none", 0);
+}
+
+static int64_t first_time(const char *text)
+{
+    struct tarn_snapshot *snapshot = must_load(text, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const int64_t time = tn_trace_at(model, &model->traces[0], 0)->time_us;
+
+    tarn_snapshot_destroy(snapshot);
+    return time;
+}
+
+static void times_out_of_range_are_none(void **state)
+{
+    (void)state;
+    assert_int_equal(first_time("[" MEMORY(7.5, 512, 4096, 0, 1) "]"), 7);
+    assert_int_equal(first_time("[" MEMORY(9e15, 512, 4096, 0, 1) "]"), 9000000000000000);
+    assert_int_equal(first_time("[" MEMORY(-9e15, 512, 4096, 0, 1) "]"), -9000000000000000);
+    assert_int_equal(first_time("[" MEMORY(9.1e15, 512, 4096, 0, 1) "]"), 0);
+    assert_int_equal(first_time("[" MEMORY(-9.1e15, 512, 4096, 0, 1) "]"), 0);
+    assert_int_equal(first_time("{'baseTimeNanoseconds':5000,'traceEvents':[" GOOD_MEMORY "]}"),
+                     10);
+    assert_int_equal(first_time("{'baseTimeNanosecondz':5000,'traceEvents':[" GOOD_MEMORY "]}"), 5);
+    assert_int_equal(first_time("{'baseTimeNanoseconds':9000000000000000000,'traceEvents':[" MEMORY(
+                         9e15, 512, 4096, 0, 1) "]}"),
+                     0); /* the sum overflows */
+    assert_int_equal(first_time("{'baseTimeNanoseconds':000000000000000000000005000,"
+                                "'traceEvents':[" GOOD_MEMORY "]}"),
+                     5); /* that is no number of nanoseconds */
+}
+
+#define TOTAL(ts, bytes, addr, device, total)                                                      \
+    "{'name':'[memory]','ts':" #ts ",'args':{'Total Allocated':" #total ",'Bytes':" #bytes         \
+    ",'Addr':" #addr ",'Device Id':" #device ",'Device Type':1}}"
+
+static void what_was_there_before_is_counted_once_for_a_device(void **state)
+{
+    static const struct {
+        const char *events;
+        uint64_t before;
+    } cases[] = {
+        {TOTAL(1, 512, 4096, 0, 512), 0},
+        {TOTAL(1, 512, 4096, 0, 513), 1},
+        {TOTAL(1, 512, 4096, 0, 100), 0},
+        {TOTAL(1, -512, 4096, 0, 0), 512},
+        {TOTAL(1, -512, 4096, 0, -1), 0}, /* it does not say */
+        {TOTAL(1, 512, 4096, 0, 612) "," TOTAL(2, 512, 8192, 0, 9000), 100},
+        {TOTAL(1, 512, 4096, 0, 612) "," TOTAL(2, 512, 8192, 1, 712), 300},
+        {TOTAL(1, 1, 4096, 0, 9223372036854775807) "," TOTAL(
+             2, 1, 4096, 1, 9223372036854775807) "," TOTAL(3, 1, 4096, 2, 9223372036854775807),
+         UINT64_MAX},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tarn_profile_info info = {.struct_size = sizeof info};
+        char text[1024];
+
+        (void)snprintf(text, sizeof text, "[%s]", cases[i].events);
+        tarn_snapshot_destroy(must_load(text, &info));
+        if (info.before_bytes != cases[i].before) {
+            fail_msg("%s: %llu bytes before", cases[i].events,
+                     (unsigned long long)info.before_bytes);
+        }
+    }
+}
+
+/* Of equal times the order of the file counts; of slices that begin together the longer is outside,
+ * and no stack is deeper than the limit. */
+static void equal_times_keep_their_order(void **state)
+{
+    static const char events[] =
+        "[" SLICE("cpu_op", "inner", 0, 10) "," SLICE("cpu_op", "outer", 0, 20) "," SLICE(
+            "cpu_op", "middle", 0,
+            15) "," MEMORY(5, 512, 8192, 0, 1) "," MEMORY(5, 512, 4096, 0,
+                                                          1) "," MEMORY(5, -512, 8192, 0, 1) "]";
+    const struct tarn_read_limits two = {.struct_size = sizeof two, .max_frames = 2};
+    struct tarn_snapshot *snapshot = must_load(events, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const struct tn_trace *trace = &model->traces[0];
+    char *text = quoted(events);
+
+    (void)state;
+    assert_int_equal(trace->count, 4);
+    assert_int_equal(tn_trace_at(model, trace, 0)->address, 8192);
+    assert_int_equal(tn_trace_at(model, trace, 1)->address, 4096);
+    assert_int_equal(tn_trace_at(model, trace, 2)->action, TN_TRACE_FREE_REQUESTED);
+    struct tn_stack stack = tn_model_stack(model, tn_trace_at(model, trace, 0)->stack);
+    static const char *const names[] = {"inner", "middle", "outer"};
+
+    assert_int_equal(stack.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct tn_frame *frame = tn_model_frame(model, stack.frames[i]);
+
+        assert_string_equal(tn_model_string(model, frame->name).text, names[i]);
+    }
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_profile_load_memory(text, strlen(text), &two, &snapshot, NULL, NULL),
+                     TARN_OK);
+    model = tn_snapshot_model(snapshot);
+    stack = tn_model_stack(model, tn_trace_at(model, &model->traces[0], 0)->stack);
+    assert_int_equal(stack.count, 2);
+    assert_string_equal(tn_model_string(model, tn_model_frame(model, stack.frames[0])->name).text,
+                        "inner");
+    tarn_snapshot_destroy(snapshot);
+    free(text);
+}
+
 static void what_is_no_profile(void **state)
 {
     (void)state;
@@ -172,6 +393,17 @@ static void what_is_no_profile(void **state)
     fails("[{} {}]", TARN_ERR_FORMAT, "no comma between events");
     fails("[{'name': '[memory]', 'ts': }]", TARN_ERR_FORMAT, "a malformed event at byte 1");
     fails("[{'name': '[memory]', 'ts': 1", TARN_ERR_TRUNCATED, "ends early");
+    fails("[{'name': '[memory]', 'ts': t}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': -}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': 1e}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': 1.}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': '\\u12'}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': '\\ud800\\u'}]", TARN_ERR_FORMAT,
+          "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts':}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts'}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]', 'ts': [1}]]", TARN_ERR_FORMAT, "a malformed event at byte 1");
+    fails("[{'name': '[memory]',}]", TARN_ERR_FORMAT, "a malformed event at byte 1");
     fails("[{},", TARN_ERR_TRUNCATED, "");
     fails("[]", TARN_ERR_NOT_SUPPORTED, "profile_memory=True");
     fails("{'traceEvents': [], 'x': {'y': [1, '}']}}", TARN_ERR_NOT_SUPPORTED, "no events");
@@ -232,6 +464,12 @@ int main(void)
         cmocka_unit_test(the_form_of_the_profiler),
         cmocka_unit_test(stacks_are_what_ran_then),
         cmocka_unit_test(strange_events),
+        cmocka_unit_test(memory_events_that_say_too_little_are_skipped),
+        cmocka_unit_test(slices_are_whole_events_of_three_kinds),
+        cmocka_unit_test(names_are_of_functions_or_operators),
+        cmocka_unit_test(times_out_of_range_are_none),
+        cmocka_unit_test(what_was_there_before_is_counted_once_for_a_device),
+        cmocka_unit_test(equal_times_keep_their_order),
         cmocka_unit_test(what_is_no_profile),
         cmocka_unit_test(bounds),
         cmocka_unit_test(failures_leave_nothing),

@@ -284,6 +284,162 @@ static int folder_remove(struct temp_folder *folder)
     return count;
 }
 
+/* ---- the shortest form ---- */
+
+struct bytes {
+    unsigned char at[1024];
+    size_t size;
+};
+
+static void bytes_put(struct bytes *bytes, uint64_t value, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        bytes->at[bytes->size++] = (unsigned char)(i < 8 ? value >> 8 * i : 0);
+    }
+}
+
+/* As CPython's pickle module writes an int: written here from its documentation, byte by byte. */
+static void bytes_put_int(struct bytes *bytes, bool is_negative, uint64_t value)
+{
+    if (!is_negative && value < 0x100) {
+        bytes_put(bytes, 'K', 1);
+        bytes_put(bytes, value, 1);
+    } else if (!is_negative && value < 0x10000) {
+        bytes_put(bytes, 'M', 1);
+        bytes_put(bytes, value, 2);
+    } else if (is_negative ? value >= 0xffffffff80000000 : value < 0x80000000) {
+        bytes_put(bytes, 'J', 1);
+        bytes_put(bytes, value, 4);
+    } else {
+        const uint64_t magnitude = is_negative ? ~value : value;
+        size_t size = 1;
+
+        while (size < 8 && magnitude >> (8 * size - 1) != 0) { /* no room for the sign yet */
+            size++;
+        }
+        size += magnitude >> 63; /* a ninth byte */
+        bytes_put(bytes, 0x8a, 1);
+        bytes_put(bytes, size, 1);
+        bytes_put(bytes, value, size);
+    }
+}
+
+static bool has_bytes(const struct test_collect *file, const struct bytes *bytes)
+{
+    for (size_t i = 0; i + bytes->size <= file->size; i++) {
+        if (memcmp(file->text + i, bytes->at, bytes->size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void numbers_have_the_shortest_form(void **state)
+{
+    static const int64_t edges[] = {0,
+                                    1,
+                                    255,
+                                    256,
+                                    65535,
+                                    65536,
+                                    INT32_MAX,
+                                    2147483648,
+                                    8388608,
+                                    4294967295,
+                                    4294967296,
+                                    549755813887,
+                                    549755813888,
+                                    140737488355327,
+                                    140737488355328,
+                                    36028797018963967,
+                                    36028797018963968,
+                                    INT64_MAX,
+                                    -1,
+                                    -128,
+                                    -129,
+                                    -256,
+                                    -65536,
+                                    INT32_MIN,
+                                    -2147483649,
+                                    -549755813888,
+                                    -549755813889,
+                                    INT64_MIN};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
+        const uint64_t value = (uint64_t)edges[i];
+        const bool is_negative = edges[i] < 0;
+        char json[512];
+        struct bytes list = {.size = 0};
+        struct bytes pair = {.size = 0};
+
+        (void)snprintf(json, sizeof json,
+                       "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":7,"
+                       "\"size\":1,\"stream\":0,\"pool_id\":[3,%lld],"
+                       "\"user_metadata\":[77,%lld,%lld]}]]}",
+                       is_negative ? 5LL : (long long)edges[i], (long long)edges[i],
+                       (long long)edges[i]);
+        struct tarn_snapshot *snapshot = read_text(json);
+        struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+        bytes_put_int(&list, false, 77);
+        bytes_put_int(&list, is_negative, value);
+        bytes_put_int(&list, is_negative, value);
+        bytes_put(&list, 'e', 1);
+        bytes_put_int(&pair, false, 3);
+        bytes_put_int(&pair, false, is_negative ? 5 : value);
+        bytes_put(&pair, 0x86, 1);
+        if (!has_bytes(&file, &list) || !has_bytes(&file, &pair)) {
+            fail_msg("%lld has another form", (long long)edges[i]);
+        }
+        survives(snapshot, TARN_SNAPSHOT_PICKLE);
+        free(file.text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* How often the text is in the file. */
+static int count_of(const struct test_collect *file, const char *text)
+{
+    const size_t size = strlen(text);
+    int count = 0;
+
+    for (size_t i = 0; i + size <= file->size; i++) {
+        count += memcmp(file->text + i, text, size) == 0;
+    }
+    return count;
+}
+
+/* The memo's numbers have one byte up to 255, then four. */
+static void many_texts_are_written_once(void **state)
+{
+    struct test_collect json = {.text = NULL};
+    const struct tarn_writer out = {test_collect_write, &json};
+    static const char begin[] = "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\","
+                                "\"addr\":7,\"size\":1,\"stream\":0,\"user_metadata\":[0";
+    char text[64];
+
+    (void)state;
+    assert_int_equal(out.write(out.context, begin, sizeof begin - 1), TARN_OK);
+    for (int i = 0; i < 300; i++) {
+        const int size = snprintf(text, sizeof text, ",\"text%03d\",\"text%03d\"", i, i);
+
+        assert_int_equal(out.write(out.context, text, (size_t)size), TARN_OK);
+    }
+    assert_int_equal(out.write(out.context, "]}]]}", 5), TARN_OK);
+    struct tarn_snapshot *snapshot = read_memory(json.text, json.size);
+    struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+    for (int i = 0; i < 300; i++) {
+        (void)snprintf(text, sizeof text, "text%03d", i);
+        assert_int_equal(count_of(&file, text), 1);
+    }
+    survives_both(snapshot);
+    tarn_snapshot_destroy(snapshot);
+    free(file.text);
+    free(json.text);
+}
+
 static void files_have_the_form_of_their_name(void **state)
 {
     struct temp_folder folder = temp_folder_make();
@@ -391,6 +547,8 @@ int main(void)
         cmocka_unit_test(metadata_may_be_any_dict),
         cmocka_unit_test(long_lists_come_in_batches),
         cmocka_unit_test(numbers_of_every_length_survive),
+        cmocka_unit_test(numbers_have_the_shortest_form),
+        cmocka_unit_test(many_texts_are_written_once),
         cmocka_unit_test(files_have_the_form_of_their_name),
         cmocka_unit_test(a_file_that_cannot_be_made_is_said),
         cmocka_unit_test(a_writer_may_refuse),

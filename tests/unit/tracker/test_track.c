@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include "support/child.h"
+
 #include "tarn/event.h"
 #include "tarn/host.h"
 #include "tarn/tracker.h"
@@ -699,6 +701,114 @@ static void threads_may_share_one(void **state)
     close_tracker(tracker);
 }
 
+/* ---- queries ---- */
+
+/* What is not there is not found, and no index is followed beyond the end. */
+static void queries_end_where_the_tracker_does(void **state)
+{
+    struct tarn_tracker *tracker = open_tracker(NULL);
+    struct tarn_track_module module = {.struct_size = sizeof module};
+    struct tarn_track_iteration iteration = {.struct_size = sizeof iteration};
+    struct tarn_track_row row;
+    size_t count = 7;
+    uint32_t number = 7;
+
+    (void)state;
+    assert_int_equal(tarn_tracker_count_modules(tracker), 0);
+    assert_int_equal(tarn_tracker_get_module(tracker, 0, &module), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_tracker_get_state(tracker, 0, 0, &number, &count), TARN_ERR_NOT_FOUND);
+    must_apply(tracker, .kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL);
+    must_apply(tracker, .kind = TARN_TRACK_READY);
+    must_apply(tracker, .kind = TARN_TRACK_CREATE, .id = 1, .bytes = 512, .name = GPU);
+    must_apply(tracker, .kind = TARN_TRACK_OP_DONE);
+    must_apply(tracker, .kind = TARN_TRACK_LEAVE, .id = 1);
+    assert_int_equal(tarn_tracker_count_modules(tracker), 1);
+    assert_int_equal(tarn_tracker_get_module(tracker, 0, &module), TARN_OK);
+    assert_int_equal(module.name, MODEL);
+    assert_int_equal(tarn_tracker_get_module(tracker, 1, &module), TARN_ERR_NOT_FOUND);
+    module.struct_size--;
+    assert_int_equal(tarn_tracker_get_module(tracker, 0, &module), TARN_ERR_INVALID_ARGUMENT);
+    assert_true(module.state_count > 0);
+    assert_int_equal(tarn_tracker_get_state(tracker, 0, 0, &number, &count), TARN_OK);
+    assert_true(count > 0);
+    assert_int_equal(tarn_tracker_get_call(tracker, 0, 0, count, &row, 1, &count),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_tracker_get_call(tracker, 0, 0, 0, &row, 1, &count), TARN_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(row.device, GPU);
+    assert_int_equal(tarn_tracker_get_call(tracker, 0, 0, 0, NULL, 0, &count), TARN_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(tarn_tracker_get_call(tracker, 1, 0, 0, &row, 1, &count), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_tracker_get_state(tracker, 0, module.state_count, &number, &count),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_tracker_get_state(tracker, 1, 0, &number, &count), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_tracker_count_iterations(tracker), 1);
+    assert_int_equal(tarn_tracker_get_iteration(tracker, 0, &iteration), TARN_OK);
+    assert_int_equal(iteration.peak_bytes, 512);
+    assert_int_equal(tarn_tracker_get_iteration(tracker, 1, &iteration), TARN_ERR_NOT_FOUND);
+    iteration.struct_size++;
+    assert_int_equal(tarn_tracker_get_iteration(tracker, 0, &iteration), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, MODEL, GPU, &row), TARN_OK);
+    assert_int_equal(row.total, 512);
+    assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, LAYER, GPU, &row), TARN_OK);
+    assert_int_equal(row.total, 0);
+    assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, 99, GPU, &row),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, MODEL, 63, &row),
+                     TARN_ERR_NOT_FOUND);
+    assert_string_equal(tarn_tracker_get_name(tracker, TARN_TRACK_MODULE, MODEL), "Model");
+    assert_null(tarn_tracker_get_name(tracker, TARN_TRACK_MODULE, 99));
+    assert_null(tarn_tracker_get_name(tracker, TARN_TRACK_NAMES_COUNT, 0));
+    assert_int_equal(tarn_tracker_count_names(tracker, TARN_TRACK_DEVICE), 2);
+    assert_int_equal(tarn_tracker_count_names(tracker, TARN_TRACK_NAMES_COUNT), 0);
+    close_tracker(tracker);
+}
+
+/* ---- a forked child ---- */
+
+/* A tracker is its parent's: a lock may have been held when the child was made. */
+static void child_asks(void *context)
+{
+    struct tarn_tracker *tracker = context;
+    const struct tarn_track_event event = {.kind = TARN_TRACK_OP_DONE};
+    struct tarn_track_module module = {.struct_size = sizeof module};
+    struct tarn_track_iteration iteration = {.struct_size = sizeof iteration};
+    struct tarn_track_row row;
+    struct tarn_error error = {.text = ""};
+    size_t count = 7;
+    uint32_t number;
+
+    CHILD_REQUIRE(tarn_tracker_apply(tracker, &event, 1, &count, &error) == TARN_ERR_STATE);
+    CHILD_REQUIRE(count == 0 && strstr(error.text, "the tracker") != NULL);
+    CHILD_REQUIRE(tarn_tracker_add_name(tracker, TARN_TRACK_MODULE, "x", &number, &error) ==
+                  TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_tracker_get_name(tracker, TARN_TRACK_MODULE, MODEL) == NULL);
+    CHILD_REQUIRE(tarn_tracker_count_names(tracker, TARN_TRACK_MODULE) == 0);
+    count = 7;
+    tarn_tracker_get_rows(tracker, TARN_TRACK_NOW, &row, 1, &count);
+    CHILD_REQUIRE(count == 0);
+    CHILD_REQUIRE(tarn_tracker_count_modules(tracker) == 0);
+    CHILD_REQUIRE(tarn_tracker_get_module(tracker, 0, &module) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_tracker_get_state(tracker, 0, 0, &number, &count) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_tracker_get_call(tracker, 0, 0, 0, &row, 1, &count) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_tracker_count_iterations(tracker) == 0);
+    CHILD_REQUIRE(tarn_tracker_get_iteration(tracker, 0, &iteration) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, MODEL, GPU, &row) ==
+                  TARN_ERR_STATE);
+    tarn_tracker_destroy(tracker); /* leaves it alone */
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+    struct tarn_tracker *tracker = open_tracker(NULL);
+
+    (void)state;
+    must_apply(tracker, .kind = TARN_TRACK_CREATE, .id = 1, .bytes = 512, .name = GPU);
+    child_run(child_asks, tracker);
+    assert_int_equal(row_of(tracker, TARN_TRACK_NOW, GPU).total, 512);
+    close_tracker(tracker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -720,6 +830,8 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(making_one_may_fail),
         cmocka_unit_test(adding_a_device_may_fail),
+        cmocka_unit_test(queries_end_where_the_tracker_does),
+        cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(threads_may_share_one),
     };
 

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* What a file is, and what its segments, settings and frames may hold, through JSON; ' stands for
+ * ". */
+#include "support/test.h"
+
+#include "snapshot/snapshot.h"
+#include "tarn/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum tarn_status load(const char *json, struct tarn_snapshot **snapshot,
+                             struct tarn_error *error)
+{
+    char *text = strdup(json);
+
+    assert_non_null(text);
+    for (char *c = text; *c; c++) {
+        *c = (char)(*c == '\'' ? '"' : *c);
+    }
+    const enum tarn_status status =
+        tarn_snapshot_load_memory(text, strlen(text), NULL, snapshot, error);
+
+    free(text);
+    return status;
+}
+
+static struct tarn_snapshot *must_load(const char *json)
+{
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+
+    if (load(json, &snapshot, &error)) {
+        fail_msg("%s: %s", json, error.text);
+    }
+    return snapshot;
+}
+
+/* It fails with these words; NULL: it is read. */
+static void load_says(const char *json, const char *said)
+{
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error = {.text = ""};
+    const enum tarn_status status = load(json, &snapshot, &error);
+
+    if (said) {
+        assert_null(snapshot);
+        if (status != TARN_ERR_FORMAT || !strstr(error.text, said)) {
+            fail_msg("%s: \"%s\" does not say \"%s\"", json, error.text, said);
+        }
+    } else if (status) {
+        fail_msg("%s: %s", json, error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void other_files_are_named(void **state)
+{
+    static const char none[] = "this file is not a memory snapshot";
+    static const char profile[] = "this file is a Chrome trace";
+    static const struct {
+        const char *json;
+        const char *said;
+    } cases[] = {
+        {"{'segments':[]}", NULL},
+        {"{'device_traces':[]}", NULL},
+        {"[]", NULL}, /* an old snapshot of nothing */
+        {"[{'address':512,'total_size':512,'blocks':[]}]", NULL},
+        {"{}", none},
+        {"{'a':1,'b':2}", none},
+        {"{'segment':[]}", none},
+        {"[7]", none},
+        {"[{}]", none},
+        {"[{'name':1}]", none},
+        {"[[]]", none},
+        {"{'traceEvents':[]}", profile},
+        {"{'a':1,'traceEvents':[]}", profile},
+        {"{'traceevents':[]}", none},
+        {"{'traceEventz':[]}", none},
+        {"[{'ph':'X'}]", profile},
+        {"[{'name':'x','ph':'X'}]", profile},
+        {"[{'pq':'X'}]", none},
+        {"['ph']", none},
+        {"[['ph','X']]", none},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        load_says(cases[i].json, cases[i].said);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* A list is of segments if its first item has one of these keys, though others are missing. */
+static void one_key_tells_a_segment(void **state)
+{
+    (void)state;
+    load_says("[{'blocks':[]}]", "key");
+    load_says("[{'total_size':512}]", "key");
+    load_says("[{'address':512}]", "key");
+}
+
+static void segments_have_values_of_kinds(void **state)
+{
+    static const struct {
+        const char *key;
+        const char *said;
+    } cases[] = {
+        {"'device':2147483647", NULL},
+        {"'device':-2147483648", NULL},
+        {"'device':2147483648", "a device number"},
+        {"'device':-2147483649", "a device number"},
+        {"'device':'0'", "device"},
+        {"'segment_pool_id':[1,2]", NULL},
+        {"'segment_pool_id':[1,18446744073709551615]", NULL},
+        {"'segment_pool_id':[18446744073709551615,1]", NULL},
+        {"'segment_pool_id':[1]", "a tuple of two integers"},
+        {"'segment_pool_id':[1,2,3]", "a tuple of two integers"},
+        {"'segment_pool_id':[1,'2']", "a tuple of two integers"},
+        {"'segment_pool_id':['1',2]", "a tuple of two integers"},
+        {"'segment_pool_id':[1.5,2]", "a tuple of two integers"},
+        {"'segment_pool_id':[]", "a tuple of two integers"},
+        {"'segment_pool_id':7", "a tuple of two integers"},
+        {"'segment_pool_id':{}", "a tuple of two integers"},
+        {"'frames':null", NULL},
+        {"'frames':[]", NULL},
+        {"'frames':{}", "a list of frames"},
+        {"'frames':7", "a list of frames"},
+        {"'frames':[7]", "a list of frames"},
+        {"'is_expandable':1", "is_expandable"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char json[256];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments':[{'address':512,'total_size':512,'stream':0,'blocks':[],%s}]}",
+                       cases[i].key);
+        load_says(json, cases[i].said);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static void pools_are_what_the_list_says(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        must_load("{'segments':[{'address':512,'total_size':512,'stream':0,'blocks':[],"
+                  "'segment_pool_id':[7,18446744073709551615]}]}");
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    (void)state;
+    assert_int_equal(model->segments[0].pool.id[0], 7);
+    assert_int_equal(model->segments[0].pool.id[1], UINT64_MAX);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* ---- settings ---- */
+
+static void divisions_are_by_powers_of_two(void **state)
+{
+    static const struct {
+        const char *key;
+        int at; /* -1: of no interval, which is a warning */
+    } cases[] = {{"1", 0},   {"2", 1},   {"32768", 15}, {"65536", -1}, {"3", -1},
+                 {"", -1},   {"0", -1},  {"64x", -1},   {"x", -1},     {"-1", -1},
+                 {" 64", 6}, {"064", 6}, {"4.0", -1},   {"1e1", -1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char json[256];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments':[],'allocator_settings':{'roundup_power2_divisions':{'%s':5}}}",
+                       cases[i].key);
+        struct tarn_snapshot *snapshot = must_load(json);
+        const struct tn_model_settings *settings = &tn_snapshot_model(snapshot)->settings;
+
+        assert_true(settings->present && settings->has_roundup);
+        for (int k = 0; k < TN_ROUNDUP_INTERVALS; k++) {
+            if (settings->roundup_power2_divisions[k] != (k == cases[i].at ? 5 : 0)) {
+                fail_msg("\"%s\" sets interval %d", cases[i].key, k);
+            }
+        }
+        assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), cases[i].at < 0);
+        tarn_snapshot_destroy(snapshot);
+    }
+    load_says("{'segments':[],'allocator_settings':{'roundup_power2_divisions':[1]}}", "a dict");
+    load_says("{'segments':[],'allocator_settings':{'roundup_power2_divisions':{'1':'x'}}}", "1");
+}
+
+static void numbers_of_settings_have_kinds(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        must_load("{'segments':[],'allocator_settings':{'max_split_size':18446744073709551615,"
+                  "'garbage_collection_threshold':1}}");
+    const struct tn_model_settings *settings = &tn_snapshot_model(snapshot)->settings;
+
+    (void)state;
+    assert_int_equal(settings->max_split_size, -1); /* SIZE_MAX is no limit */
+    assert_true(settings->garbage_collection_threshold == 1);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = must_load("{'segments':[],'allocator_settings':{'max_split_size':7,"
+                         "'garbage_collection_threshold':0.25}}");
+    settings = &tn_snapshot_model(snapshot)->settings;
+    assert_int_equal(settings->max_split_size, 7);
+    assert_true(settings->garbage_collection_threshold == 0.25);
+    tarn_snapshot_destroy(snapshot);
+    load_says("{'segments':[],'allocator_settings':{'garbage_collection_threshold':'1'}}",
+              "a number");
+    load_says("{'segments':[],'allocator_settings':{'max_split_size':'1'}}", "max_split_size");
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* ---- frames ---- */
+
+/* Frames that differ in one key of torch.fx alone are different, and keep it. */
+static void each_key_of_fx_counts(void **state)
+{
+    static const char *const keys[] = {"fx_node_op", "fx_node_name", "fx_node_target",
+                                       "fx_original_trace"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char json[512];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments':[],'device_traces':[["
+                       "{'action':'alloc','addr':512,'size':1,'stream':0,'frames':["
+                       "{'name':'f','filename':'a','line':1,'%s':'text'},"
+                       "{'name':'f','filename':'a','line':1}]}]]}",
+                       keys[i]);
+        struct tarn_snapshot *snapshot = must_load(json);
+        const struct tn_model *model = tn_snapshot_model(snapshot);
+        const struct tn_stack stack =
+            tn_model_stack(model, tn_trace_at(model, &model->traces[0], 0)->stack);
+
+        assert_int_equal(stack.count, 2);
+        assert_int_not_equal(stack.frames[0], stack.frames[1]);
+        const struct tn_frame_fx *fx =
+            tn_chunked_vec_at(&model->fx, tn_model_frame(model, stack.frames[0])->fx);
+        const uint32_t texts[] = {fx->node_op, fx->node_name, fx->node_target, fx->original_trace};
+
+        for (size_t k = 0; k < 4; k++) {
+            assert_string_equal(tn_model_string(model, texts[k]).text, k == i ? "text" : "");
+        }
+        assert_int_equal(tn_model_frame(model, stack.frames[1])->fx, 0);
+        tarn_snapshot_destroy(snapshot);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Entries that differ in one part alone keep it. */
+static void entries_beside_each_other_keep_what_differs(void **state)
+{
+    static const char *const parts[] = {"'pool_id':[0,1]",       "'pool_id':[1,0]",
+                                        "'pool_id':[1,1]",       "'pool_id':[0,0]",
+                                        "'user_metadata':'a'",   "'user_metadata':'b'",
+                                        "'compile_context':'a'", "'compile_context':'b'"};
+    struct tarn_snapshot *snapshot;
+    char json[2048] = "{'segments':[],'device_traces':[[";
+    const size_t count = sizeof parts / sizeof parts[0];
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        const size_t used = strlen(json);
+
+        (void)snprintf(json + used, sizeof json - used,
+                       "%s{'action':'alloc','addr':512,'size':1,'stream':0,%s}", i > 0 ? "," : "",
+                       parts[i]);
+    }
+    (void)snprintf(json + strlen(json), 8, "]]}");
+    snapshot = must_load(json);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    static const uint64_t pools[][2] = {{0, 1}, {1, 0}, {1, 1}, {0, 0}};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct tn_trace_extra *extra =
+            tn_model_extra(model, tn_trace_at(model, &model->traces[0], i)->extra);
+
+        assert_int_equal(extra->has_pool, i < 4);
+        assert_int_equal(extra->pool.id[0], i < 4 ? pools[i][0] : 0);
+        assert_int_equal(extra->pool.id[1], i < 4 ? pools[i][1] : 0);
+        assert_string_equal(tn_model_string(model, extra->user_metadata).text, i == 4   ? "a"
+                                                                               : i == 5 ? "b"
+                                                                                        : "");
+        assert_string_equal(tn_model_string(model, extra->compile_context).text, i == 6   ? "a"
+                                                                                 : i == 7 ? "b"
+                                                                                          : "");
+    }
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_files_are_named),
+        cmocka_unit_test(one_key_tells_a_segment),
+        cmocka_unit_test(segments_have_values_of_kinds),
+        cmocka_unit_test(pools_are_what_the_list_says),
+        cmocka_unit_test(divisions_are_by_powers_of_two),
+        cmocka_unit_test(numbers_of_settings_have_kinds),
+        cmocka_unit_test(each_key_of_fx_counts),
+        cmocka_unit_test(entries_beside_each_other_keep_what_differs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
