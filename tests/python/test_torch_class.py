@@ -18,7 +18,8 @@ STUB = os.environ.get("STANDIN_STUB_DIR", "")
 
 def version_of(include):
     """"2.11.0" of the headers."""
-    for name in ("torch/headeronly/version.h", "torch/version.h"):
+    api = "torch/csrc/api/include"
+    for name in ("torch/headeronly/version.h", "torch/version.h", f"{api}/torch/version.h"):
         path = os.path.join(include, name)
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
