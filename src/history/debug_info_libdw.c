@@ -24,9 +24,8 @@
     F(dwfl_report_end)                                                                             \
     F(dwfl_addrmodule)                                                                             \
     F(dwfl_module_info)                                                                            \
-    F(dwfl_module_getsrc)                                                                          \
-    F(dwfl_lineinfo)                                                                               \
     F(dwfl_module_addrdie)                                                                         \
+    F(dwfl_module_nextcu)                                                                          \
     F(dwfl_module_addrname)                                                                        \
     F(dwfl_linux_proc_find_elf)                                                                    \
     F(dwfl_standard_find_debuginfo)                                                                \
@@ -40,7 +39,10 @@
     F(dwarf_tag)                                                                                   \
     F(dwarf_haspc)                                                                                 \
     F(dwarf_siblingof)                                                                             \
-    F(dwarf_getsrcfiles)
+    F(dwarf_getsrc_die)                                                                            \
+    F(dwarf_getsrcfiles)                                                                           \
+    F(dwarf_lineno)                                                                                \
+    F(dwarf_linesrc)
 
 static struct {
 #define LIBDW_MEMBER(name) __typeof__(name) *name;
@@ -255,6 +257,35 @@ static Dwfl_Module *module_at(struct tn_debug_info *info, Dwarf_Addr address)
     return address >= begin && address < end ? module : NULL;
 }
 
+/* The unit that contains the address; NULL without debug information. libdw finds it by a table of
+ * addresses, which gcc writes and clang does not: there the units themselves are asked. */
+static Dwarf_Die *unit_at(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias_out)
+{
+    Dwarf_Die *unit = libdw.dwfl_module_addrdie(module, address, bias_out);
+
+    if (unit) {
+        return unit;
+    }
+    while ((unit = libdw.dwfl_module_nextcu(module, unit, bias_out)) != NULL &&
+           libdw.dwarf_haspc(unit, address - *bias_out) <= 0) {
+    }
+    return unit;
+}
+
+/* The file and line of the address; NULL when unknown. */
+static const char *source_line(Dwarf_Die *unit, Dwarf_Addr address, uint64_t *line_out)
+{
+    Dwarf_Line *line = libdw.dwarf_getsrc_die(unit, address);
+    int number = 0;
+
+    if (!line) {
+        return NULL;
+    }
+    (void)libdw.dwarf_lineno(line, &number);
+    *line_out = (uint64_t)number;
+    return libdw.dwarf_linesrc(line, NULL, NULL);
+}
+
 bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_visitor visit,
                          void *context)
 {
@@ -265,13 +296,11 @@ bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_
         return true;
     }
     Dwarf_Addr bias = 0;
-    int line = 0;
-    Dwfl_Line *line_info = libdw.dwfl_module_getsrc(module, address);
-    const char *file =
-        line_info ? libdw.dwfl_lineinfo(line_info, NULL, &line, NULL, NULL, NULL) : NULL;
-    Dwarf_Die *unit = libdw.dwfl_module_addrdie(module, address, &bias);
+    uint64_t line = 0;
+    Dwarf_Die *unit = unit_at(module, address, &bias);
+    const char *file = unit ? source_line(unit, address - bias, &line) : NULL;
 
-    if (unit && !visit_functions(&receiver, unit, address - bias, file, (uint64_t)line)) {
+    if (unit && !visit_functions(&receiver, unit, address - bias, file, line)) {
         return false;
     }
     if (receiver.has_any) {
@@ -280,5 +309,5 @@ bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_
     if (!file) {
         file = libdw.dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     }
-    return receive(&receiver, libdw.dwfl_module_addrname(module, address), file, (uint64_t)line);
+    return receive(&receiver, libdw.dwfl_module_addrname(module, address), file, line);
 }

@@ -82,6 +82,28 @@ static void cxx_functions_have_their_names(void **state)
     tn_symbols_destroy(symbols);
 }
 
+#ifdef HAS_LIBDW
+static void modules_need_no_table_of_addresses(void **state)
+{
+    void *module = dlopen(EXPORTER_NO_ARANGES, RTLD_NOW | RTLD_LOCAL);
+    struct tn_symbols *symbols = tn_symbols_create();
+    size_t count = 0;
+
+    (void)state;
+    assert_non_null(module);
+    const uint64_t address = (uint64_t)(uintptr_t)dlsym(module, "exporter_plain") + 1;
+    const struct tarn_stack_frame *frame = tn_symbols_find(symbols, address, &count);
+
+    assert_non_null(frame);
+    assert_int_equal(count, 1);
+    assert_string_equal(frame->name, "exporter_plain");
+    assert_non_null(strstr(frame->filename, "support/exporter.c"));
+    assert_in_range(frame->line, 12, 16); /* where the function is */
+    tn_symbols_destroy(symbols);
+    assert_int_equal(dlclose(module), 0);
+}
+#endif
+
 static void without_memory_for_a_name_there_is_no_answer(void **state)
 {
     const uint64_t address = (uint64_t)(uintptr_t)&cxx_function + 1;
@@ -132,6 +154,9 @@ int main(void)
         cmocka_unit_test(unknown_addresses_have_a_frame),
         cmocka_unit_test(other_modules_are_named),
         cmocka_unit_test(cxx_functions_have_their_names),
+#ifdef HAS_LIBDW
+        cmocka_unit_test(modules_need_no_table_of_addresses),
+#endif
         cmocka_unit_test(without_memory_for_a_name_there_is_no_answer),
         cmocka_unit_test(host_memory_may_be_missing),
     };
