@@ -107,8 +107,8 @@ static enum tarn_status holders_compute(struct cli_watch_holders *holders,
 
     if (status == TARN_OK && !is_on) {
         (void)snprintf(holders->trouble, sizeof holders->trouble,
-                       "! history is off: \"tarn control %" PRId64
-                       " history on\" records who allocates from then on",
+                       "! history is off, or has no events yet: \"tarn control %" PRId64
+                       " history on\" switches it on",
                        holders->process);
         return TARN_OK;
     }

@@ -197,10 +197,13 @@ def holders_once(tarn, watched, folder):
     pid = str(server.pid)
     code, out, err = run(tarn, folder, '--once', '--holders', pid)
     count('holders: history is off', code == 0 and err == '' and
-          f'! history is off: "tarn control {pid} history on"' in out, f'{out} {err}')
+          f'"tarn control {pid} history on" switches it on' in out, f'{out} {err}')
     ask(tarn, folder, 'control', pid, 'history', 'on')
-    time.sleep(0.5)
-    code, out, err = run(tarn, folder, '--once', '--holders', 'watched')
+    end = time.monotonic() + tree_screen.PATIENCE_S
+    out = ''
+    while time.monotonic() < end and 'request_step' not in out:
+        time.sleep(0.5)
+        code, out, err = run(tarn, folder, '--once', '--holders', 'watched')
     rows = top_rows(out[out.find('who holds most'):])
     count('holders: exit', code == 0 and err == '', f'{code} {err}')
     count('holders: when', re.search(f'process {pid} .*as of [0-2][0-9]:[0-5][0-9]:[0-6][0-9]\n',
@@ -241,6 +244,16 @@ def holders_refused(tarn, server, folder):
     count('holders: late, nothing left', not leftovers(folder), os.listdir(folder))
 
 
+def press_until(terminal, text):
+    """Asks for holders until they have it."""
+    end = time.monotonic() + tree_screen.PATIENCE_S
+    while not terminal.has(text) and time.monotonic() < end:
+        terminal.press(b'h')
+        time.sleep(0.3)
+        while terminal.read(0.3):
+            pass
+
+
 def holders_screen(tarn, watched, folder):
     server = Watched(watched, folder)
     other = Watched(watched, folder)
@@ -254,13 +267,13 @@ def holders_screen(tarn, watched, folder):
     count('holders: in place of the details', 'device 0: 16.00' not in terminal.text(),
           terminal.text())
     ask(tarn, folder, 'control', str(low.pid), 'history', 'on')
-    terminal.press(b'h')
-    terminal.wait('holders: again', lambda t: t.has('as of', '(no frames)', 'total'))
-    first = re.search('as of (\\S+)', terminal.text()).group(1)
+    press_until(terminal, 'request_step')  # the history may have no events at first
+    count('holders: again', terminal.has('as of', '(no frames)', 'total'), terminal.text())
+    first = re.findall('as of .*', terminal.text())
     time.sleep(1.2)
     terminal.press(b'h')
     terminal.wait('holders: later', lambda t: t.has('as of', 'request_step') and
-                  f'as of {first}' not in t.text())
+                  re.findall('as of .*', t.text()) != first)
     terminal.press(DOWN)
     terminal.wait('holders: not of another', lambda t: not t.has('who holds most') and
                   t.has('device 0: 16.00 GiB', 'h holders'))
