@@ -249,9 +249,9 @@ def press_until(terminal, text):
     end = time.monotonic() + tree_screen.PATIENCE_S
     while not terminal.has(text) and time.monotonic() < end:
         terminal.press(b'h')
-        time.sleep(0.3)
-        while terminal.read(0.3):
-            pass
+        pause = time.monotonic() + 0.5
+        while time.monotonic() < pause:  # the screen never rests
+            terminal.read(0.1)
 
 
 def holders_screen(tarn, watched, folder):
