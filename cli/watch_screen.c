@@ -9,11 +9,12 @@ bool cli_watch_screen_is_built(void)
 }
 
 bool cli_watch_screen_run(struct cli_watch *watch, int interval_ms, bool has_color,
-                          const char **why_out)
+                          bool takes_holders, const char **why_out)
 {
     (void)watch;
     (void)interval_ms;
     (void)has_color;
+    (void)takes_holders;
     *why_out = "this build has no terminal view, since ncurses was missing";
     return false;
 }
@@ -22,7 +23,7 @@ bool cli_watch_screen_run(struct cli_watch *watch, int interval_ms, bool has_col
 
 #include "screen.h"
 #include "tree_keys.h"
-#include "watch_text.h"
+#include "watch_holders.h"
 
 #include <curses.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@ struct view {
     bool is_frozen;
     bool asks_filter; /* letters go into the filter */
     bool shows_help;
+    bool shows_holders; /* in place of the details, if they are of the selected process */
+    struct cli_watch_holders holders;
     uint32_t top;    /* first line of the details that is shown */
     uint64_t now_ns; /* when the numbers were read, since 1970 */
     char message[160];
@@ -126,6 +129,12 @@ static void title_draw(const struct view *view, unsigned width)
     }
 }
 
+/* After view_selected. */
+static bool holders_are_shown(const struct view *view)
+{
+    return view->shows_holders && view->holders.process == view->selected;
+}
+
 static void foot_draw(const struct view *view, unsigned width, int line)
 {
     char text[CLI_WATCH_FILTER_MAX + 32];
@@ -138,7 +147,9 @@ static void foot_draw(const struct view *view, unsigned width, int line)
     } else {
         cli_screen_put(
             width, line, 1, A_NORMAL,
-            "arrows process  PgUp, PgDn scroll  s sort  / filter  f freeze  ? help  q quit");
+            holders_are_shown(view)
+                ? "h look again  c, Esc close  PgUp, PgDn scroll  arrows process  ? help  q quit"
+                : "arrows, PgUp, PgDn  h holders  s sort  / filter  f freeze  ? help  q quit");
     }
 }
 
@@ -147,6 +158,9 @@ static void help_draw(unsigned width, int lines)
     static const char *const help[] = {
         "up, down, j, k       select a process",
         "PgUp, PgDn           scroll what is shown of it",
+        "h                    who holds most of its memory now: it writes a snapshot,",
+        "                     as for tarn dump; h again takes a new one",
+        "c, Esc               close that",
         "s                    sort by reserved, allocated, rate, pid",
         "/                    show only programs whose name contains a text; Enter ends",
         "f, space             freeze, and go on",
@@ -193,6 +207,15 @@ static void table_draw(const struct view *view, struct cli_watch_lines *lines,
     page->skip = 0;
 }
 
+static struct cli_watch_lines lines_on(const struct view *view, struct page *page)
+{
+    return (struct cli_watch_lines){.context = page,
+                                    .put = page_put,
+                                    .width = page->width,
+                                    .is_utf8 = view->screen->is_utf8,
+                                    .now_ns = view->now_ns};
+}
+
 static void view_draw(struct view *view)
 {
     const struct cli_watch_process *selected = view_selected(view);
@@ -201,11 +224,7 @@ static void view_draw(struct view *view)
 
     getmaxyx(stdscr, height, columns);
     struct page page = {.width = (unsigned)columns, .line = 1, .end = height - FOOT_LINES};
-    struct cli_watch_lines lines = {.context = &page,
-                                    .put = page_put,
-                                    .width = (unsigned)columns,
-                                    .is_utf8 = view->screen->is_utf8,
-                                    .now_ns = view->now_ns};
+    struct cli_watch_lines lines = lines_on(view, &page);
 
     (void)erase();
     title_draw(view, page.width);
@@ -219,7 +238,9 @@ static void view_draw(struct view *view)
         page.end = height - FOOT_LINES;
         page.line++;
         page.skip = view->top;
-        if (selected) {
+        if (selected && holders_are_shown(view)) {
+            cli_watch_put_holders(&lines, &view->holders);
+        } else if (selected) {
             cli_watch_put_details(&lines, selected);
         }
         foot_draw(view, page.width, height - 1);
@@ -261,6 +282,31 @@ static void filter_key(struct view *view, int key)
     }
 }
 
+/* Waits for the process, and says so meanwhile. */
+static void holders_take(struct view *view)
+{
+    struct page page = {.width = (unsigned)getmaxx(stdscr)};
+    const struct cli_watch_lines lines = lines_on(view, &page);
+    const struct cli_watch_process *selected = view_selected(view);
+
+    if (!selected) {
+        return;
+    }
+    (void)snprintf(view->message, sizeof view->message, "process %lld writes a snapshot ...",
+                   (long long)selected->head.process);
+    view_draw(view);
+    cli_watch_holders_take(&view->holders, view->watch, selected, &lines);
+    view->message[0] = '\0';
+    view->shows_holders = true;
+    view->top = 0;
+}
+
+static void holders_close(struct view *view)
+{
+    view->shows_holders = false;
+    view->top = 0;
+}
+
 /* False: the user leaves. */
 static bool view_key(struct view *view, int key)
 {
@@ -288,6 +334,13 @@ static bool view_key(struct view *view, int key)
         break;
     case CLI_KEY_PAGE_DOWN:
         view->top += 5;
+        break;
+    case 'h':
+        holders_take(view);
+        break;
+    case 'c':
+    case CLI_KEY_ESCAPE:
+        holders_close(view);
         break;
     case 's':
         view->watch->order = (enum cli_watch_order)((view->watch->order + 1) % 4);
@@ -342,7 +395,7 @@ bool cli_watch_screen_is_built(void)
 }
 
 bool cli_watch_screen_run(struct cli_watch *watch, int interval_ms, bool has_color,
-                          const char **why_out)
+                          bool takes_holders, const char **why_out)
 {
     struct cli_screen screen;
     struct view view = {.watch = watch, .screen = &screen, .now_ns = time_of_day_ns()};
@@ -350,7 +403,11 @@ bool cli_watch_screen_run(struct cli_watch *watch, int interval_ms, bool has_col
     if (!cli_screen_begin(&screen, has_color, why_out)) {
         return false;
     }
+    if (takes_holders) {
+        holders_take(&view);
+    }
     loop(&view, interval_ms);
+    cli_watch_holders_fini(&view.holders);
     cli_screen_end(&screen);
     return true;
 }

@@ -7,9 +7,10 @@
 
 bool cli_watch_screen_is_built(void);
 
-/* Shows it, with new numbers every `interval_ms` milliseconds, until the user leaves. False, with
- * the reason, when the terminal cannot be drawn on. */
+/* Shows it, with new numbers every `interval_ms` milliseconds, until the user leaves;
+ * `takes_holders`: begins with those of the first process. False, with the reason, when the
+ * terminal cannot be drawn on. */
 bool cli_watch_screen_run(struct cli_watch *watch, int interval_ms, bool has_color,
-                          const char **why_out);
+                          bool takes_holders, const char **why_out);
 
 #endif

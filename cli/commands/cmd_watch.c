@@ -4,8 +4,8 @@
 #include "escape.h"
 #include "output.h"
 #include "screen.h"
+#include "watch_holders.h"
 #include "watch_screen.h"
-#include "watch_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 struct watch_values {
     bool once;
     bool json;
+    bool holders;
     int order; /* enum cli_watch_order */
     double interval;
     const char *folder;
@@ -30,6 +31,10 @@ static const struct cli_opt watch_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct watch_values, json),
      .help = "print it as JSON, once"},
+    {.name = "holders",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct watch_values, holders),
+     .help = "also who holds most of the memory now, from a snapshot that the process writes"},
     {.name = "sort",
      .kind = CLI_OPT_CHOICE,
      .at = offsetof(struct watch_values, order),
@@ -56,8 +61,24 @@ static void line_print(void *context, enum cli_style style, const char *text)
                  style == CLI_STYLE_PLAIN ? "" : cli_terminal_style(terminal, CLI_STYLE_PLAIN));
 }
 
-static void text_print(const struct cli_call *call, const struct cli_watch *watch)
+/* False: the process cannot be asked. */
+static bool holders_print(const struct cli_watch_lines *lines, const struct cli_watch *watch,
+                          const struct cli_watch_process *process)
 {
+    struct cli_watch_holders holders = {.process = 0};
+
+    cli_watch_holders_take(&holders, watch, process, lines);
+    cli_watch_put_holders(lines, &holders);
+    const bool was_taken = holders.was_taken;
+
+    cli_watch_holders_fini(&holders);
+    return was_taken;
+}
+
+static enum cli_exit text_print(const struct cli_call *call, const struct cli_watch *watch)
+{
+    const struct watch_values *values = call->values;
+    enum cli_exit code = CLI_EXIT_OK;
     struct cli_terminal terminal = *call->terminal;
     struct timespec now = {0};
 
@@ -77,10 +98,14 @@ static void text_print(const struct cli_call *call, const struct cli_watch *watc
         (void)printf("\nprocess %lld, %s\n", (long long)watch->processes[i]->head.process,
                      cli_escaped(watch->processes[i]->head.program).text);
         cli_watch_put_details(&lines, watch->processes[i]);
+        if (values->holders && !holders_print(&lines, watch, watch->processes[i])) {
+            code = CLI_EXIT_IO;
+        }
     }
     if (watch->left_out > 0) {
         cli_note("%u more processes are not shown", watch->left_out);
     }
+    return code;
 }
 
 /* A second look a little later, for what happens per second. */
@@ -101,7 +126,7 @@ static enum cli_exit watch_show(const struct cli_call *call, struct cli_watch *w
 
     if (wants_screen && cli_watch_screen_is_built()) {
         return cli_watch_screen_run(watch, (int)(values->interval * 1000),
-                                    call->terminal->out_color, &why)
+                                    call->terminal->out_color, values->holders, &why)
                    ? CLI_EXIT_OK
                    : cli_fail(call->command, CLI_EXIT_USAGE, "%s; --once prints text", why);
     }
@@ -117,8 +142,7 @@ static enum cli_exit watch_show(const struct cli_call *call, struct cli_watch *w
     if (status) {
         return cli_fail_status(call->command, status, &error, NULL);
     }
-    text_print(call, watch);
-    return CLI_EXIT_OK;
+    return text_print(call, watch);
 }
 
 /* None at all: how to have one. */
@@ -147,6 +171,11 @@ static enum cli_exit watch_run(const struct cli_call *call)
     if (!(values->interval >= 0.05 && values->interval <= 60)) {
         return cli_fail(call->command, CLI_EXIT_USAGE, "--interval is 0.05 to 60 seconds");
     }
+    if (values->holders && values->json) {
+        return cli_fail(call->command, CLI_EXIT_USAGE,
+                        "--json has no holders: \"tarn dump\" writes a snapshot, and \"tarn top "
+                        "--json\" reads it");
+    }
     const enum tarn_status status = cli_watch_refresh(&watch, &error);
 
     if (status == TARN_ERR_NOT_FOUND) {
@@ -171,10 +200,14 @@ const struct cli_command cli_command_watch = {
                "started with TARN_WATCH=1 or that call tarn_watch_start. NAME is a part of the\n"
                "program's name; by default all are shown. Nothing is done to a process: one\n"
                "that hangs is shown with what it published last. ? lists the keys, q quits.\n"
-               "Without a terminal, and with --once, the numbers are printed as text. Exit\n"
-               "code 6: no such process.\n",
+               "Without a terminal, and with --once, the numbers are printed as text.\n"
+               "--holders, on the screen the key h, shows the table of tarn top --sort end of\n"
+               "now: the process must take requests (TARN_WATCH=control), and only what was\n"
+               "allocated while its history was on is known by stack (tarn help control). Exit\n"
+               "code 6: no such process, or one that --holders cannot ask.\n",
     .examples = "tarn watch\n"
                 "tarn watch --once\n"
+                "tarn watch --once --holders watched\n"
                 "tarn watch --json all",
     .words = targets,
     .is_unpaged = true,

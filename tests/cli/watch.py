@@ -12,7 +12,7 @@ import time
 
 import tree_screen
 from tree_screen import DOWN, Terminal, count
-from watched import SLOT, Watched
+from watched import CONTROLLED, SLOT, Watched
 
 
 def run(tarn, folder, *arguments):
@@ -180,6 +180,122 @@ def requests(tarn, watched, folder):
     count('the socket is removed', os.listdir(os.path.join(folder, 'tarn')) == [])
 
 
+# ---- who holds most ----
+
+TOP_ROW = r'^ +(?:\S+ [KMG]?i?B|-) +(\S+ [KMG]?i?B) .*  (\S.*)$'
+
+
+def top_rows(text):
+    """Bytes at the end by the last column, of what `tarn top` prints."""
+    return {match.group(2): size(match.group(1))
+            for match in re.finditer(TOP_ROW, text, re.MULTILINE)}
+
+
+def holders_once(tarn, watched, folder):
+    tarn = os.path.abspath(tarn)
+    server = Watched(watched, folder)
+    pid = str(server.pid)
+    code, out, err = run(tarn, folder, '--once', '--holders', pid)
+    count('holders: history is off', code == 0 and err == '' and
+          f'"tarn control {pid} history on" switches it on' in out, f'{out} {err}')
+    ask(tarn, folder, 'control', pid, 'history', 'on')
+    end = time.monotonic() + tree_screen.PATIENCE_S
+    out = ''
+    while time.monotonic() < end and 'request_step' not in out:
+        time.sleep(0.5)
+        code, out, err = run(tarn, folder, '--once', '--holders', 'watched')
+    rows = top_rows(out[out.find('who holds most'):])
+    count('holders: exit', code == 0 and err == '', f'{code} {err}')
+    count('holders: when', re.search(f'process {pid} .*as of [0-2][0-9]:[0-5][0-9]:[0-6][0-9]\n',
+                                     out), out)
+    # The weights are from before the history, and nobody frees them.
+    count('holders: weights', rows.get('(no frames)', 0) >= 6 << 30, rows)
+    ask(tarn, folder, 'dump', pid, '-f', '-o', 'now.pickle')
+    top = ask(tarn, folder, 'top', '--sort', 'end', 'now.pickle')[1]
+    count('holders: stacks of tarn top', set(rows) == set(top_rows(top)) and len(rows) > 2,
+          f'{rows} {top}')
+    others = sum(number for name, number in rows.items() if name != 'total')
+    count('holders: adds up', abs(rows.get('total', 0) - others) < 32 << 20, rows)
+    holders_refused(tarn, server, folder)
+    server.end()
+    os.unlink(os.path.join(folder, 'now.pickle'))
+    run(tarn, folder, '--once')  # removes what the server left
+    count('holders: nothing is left', not leftovers(folder), os.listdir(folder))
+
+
+def leftovers(folder):
+    return [name for name in os.listdir(folder) if name.startswith('tarn-holders')]
+
+
+def holders_refused(tarn, server, folder):
+    pid = str(server.pid)
+    refused('holders: no JSON', tarn, folder, 2, '--json has no holders', '--json', '--holders')
+    server.send(signal.SIGSTOP)
+    code, out, _ = run(tarn, folder, '--once', '--holders', pid)
+    count('holders: no answer', code == 6 and f'! process {pid} does not answer: it hangs' in out,
+          f'{code} {out}')
+    count('holders: no answer, nothing left', not leftovers(folder), os.listdir(folder))
+    server.write(CONTROLLED, b'\0\0\0\0')
+    code, out, _ = run(tarn, folder, '--once', '--holders', pid)
+    count('holders: no requests', code == 6 and 'start it with TARN_WATCH=control' in out,
+          f'{code} {out}')
+    server.send(signal.SIGCONT)
+    time.sleep(0.2)  # the request that nobody waits for is served now
+    count('holders: late, nothing left', not leftovers(folder), os.listdir(folder))
+
+
+def press_until(terminal, text):
+    """Asks for holders until they have it."""
+    end = time.monotonic() + tree_screen.PATIENCE_S
+    while not terminal.has(text) and time.monotonic() < end:
+        terminal.press(b'h')
+        pause = time.monotonic() + 0.5
+        while time.monotonic() < pause:  # the screen never rests
+            terminal.read(0.1)
+
+
+def holders_screen(tarn, watched, folder):
+    server = Watched(watched, folder)
+    other = Watched(watched, folder)
+    low, high = sorted([server, other], key=lambda one: one.pid)
+    terminal = Terminal([tarn, 'watch', '--interval', '0.1', '--sort', 'pid'],
+                        lines=40, XDG_RUNTIME_DIR=folder)
+    terminal.wait('holders: offered', lambda t: t.has('h holders', 'device 0: 16.00 GiB'))
+    terminal.press(b'h')
+    terminal.wait('holders: off on the screen', lambda t: t.has(
+        f'who holds most in process {low.pid}: asked at', '! history is off', 'h look again'))
+    count('holders: in place of the details', 'device 0: 16.00' not in terminal.text(),
+          terminal.text())
+    ask(tarn, folder, 'control', str(low.pid), 'history', 'on')
+    press_until(terminal, 'request_step')  # the history may have no events at first
+    count('holders: again', terminal.has('as of', '(no frames)', 'total'), terminal.text())
+    first = re.findall('as of .*', terminal.text())
+    time.sleep(1.2)
+    terminal.press(b'h')
+    terminal.wait('holders: later', lambda t: t.has('as of', 'request_step') and
+                  re.findall('as of .*', t.text()) != first)
+    terminal.press(DOWN)
+    terminal.wait('holders: not of another', lambda t: not t.has('who holds most') and
+                  t.has('device 0: 16.00 GiB', 'h holders'))
+    terminal.press(tree_screen.UP)
+    terminal.wait('holders: still there', lambda t: t.has(f'most in process {low.pid}'))
+    terminal.press(b'c')
+    terminal.wait('holders: closed', lambda t: t.has('device 0: 16.00 GiB', 'h holders'))
+    high.send(signal.SIGSTOP)
+    terminal.press(DOWN)
+    terminal.wait('holders: silent', lambda t: t.has('! the process does not answer'))
+    terminal.press(b'h')
+    terminal.wait('holders: no answer on the screen', lambda t: t.has(
+        f'! process {high.pid} does not answer'))
+    terminal.press(b'\x1b')
+    terminal.wait('holders: escape closes', lambda t: not t.has('who holds most'))
+    terminal.press(b'q')
+    terminal.end('holders: leaves', 0)
+    for one in (server, other):
+        one.end()
+    count('holders: the screen leaves nothing', not leftovers(folder), os.listdir(folder))
+
+
 # ---- the screen ----
 
 
@@ -233,7 +349,7 @@ def ended(tarn, server, folder):
     terminal.wait('has ended', lambda t: t.has('the process has ended'))
     terminal.set_size(60, 12)
     os.kill(terminal.program.pid, signal.SIGWINCH)
-    terminal.wait('smaller', lambda t: t.has('1 process', 'arrows process'))
+    terminal.wait('smaller', lambda t: t.has('1 process', 'h holders'))
     os.kill(terminal.program.pid, signal.SIGTERM)
     terminal.end('a signal', -signal.SIGTERM)
 
@@ -254,6 +370,8 @@ def main():
         trouble(tarn, watched, folder)
         hostile(tarn, watched, folder)
         requests(tarn, watched, folder)
+        holders_once(tarn, watched, folder)
+        holders_screen(os.path.abspath(tarn), watched, folder)
         screen(tarn, watched, folder)
     print(f'{tree_screen.passed} passed, {tree_screen.failed} failed, 0 skipped')
     return 1 if tree_screen.failed else 0

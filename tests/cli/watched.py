@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 
+CONTROLLED = 128  # in a page: whether the process takes requests
 SLOT = 4096  # where the first allocator of a page begins
 
 
