@@ -105,8 +105,10 @@ static bool stack_add(struct tn_fleet_rows *rows, struct tn_json_tree *tree,
     if (tn_never(!is_line) || tn_map_find(&rows->stacks, id)) {
         return true;
     }
-    if (tn_json_parse(tree, frames, length, false, NULL) != TARN_OK) {
-        return false;
+    const enum tarn_status status = tn_json_parse(tree, frames, length, false, NULL);
+
+    if (status) {
+        return status != TARN_ERR_HOST_MEMORY;
     }
     const char *text = tn_json_text(&tree->root);
 

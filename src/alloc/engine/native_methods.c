@@ -608,7 +608,7 @@ static enum tarn_status native_annotate(struct tarn_allocator *allocator, tarn_p
     if (block) {
         tn_heap_annotate(&engine->heap, block, text, stack);
     }
-    tn_heap_drop_stack(&engine->heap, stack);
+    tn_heap_drop_captured(&engine->heap, stack);
     tn_engine_unlock(engine);
     return block || tn_direct_memory_find(&native_of(allocator)->direct, ptr, NULL)
                ? TARN_OK
