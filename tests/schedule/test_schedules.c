@@ -15,11 +15,8 @@
 #include <unistd.h>
 
 static const struct workload *const workloads[] = {
-    &workload_lock,
-    &workload_biased_lock,
-    &workload_allocator,
-    &workload_stream_caches,
-    &workload_sinks,
+    &workload_lock,          &workload_biased_lock, &workload_allocator,
+    &workload_stream_caches, &workload_sinks,
 };
 
 enum {

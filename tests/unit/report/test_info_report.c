@@ -44,11 +44,12 @@ static void a_recorded_run(void **state)
 
 static void pages_that_moved_are_counted(void **state)
 {
-    struct tarn_snapshot *snapshot =
-        report_parse("[" SEGMENT("2097152", "{'page_size': 2097152, 'handles': [7, 9], 'times': "
-                                            "[1, 3]}") ", " SEGMENT(
-            "8388608", "{'page_size': 2097152, 'handles': [8, 18446744073709551615],"
-                       " 'times': [1, 1]}") "]");
+    struct tarn_snapshot *snapshot = report_parse("[" SEGMENT(
+        "2097152",
+        "{'page_size': 2097152, 'handles': [7, 9], 'times': "
+        "[1, 3]}") ", " SEGMENT("8388608",
+                                "{'page_size': 2097152, 'handles': [8, 18446744073709551615],"
+                                " 'times': [1, 1]}") "]");
     const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
     char *text = report_text(info, &asked);
 

@@ -169,8 +169,8 @@ static void metadata_may_be_any_dict(void **state)
         "{\"a\":[{\"state\":2,\"size\":[1]}]}",
         "{\"a\":[{\"state\":\"inactive\",\"size\":\"x\"}]}",
         "{\"a\":[{\"size\":1,\"state\":\"inactive\",\"x\":[]}]}",
-        "{\"a\":[{\"address\":1,\"size\":2,\"requested_size\":0,"
-        "\"state\":\"active_pending_free\",\"frames\":[]}]}",
+        ("{\"a\":[{\"address\":1,\"size\":2,\"requested_size\":0,"
+         "\"state\":\"active_pending_free\",\"frames\":[]}]}"),
         "{\"a\":[[{\"state\":\"active_awaiting_free\",\"size\":1}]]}",
         "{\"history\":[]}",
         "{}"};
