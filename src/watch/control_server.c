@@ -67,15 +67,15 @@ static enum tarn_status snapshot_capture(struct tarn_snapshot **snapshot_out,
                                          struct tarn_error *error)
 {
     struct tarn_capture_source sources[ALLOCATORS_MAX];
+    const unsigned count = server.count;
 
-    for (unsigned i = 0; i < server.count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         sources[i] = (struct tarn_capture_source){.allocator = server.sources[i].allocator};
         tn_allocator_visit_keeper(sources[i].allocator, keeper_pin, &sources[i].history);
     }
-    const enum tarn_status st =
-        tarn_snapshot_capture(sources, server.count, NULL, snapshot_out, error);
+    const enum tarn_status st = tarn_snapshot_capture(sources, count, NULL, snapshot_out, error);
 
-    for (unsigned i = 0; i < server.count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         if (sources[i].history) {
             tn_history_unpin(sources[i].history);
         }
