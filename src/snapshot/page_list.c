@@ -83,7 +83,7 @@ static const struct tn_field *value_find(const struct tn_model *model, uint32_t 
 
     for (uint32_t i = 0; i < fields.count; i++) {
         if (tn_string_is(tn_model_string(model, fields.items[i].key), key)) {
-            return &fields.items[i];
+            return fields.items + i;
         }
     }
     return NULL;

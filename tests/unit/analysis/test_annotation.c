@@ -147,7 +147,7 @@ static void phases_are_between_their_ends(void **state)
         for (size_t i = 0; i < ENTRIES; i++) {
             const char *name = name_of(rig, tn_timeline_lifetimes(&rig->timeline)[i].annotation);
 
-            inner[i] = name[0] ? name[0] : '-';
+            inner[i] = (char)(name[0] ? name[0] : '-');
         }
         assert_string_equal(inner, cases[c].inner);
         rig_close(rig);

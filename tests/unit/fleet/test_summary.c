@@ -269,11 +269,11 @@ static void sums_that_do_not_add_up_are_refused(void **state)
 /* The summary of a recorded run with the first `from` replaced by `to`, and signed. */
 static struct test_collect edited(const char *text, const char *from, const char *to)
 {
-    const char *at = strstr(text, from);
+    const char *at = text ? strstr(text, from) : NULL;
     struct test_collect lines = {.text = NULL};
 
     if (!at) {
-        fail_msg("%s is not in %s", from, text);
+        fail_msg("%s is not in %s", from, text ? text : "nothing");
         return lines;
     }
     const char *rest = at + strlen(from);
