@@ -90,8 +90,8 @@ check_tidy() {
 
 check_cppcheck() {
     [ -s "$cache/compile_commands.json" ] || return 1
-    # The viewer's page as an array: it would look at 150,000 bytes one by one, for minutes.
-    cppcheck -i"$cache/clang/src/page/bundle.c" \
+    # The viewer's pages as arrays: it would look at 150,000 bytes one by one, for minutes.
+    cppcheck -i"$cache/clang/src/page/bundle_viewer.c" -i"$cache/clang/src/page/bundle_ranks.c" \
         --project="$cache/compile_commands.json" --cppcheck-build-dir="$cache/cppcheck" \
         -j "$jobs" --quiet --error-exitcode=1 --inline-suppr --std=c11 \
         --enable=warning,performance,portability --suppressions-list=tools/cppcheck.txt
