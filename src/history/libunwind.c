@@ -14,7 +14,7 @@ static void load(void)
 {
     tn_libunwind_trace *found = NULL;
     char why[256];
-#ifdef __SANITIZE_THREAD__ /* with it, threads that record crash in libunwind */
+#ifdef __SANITIZE_THREAD__ /* a program of threads crashed with both; why is not known */
     void *library = NULL;
     (void)why;
 #else
