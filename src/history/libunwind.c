@@ -14,7 +14,10 @@ static void load(void)
 {
     tn_libunwind_trace *found = NULL;
     char why[256];
-#ifdef __SANITIZE_THREAD__ /* a program of threads crashed with both; why is not known */
+#ifdef __SANITIZE_THREAD__
+    /* libunwind frees a thread's cache in the last round of pthread_key_create's destructors and
+     * locks a mutex for it, when the sanitizer may have finished with the thread already: its
+     * pthread_mutex_lock then follows a null pointer. */
     void *library = NULL;
     (void)why;
 #else
