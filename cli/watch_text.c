@@ -212,14 +212,19 @@ static void put_numbers(const struct cli_watch_lines *lines, const struct tarn_w
 {
     const uint64_t reserved = current(record, TARN_STAT_RESERVED_BYTES);
     const uint64_t allocated = current(record, TARN_STAT_ALLOCATED_BYTES);
+    const uint64_t segments = current(record, TARN_STAT_SEGMENT); /* without expandable ones */
+    char in_segments[48] = "";
 
+    if (segments > 0) {
+        (void)snprintf(in_segments, sizeof in_segments, " in %" PRIu64 " segments", segments);
+    }
     put(lines, CLI_STYLE_PLAIN, "  %s allocated in %" PRIu64 " blocks, %s requested, %s active",
         cli_size_text(allocated).text, current(record, TARN_STAT_ALLOCATION),
         cli_size_text(current(record, TARN_STAT_REQUESTED_BYTES)).text,
         cli_size_text(current(record, TARN_STAT_ACTIVE_BYTES)).text);
     put(lines, CLI_STYLE_PLAIN,
-        "  %s reserved in %" PRIu64 " segments, %s cached; %" PRId64 " device allocations",
-        cli_size_text(reserved).text, current(record, TARN_STAT_SEGMENT),
+        "  %s reserved%s, %s cached; %" PRId64 " device allocations", cli_size_text(reserved).text,
+        in_segments,
         cli_size_text(cli_watch_cached(reserved, allocated)).text, record->stats.num_device_alloc);
     if (record->pages.page_size > 0) {
         put(lines, CLI_STYLE_PLAIN,

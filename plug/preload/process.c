@@ -62,6 +62,7 @@ static void settings_read(void)
 
     static const char *const signals[] = {"none", "USR1", "USR2", NULL};
     static const int requests[] = {0, SIGUSR1, SIGUSR2};
+    static const char *const watches[] = {"0", "1", "control", NULL}; /* as tarn_watch_mode */
 
     settings.policy = (enum run_policy)word_of("TARN_RUN_POLICY", policies);
     settings.record = getenv("TARN_RUN_RECORD");
@@ -71,6 +72,8 @@ static void settings_read(void)
     settings.stacks = sources[word_of("TARN_RUN_STACKS", stacks)];
     settings.request = requests[word_of("TARN_RUN_REQUEST", signals)];
     settings.leader = (int64_t)number_of("TARN_RUN_LEADER");
+    settings.watch = word_of("TARN_WATCH", watches);
+    settings.runtime_folder = getenv("XDG_RUNTIME_DIR");
     if (settings.record && settings.record[0] == '\0') {
         settings.record = NULL;
     }

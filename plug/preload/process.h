@@ -26,9 +26,11 @@ struct run_settings {
     uint64_t limit;     /* bytes per device, 0 = none */
     uint64_t entries;   /* events kept, 0 = the library's default */
     bool summary;
-    int request;    /* signal upon which the file is written, 0 = none */
-    int stacks;     /* enum tarn_stack_source */
-    int64_t leader; /* process id of the program that was started */
+    int request;                /* signal upon which the file is written, 0 = none */
+    int stacks;                 /* enum tarn_stack_source */
+    int64_t leader;             /* process id of the program that was started */
+    int watch;                  /* enum tarn_watch_mode, from TARN_WATCH */
+    const char *runtime_folder; /* XDG_RUNTIME_DIR, NULL = not set */
 };
 
 const struct run_settings *run_settings(void);

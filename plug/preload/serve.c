@@ -8,6 +8,8 @@
 #include "tarn/ipc.h"
 #include "tarn/observer.h"
 #include "tarn/stream.h"
+#include "tarn/watch.h"
+#include "tarn/watch_control.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,6 +63,26 @@ static enum tarn_status limit_set(struct served *served, struct tarn_error *erro
                                               (double)limit / (double)info.total_memory, error);
 }
 
+/* The program is served whether it can be watched or not. */
+static void watch_start(struct served *served, int device)
+{
+    const struct run_settings *settings = run_settings();
+    const struct tarn_watch_options options = {.struct_size = sizeof options,
+                                               .runtime_folder = settings->runtime_folder,
+                                               .control = settings->watch == TARN_WATCH_CONTROL};
+    struct tarn_error error = {.offset = -1};
+
+    if (settings->watch == TARN_WATCH_OFF) {
+        return;
+    }
+    if (options.control) {
+        tarn_control_enable();
+    }
+    if (tarn_watch_start(served->allocator, &options, &error) != TARN_OK) {
+        run_say("tarn run: GPU %d cannot be watched: %s\n", device, error.text);
+    }
+}
+
 static enum tarn_status served_open(struct served *served, int device, struct tarn_error *error)
 {
     struct tarn_config config;
@@ -96,6 +118,7 @@ static enum state served_start(struct served *served, int device)
         return STATE_OFF;
     }
     run_record_add(served->allocator);
+    watch_start(served, device);
     return STATE_ON;
 }
 

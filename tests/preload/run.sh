@@ -151,6 +151,38 @@ done
 grep -q '^alloc: 2$' followed && grep -q '^total 4194304' followed
 count "a request beyond the limit fails, and the limit is the device's size" $?
 
+# A served program can be watched, and takes requests.
+mkdir -m 700 runtime
+mkfifo hold
+XDG_RUNTIME_DIR=$work/runtime
+export XDG_RUNTIME_DIR
+TARN_WATCH=control "$tarn" run --policy compact -- "$ways" dlsym stay <hold >followed 2>said &
+watched=$!
+exec 3>hold
+seen=1
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    "$tarn" watch --once --json $watched >seen.json 2>seen.err && {
+        seen=0
+        break
+    }
+    sleep 0.5
+done
+[ $seen -eq 0 ] || cat seen.err
+count "a served program is watched" $seen
+"$tarn" dump -o dumped.pickle $watched >followed 2>&1 && "$tarn" check dumped.pickle >followed 2>&1
+result=$?
+[ $result -eq 0 ] || cat followed
+count "a served program writes a snapshot on request" $result
+exec 3>&-
+wait $watched
+[ $? -eq 3 ] && [ ! -s said ]
+count "a watched program ends as without" $?
+unset XDG_RUNTIME_DIR
+XDG_RUNTIME_DIR=$work/not-there TARN_WATCH=1 "$tarn" run --policy native -- "$linked" \
+    >followed 2>said
+[ $? -eq 3 ] && [ "$(grep -c '^tarn run: GPU 0 cannot be watched: ' said)" -eq 1 ]
+count "a program that cannot be watched is served" $?
+
 # Said once, by name.
 "$tarn" run -f --record run.pickle -- "$ways" magic >followed 2>said
 [ "$(grep -c cuMemAllocMagic said)" -eq 1 ] && [ "$(wc -l <said)" -eq 1 ]

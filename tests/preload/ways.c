@@ -269,6 +269,9 @@ int main(int argc, char **argv)
         program_work(&cu);
         (void)raise(SIGTERM);
         (void)sleep(60); /* the signal comes a moment later */
+    } else if (strcmp(then, "stay") == 0) {
+        program_work(&cu);
+        (void)getchar(); /* until standard input ends */
     } else {
         program_work(&cu);
     }

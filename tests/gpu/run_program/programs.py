@@ -24,7 +24,8 @@ def torch_steps(device="cuda"):
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     start = 0.0
-    for step in range(220):
+    steps = int(os.environ.get("STEPS", "200"))
+    for step in range(20 + steps):
         if step == 20:
             torch.cuda.synchronize()
             start = time.perf_counter()
@@ -51,8 +52,11 @@ def cupy_steps():
 
 
 def numba_steps():
-    from numba import cuda
     import numpy
+
+    if not hasattr(numpy, "row_stack"):  # Numba asks for it, NumPy has it no more
+        numpy.row_stack = numpy.vstack
+    from numba import cuda
 
     @cuda.jit
     def add(values, amount):
