@@ -32,10 +32,21 @@ random_programs() {
 schedules() {
     cmake --preset check >/dev/null &&
         cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
-        build/check/tests/schedules --seeds 250000 # of each of the four workloads
+        build/check/tests/schedules --seeds 250000 # of each workload
+}
+
+# A day's worth of events for each policy.
+soak() {
+    cmake --preset release -B build/soak -DTARN_BUILD_TESTS=ON >/dev/null &&
+        cmake --build build/soak -j "$jobs" --target soak >/dev/null || return 1
+    for conf in "" expandable_segments:True policy:compact backend:cudaMallocAsync \
+        garbage_collection_threshold:0.6,max_split_size_mb:24; do
+        build/soak/tests/soak --conf "$conf" || return 1
+    done
 }
 
 job proofs make prove
+job soak soak
 job models make test-models
 job random_programs random_programs
 job schedules schedules

@@ -361,17 +361,41 @@ static enum tarn_status step_compact_ordered(struct tn_engine *engine, struct tn
 }
 
 /* Gives the memory of private pools back that nobody uses any more: graphs that ran on other
- * streams may have used it, so the device is waited for. */
+ * streams may have used it, so the device is waited for. What the other pools have stays. */
+static enum tarn_status release_unused_pools(struct tn_engine *engine, uint64_t stack,
+                                             struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+    struct tn_private_pool *next;
+
+    for (struct tn_private_pool *p = engine->heap.private_pools.first; p; p = next) {
+        next = p->next;
+        if (p->freeable && p->segment_count > 0) {
+            st = tn_gc_release_cached(engine, p->id, stack, error);
+            if (st) {
+                return st;
+            }
+        }
+    }
+    return st;
+}
+
 static enum tarn_status step_release_pools(struct tn_engine *engine, struct tn_request *request,
                                            struct tarn_error *error)
 {
-    bool any = false;
+    struct tn_private_pool *owner = request->pool->owner;
 
-    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
-        any = any || (p->freeable && p->segment_count > 0);
+    if (tn_heap_is_capturing(&engine->heap)) {
+        return TARN_ERR_NOT_FOUND; /* events cannot be waited for */
     }
-    const enum tarn_status st = any ? release_cached(engine, request, error) : TARN_ERR_NOT_FOUND;
+    if (owner) {
+        owner->pins++; /* it may have been released while the lock was dropped */
+    }
+    const enum tarn_status st = release_unused_pools(engine, request->stack, error);
 
+    if (owner) {
+        owner->pins--;
+    }
     return st ? st : step_compact_ordered(engine, request, error);
 }
 

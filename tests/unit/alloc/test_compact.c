@@ -180,6 +180,37 @@ static void at_the_limit_streams_wait_for_each_other(void **state)
     rig_close(&rig);
 }
 
+static bool only_stream_1(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 1;
+}
+
+/* What graphs had that are gone is not touched before the limit, and there alone: what the other
+ * pools keep stays. */
+static void pools_that_nobody_uses_come_last(void **state)
+{
+    const struct tarn_pool_id id = {.first = 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 32 * MIB, COMPACT);
+    const tarn_ptr kept = rig_alloc(&rig, 5 * MIB, 2); /* half of its third page is free */
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                     TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 20 * MIB, 1));
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_alloc_oom(&rig, 8 * MIB, 2);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(reserved(&rig), 32 * MIB); /* with pages that did not suffice */
+    (void)rig_alloc(&rig, 8 * MIB, 2);
+    assert_int_equal(reserved(&rig), 14 * MIB);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_free(&rig, kept);
+    rig_close(&rig);
+}
+
 /* A block in use on another stream is waited for on the host, when nothing else is left. */
 static void blocks_of_other_streams_are_waited_for_last(void **state)
 {
@@ -282,12 +313,6 @@ static void a_request_stays_in_the_middle_of_a_hole_when_time_is_short(void **st
     assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole + 8 * MIB);
     assert_int_equal(moved(&rig), 1004);
     rig_close(&rig);
-}
-
-static bool only_stream_1(void *context, tarn_stream stream)
-{
-    (void)context;
-    return stream == 1;
 }
 
 /* While a graph may be captured no event is recorded, so that nothing can move. */
@@ -680,6 +705,7 @@ int main(void)
         cmocka_unit_test(pages_of_many_streams_are_found),
         cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
+        cmocka_unit_test(pools_that_nobody_uses_come_last),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# sanitized.sh OUT_FOLDER [SECONDS]: mixed training with tarn as PyTorch's allocator under
+# compute-sanitizer's memcheck, under each policy in turns for SECONDS (600) in all: an access to
+# memory that is not mapped at that moment is an error. Logs in OUT_FOLDER; the last line counts
+# the policies.
+#
+# Needs a GPU, CUDA's toolkit, compilers for C and C++, CMake 3.22, python3 with torch, transformers
+# and torchvision. Builds in BUILD (default build/torch_plug).
+set -eu
+
+if [ $# -lt 1 ]; then
+    echo "usage: tests/gpu/sanitized.sh OUT_FOLDER [SECONDS]" >&2
+    exit 2
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+root=$here/../..
+build=${BUILD:-$root/build/torch_plug}
+seconds=${2:-600}
+mkdir -p "$1" "$build"
+out=$(cd "$1" && pwd)
+build=$(cd "$build" && pwd)
+# shellcheck source=tests/cli/count.sh
+. "$here/../cli/count.sh"
+
+tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
+if [ ! -x "$tool" ]; then
+    skip "no compute-sanitizer"
+    count_end
+    exit 0
+fi
+export PYTHONPATH="$root/python" TARN_LIBRARY_DIR="$build" TARN_CACHE_DIR="$build/cache"
+export PYTHONDONTWRITEBYTECODE=1
+if ! {
+    cmake -S "$here/torch_plug" -B "$build" -DTARN_CHECKS=none &&
+        cmake --build "$build" -j "$(nproc)" && python3 -m tarn.torch --build
+} >"$out/build.log" 2>&1; then
+    tail -n 20 "$out/build.log"
+    echo "0 passed, 1 failed, 0 skipped"
+    exit 1
+fi
+number=0
+for settings in "" expandable_segments:True policy:compact; do
+    number=$((number + 1))
+    log=$out/memcheck$number.log
+    status=0
+    # A step that has begun is finished: some time for it, and for the tool's report.
+    timeout -k 10 $((seconds / 3 + 60)) "$tool" --tool memcheck --report-api-errors no \
+        --error-exitcode 9 \
+        python3 "$here/compact/mixed.py" "$settings" $((seconds / 3 - 20)) \
+        >"$log" 2>&1 </dev/null || status=$?
+    grep "steps" "$log" || tail -n 5 "$log"
+    grep "ERROR SUMMARY" "$log" || true
+    result=1
+    if [ $status -eq 0 ] && grep -q "ERROR SUMMARY: 0 errors" "$log"; then
+        result=0
+    fi
+    count "memcheck, ${settings:-default settings} (exit status $status)" $result
+done
+count_end
