@@ -45,7 +45,7 @@ for settings in "" expandable_segments:True policy:compact; do
     log=$out/memcheck$number.log
     status=0
     # A step that has begun is finished: some time for it, and for the tool's report.
-    timeout -k 10 $((seconds / 3 + 60)) "$tool" --tool memcheck --report-api-errors no \
+    timeout -k 10 $((seconds / 3 + 180)) "$tool" --tool memcheck --report-api-errors no \
         --error-exitcode 9 \
         python3 "$here/compact/mixed.py" "$settings" $((seconds / 3 - 20)) \
         >"$log" 2>&1 </dev/null || status=$?
