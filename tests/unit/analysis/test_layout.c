@@ -222,7 +222,8 @@ static void layout_of(struct trace_model *made, struct tn_layout *layout,
     tn_timeline_fini(&timeline);
 }
 
-/* Blocks that overlap, as only a damaged file has them, count once; none ends behind its segment. */
+/* Blocks that overlap, as only a damaged file has them, count once; none ends behind its
+ * segment. */
 static void overlaps_count_once(void **state)
 {
     static const struct tn_model_segment segment = {.address = A, .total_size = 2 * MIB};
