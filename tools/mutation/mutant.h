@@ -10,11 +10,7 @@
 #ifndef TN_MUTATION_MUTANT_H
 #define TN_MUTATION_MUTANT_H
 
-#if defined(TN_MUTANT_IS) /* one mutant alone, for same_code.py */
-
-#define tn_m(id) ((id) == TN_MUTANT_IS)
-
-#elif defined(__STDC_VERSION__) && defined(__linux__)
+#if defined(__STDC_VERSION__) && defined(__linux__)
 
 char *getenv(const char *name);
 long strtol(const char *text, char **end, int base);
