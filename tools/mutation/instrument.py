@@ -14,7 +14,9 @@ TREE/mutants.tsv lists the mutants: ID, file, line, function, kind, text before,
 Not touched: constants (case labels, static tables), arguments of macros such as assertions, what
 another `#if` compiles. Nor what changes nothing by construction: which of two equal numbers is
 their maximum or minimum, by how much a comparison function's result is above zero, room that is
-reserved for more than is needed, and whether functions are called that only assert. Needs python3-clang and libclang of Debian (14).
+reserved for more than is needed, and whether functions are called that only assert.
+
+Needs python3-clang and libclang of Debian (14).
 """
 import ctypes.util
 import os
