@@ -5,50 +5,75 @@
 #include "analysis/optimizer_step.h"
 #include "snapshot/snapshot.h"
 
-#define EMPTY   "[]"
-#define FORWARD "[{'filename': 'model.py', 'line': 1, 'name': 'forward'}]"
-#define ADAM    "[{'filename': '/torch/optim/adam.py', 'line': 2, 'name': 'step'}]"
-#define ZERO_GRAD                                                                                  \
-    "[{'filename': '/torch/nn/modules/module.py', 'line': 3, 'name': 'zero_grad'},"                \
-    " {'filename': 'model.py', 'line': 4, 'name': 'train'}]"
+static const char none[] = "";
+static const char forward[] = "{'filename': 'model.py', 'line': 1, 'name': 'forward'}";
+static const char adam[] = "{'filename': '/torch/optim/adam.py', 'line': 2, 'name': 'step'}";
+static const char zero_grad[] =
+    "{'filename': '/torch/nn/modules/module.py', 'line': 3, 'name': 'zero_grad'},"
+    "{'filename': 'model.py', 'line': 4, 'name': 'train'}";
 
-#define ENTRY(action, address, time, frames)                                                       \
-    "{'action': '" action "', 'addr': " address ", 'size': 512, 'stream': 0, 'time_us': " time     \
-    ", 'frames': " frames "}"
+static const struct {
+    const char *action;
+    const char *frames;
+    unsigned time;
+} entries[] = {
+    {"alloc", none, 10},          {"alloc", forward, 20},   {"alloc", adam, 30},
+    {"alloc", none, 35}, /* inside of a step */
+    {"alloc", adam, 45},          {"alloc", none, 60},      {"alloc", adam, 70},
+    {"free_requested", none, 80}, {"alloc", zero_grad, 90}, {"alloc", none, 95},
+    {"alloc", zero_grad, 99},
+};
 
-/* Entries by number: 0 and 5 are gradients, 3 is one inside of a step, 6 is a free without frames. */
-static const char trace[] =
-    "'device_traces': [[" ENTRY("alloc", "4096", "10", EMPTY) "," ENTRY("alloc", "8192", "20", FORWARD) "," ENTRY("alloc", "12288", "30", ADAM) "," ENTRY(
-        "alloc", "16384", "35",
-        EMPTY) "," ENTRY("alloc", "20480", "45",
-                         ADAM) "," ENTRY("alloc", "24576", "60",
-                                         EMPTY) "," ENTRY("alloc", "28672", "70",
-                                                          ADAM) "," ENTRY("free_requested", "4096",
-                                                                          "80",
-                                                                          EMPTY) "," ENTRY("alloc",
-                                                                                           "32768",
-                                                                                           "90",
-                                                                                           ZERO_GRAD) "," ENTRY("alloc",
-                                                                                                                "36864",
-                                                                                                                "95",
-                                                                                                                EMPTY) "," ENTRY("alloc",
-                                                                                                                                 "40960",
-                                                                                                                                 "99",
-                                                                                                                                 ZERO_GRAD) "]]}";
+/* Around entries 2 and 3, 4, 6 and 8; and one that is no step, around most. */
+static const struct {
+    const char *name;
+    unsigned begin;
+    unsigned end;
+} phases[] = {
+    {"ProfilerStep#1", 5, 98},
+    {"Optimizer.step#Adam.step", 25, 38},
+    {"Optimizer.step#Adam.step", 40, 50},
+    {"Optimizer.step#Adam.step", 65, 75},
+    {"Optimizer.step#Adam.step", 85, 92},
+};
 
-/* Steps around entries 2 and 3, 4, 6 and 8, and a phase that is none around all of them. */
-static const char annotations[] =
-    "'external_annotations': ["
-    "{'stage': 'START', 'name': 'ProfilerStep#1', 'device': 0, 'time_us': 5},"
-    "{'stage': 'START', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 25},"
-    "{'stage': 'END', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 38},"
-    "{'stage': 'START', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 40},"
-    "{'stage': 'END', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 50},"
-    "{'stage': 'START', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 65},"
-    "{'stage': 'END', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 75},"
-    "{'stage': 'START', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 85},"
-    "{'stage': 'END', 'name': 'Optimizer.step#Adam.step', 'device': 0, 'time_us': 92},"
-    "{'stage': 'END', 'name': 'ProfilerStep#1', 'device': 0, 'time_us': 98}],";
+enum {
+    ENTRIES = sizeof entries / sizeof entries[0],
+    PHASES = sizeof phases / sizeof phases[0],
+    JSON_MAX = 8192
+};
+
+static size_t phase_put(char *json, size_t length, const char *stage, size_t i, unsigned time)
+{
+    return (size_t)snprintf(json + length, JSON_MAX - length,
+                            "%s{'stage': '%s', 'name': '%s', 'device': 0, 'time_us': %u}",
+                            json[length - 1] == '[' ? "" : ",", stage, phases[i].name, time);
+}
+
+/* As a snapshot; annotations are in the order of time. */
+static void trace_put(char *json, bool annotated)
+{
+    size_t length = (size_t)snprintf(json, JSON_MAX, "{'segments': [], 'external_annotations': [");
+
+    for (unsigned time = 0; annotated && time < 100; time++) {
+        for (size_t i = 0; i < PHASES; i++) {
+            length += phases[i].begin == time ? phase_put(json, length, "START", i, time) : 0;
+            length += phases[i].end == time ? phase_put(json, length, "END", i, time) : 0;
+        }
+    }
+    length += (size_t)snprintf(json + length, JSON_MAX - length, "], 'device_traces': [[");
+    for (size_t i = 0; i < ENTRIES; i++) {
+        length += (size_t)snprintf(
+            json + length, JSON_MAX - length,
+            "%s{'action': '%s', 'addr': %zu, 'size': 512, 'stream': 0, 'time_us': %u,"
+            " 'frames': [%s]}",
+            i > 0 ? "," : "", entries[i].action,
+            entries[i].action[0] == 'f' ? 4096 : 4096 * (i + 1), entries[i].time,
+            entries[i].frames);
+    }
+    length += (size_t)snprintf(json + length, JSON_MAX - length, "]]}");
+    assert_true(length < JSON_MAX);
+}
 
 struct stepping {
     struct tarn_snapshot *snapshot;
@@ -58,12 +83,11 @@ struct stepping {
     struct tn_optimizer_steps steps;
 };
 
-static void stepping_open(struct stepping *made, const char *more)
+static void stepping_open(struct stepping *made, bool annotated)
 {
-    char json[8192];
-    const int length = snprintf(json, sizeof json, "{'segments': [], %s%s", more, trace);
+    char json[JSON_MAX];
 
-    assert_true(length > 0 && (size_t)length < sizeof json);
+    trace_put(json, annotated);
     made->snapshot = report_parse(json);
     const struct tn_model *model = tn_snapshot_model(made->snapshot);
 
@@ -104,7 +128,7 @@ static void by_annotations(void **state)
     struct stepping made;
 
     (void)state;
-    stepping_open(&made, annotations);
+    stepping_open(&made, true);
     begins_are(&made, (const uint64_t[]){2, 6}, 2);
     stepping_close(&made);
 }
@@ -116,7 +140,7 @@ static void by_stacks(void **state)
     struct stepping made;
 
     (void)state;
-    stepping_open(&made, "");
+    stepping_open(&made, false);
     begins_are(&made, (const uint64_t[]){2, 4, 6, 10}, 4);
     for (uint64_t i = 0; i < sizeof in_optimizer / sizeof in_optimizer[0]; i++) {
         assert_int_equal(tn_optimizer_steps_has(&made.steps, i), in_optimizer[i]);
