@@ -15,7 +15,7 @@ static struct tn_quota filled(int64_t first)
 
     EACH_CELL(c, stat)
     {
-        quota.of[c][stat] = first + 10 * c + stat;
+        quota.of[c][stat] = first + (int64_t)10 * c + stat;
     }
     return quota;
 }

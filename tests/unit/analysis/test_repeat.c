@@ -66,11 +66,11 @@ static void at_is(const struct tn_repeats *repeats, const uint64_t *at, size_t c
 static char *text_repeat(const char *text, size_t times)
 {
     const size_t length = strlen(text);
-    char *all = calloc(times, length + 1);
+    char *all = malloc(times * length + 1);
 
     assert_non_null(all);
     for (size_t i = 0; i < times; i++) {
-        memcpy(all + i * length, text, length);
+        memcpy(all + i * length, text, length + 1);
     }
     return all;
 }
