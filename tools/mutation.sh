@@ -35,6 +35,7 @@ build() {
         tail -n 20 "$work/build.log"
         exit 1
     }
+    cc -shared -fPIC -O1 -o one_case.so "$root/tools/mutation/one_case.c"
     # Which tests there are, for machines without CMake.
     ctest --test-dir build/check --show-only=json-v1 >tests.json
 }
@@ -50,7 +51,8 @@ pack() {
     find "$tree/build/check" \( -path '*/examples' -o -path '*/cli' \) -prune -o \
         -maxdepth 2 -type f \( -perm -u+x -o -name '*.so*' \) -print >"$work/pack.list"
     find "$tree/build/check" -maxdepth 1 -type l -print >>"$work/pack.list"
-    for path in tests fuzz/corpus tools mutants.tsv tests.json lib; do
+    for path in build/check/cli/tarn tests fuzz/corpus tools mutants.tsv tests.json one_case.so \
+        lib; do
         echo "$tree/$path" >>"$work/pack.list"
     done
     # The same modules are in most programs: a long window finds them again.

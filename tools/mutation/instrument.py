@@ -12,7 +12,11 @@ TREE is a copy of the repository, FILE sources in it (src/alloc/pool/bin.c); the
 TREE/mutants.tsv lists the mutants: ID, file, line, function, kind, text before, text after.
 
 Not touched: constants (case labels, static tables), arguments of macros such as assertions, what
-another `#if` compiles. Needs python3-clang and libclang of Debian (14).
+another `#if` compiles. Nor what changes nothing by construction: which of two equal numbers is
+their maximum or minimum, by how much a comparison function's result is above zero, room that is
+reserved for more than is needed, and whether functions are called that only assert.
+
+Needs python3-clang and libclang of Debian (14).
 """
 import ctypes.util
 import os
@@ -40,6 +44,16 @@ NUMBERS = INTEGERS | {T.FLOAT, T.DOUBLE}
 TRANSPARENT = re.compile(r"\btn_(?:un)?likely(?=\()")
 
 
+# Reserves room for so many, or asserts what holds.
+RESERVES = re.compile(r"\w+_reserve(_\w+)?\s*\(")
+ASSERTS = re.compile(r"\w*_assert(_\w+)?\s*\(")
+
+
+def flat(text):
+    """With blanks of one kind, to be compared."""
+    return re.sub(r"\s+", " ", text).strip()
+
+
 def strip(text):
     """Without comments and parentheses around it."""
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S).strip()
@@ -56,6 +70,7 @@ class File:
         self.next_id = first_id
         self.mutants = []
         self.function = ""
+        self.returns = False # inside of a return statement
         self.result = None
         self.macros = {}
 
@@ -131,6 +146,16 @@ class File:
         plus = "+" if self.kind_of(node) in NUMBERS else ""
         return plus + "(" + self.expression(node, parent) + ")"
 
+    def takes_the_extreme(self, node, left, right):
+        """Whether it is that of `a > b ? a : b` or `if (a > b) { b = a; }`, or the like."""
+        a, b = flat(self.source(left)), flat(self.source(right))
+        after = flat(self.text[self.range(node)[1]:self.range(node)[1] + 400])
+        if "(" in a + b:
+            return False
+        a, b = re.escape(a), re.escape(b)
+        return re.match(rf"\? ({a} : {b}|{b} : {a})[;,)}}\]]|\) {{ ({a} = {b}|{b} = {a}); }}",
+                        after) is not None
+
     def chosen(self, node, left, right, operators, plain, kind):
         """The operator, or one of its mutants."""
         before = self.source(node)
@@ -145,8 +170,11 @@ class File:
         op = self.operator(node)
         kinds = {self.kind_of(left), self.kind_of(right)}
         if op in RELATIONAL and kinds <= NUMBERS | {T.POINTER}:
+            wrong = RELATIONAL[op]
+            if op not in ("==", "!=") and self.takes_the_extreme(node, left, right):
+                wrong = [other for other in wrong if other[0] != op[0]] # all but equality
             return self.chosen(node, self.operand(left, node), self.operand(right, node),
-                               RELATIONAL[op], op, "relation")
+                               wrong, op, "relation")
         if op in ARITHMETIC and kinds <= (INTEGERS if op in "%<<>>&|^" else NUMBERS):
             return self.chosen(node, self.operand(left, node), self.operand(right, node),
                                [ARITHMETIC[op]], op, "arithmetic")
@@ -171,6 +199,11 @@ class File:
         if text == "0" and parent and parent.kind == K.INIT_LIST_EXPR:
             return text
         if parent and parent.kind == K.BINARY_OPERATOR and self.operator(parent) in RELATIONAL:
+            return text
+        if parent and parent.kind == K.CALL_EXPR and RESERVES.match(self.source(parent)):
+            return text
+        if text == "1" and self.returns and self.function.endswith("compare") and parent and \
+                parent.kind in (K.RETURN_STMT, K.CONDITIONAL_OPERATOR, K.UNARY_OPERATOR):
             return text
         number = self.mutant(node, "constant", text, f"{text} + 1")
         return f"({text} + tn_m({number}))"
@@ -253,7 +286,7 @@ class File:
         for child in self.children(node):
             start, stop = self.range(child)
             parts.append(self.text[at:start])
-            if self.can_go(child):
+            if self.can_go(child) and not ASSERTS.match(self.source(child)):
                 number = self.mutant(child, "statement", self.source(child), "removed")
                 parts.append(f"if (tn_m({number})) {{}} else ")
             parts.append(self.expression(child, node))
@@ -265,7 +298,9 @@ class File:
         if not values or self.is_macro(node):
             return self.source(node)
         value = values[0]
+        self.returns = True
         text = self.expression(value, node)
+        self.returns = False
         kind = self.result.get_canonical().kind
         source = self.source(value)
         plain = self.bare(value)

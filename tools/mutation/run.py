@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """run.py TREE RESULTS [--seconds N] [--sample N] [--seed N] [--jobs N] [--only PREFIX]
-[--longest S] [--again RESULTS]: which mutants of an instrumented build (instrument.py) the tests
-kill.
+[--longest S] [--tests REGEX] [--again RESULTS]: which mutants of an instrumented build
+(instrument.py) the tests kill.
 
-First every test runs without a mutant, several at once: one that fails then, or takes more than
-S seconds, is left out. It also marks which mutants it reaches. Then each mutant, in random order,
-meets the tests that reach it, fastest first, until one fails, crashes or takes too long. RESULTS
-is written line by line: the mutant's row of TREE/mutants.tsv, then killed, survived, unreached or
-equivalent, and the test that killed it. Ends with a table by folder. TREE/build/check is the
-build; tests/mutation/equivalent.tsv lists mutants that no test can kill, and why.
+Tests are those of CTest that are no shell suites, and each case of tests/cli/cases. First every
+test runs without a mutant, several at once: one that fails then, or takes more than S seconds, is
+left out; of a unit test that takes so long, cases stand for the whole. It also marks which mutants
+it reaches. Then each mutant, in random order, meets the tests that reach it, fastest first, until
+one fails, crashes or takes too long. RESULTS is written line by line: the mutant's row of
+TREE/mutants.tsv, then killed, survived, unreached or equivalent, and the test that killed it. Ends
+with a table by folder. TREE/build/check is the build; tests/mutation/equivalent.tsv lists mutants
+that no test can kill, and why.
 """
 import argparse
 import concurrent.futures
+import glob
 import json
 import os
 import random
@@ -24,9 +27,10 @@ import tempfile
 import threading
 import time
 
-# Shell suites are slow and ask the same questions through the program.
+# Other shell suites are slow and ask the same questions through the program.
 TESTS = (r"^(alloc|analysis|capture|device|export|fleet|fuzz|history|page|pinned|property|render"
          r"|replay|report|snapshot|stress|torture|watch)/")
+CASES_MOST = 40 # of those that reach a mutant, so many meet it, drawn by its number
 
 
 class Test:
@@ -64,8 +68,50 @@ class Test:
 def read_tests(tree):
     with open(os.path.join(tree, "tests.json"), encoding="utf-8") as f:
         shown = json.load(f)["tests"]
-    tests = [Test(t, os.path.join(tree, "build/check")) for t in shown if "command" in t]
-    return [t for t in tests if re.match(TESTS, t.name) and not t.command[0].endswith("sh")]
+    build = os.path.join(tree, "build/check")
+    tests = [Test(t, build) for t in shown if "command" in t]
+    return [t for t in tests if re.match(TESTS, t.name) and not t.command[0].endswith("sh")] + \
+        read_cases(tree, build)
+
+
+def read_cases(tree, build):
+    """Each case of the program's output is a test of its own here."""
+    folder = os.path.join(tree, "tests/cli/cases")
+    script = os.path.join(tree, "tests/cli/run.sh")
+    names = sorted(os.path.relpath(path, folder)[:-len(".cmd")]
+                   for path in glob.glob(os.path.join(folder, "*/*.cmd")))
+    return [Test({"name": "case/" + name,
+                  "command": ["sh", script, os.path.join(build, "cli/tarn"), folder, name]}, build)
+            for name in names]
+
+
+def cases_of(test, tree):
+    """The cases of a slow program of unit tests, as tests; run one by one (one_case.c)."""
+    program = os.path.basename(test.command[0])
+    helper = os.path.join(tree, "one_case.so")
+    sources = glob.glob(os.path.join(tree, "tests/**", program + ".c"), recursive=True)
+    if not sources or not os.path.exists(helper):
+        return []
+    with open(sources[0], encoding="utf-8") as f:
+        names = re.findall(r"cmocka_unit_test(?:_setup_teardown)?\((\w+)", f.read())
+    cases = []
+    for name in names:
+        case = Test({"name": f"{test.name}/{name}", "command": test.command}, test.folder)
+        case.env = {**test.env, "LD_PRELOAD": helper, "TN_CASE": name}
+        cases.append(case)
+    return cases
+
+
+def try_test(test, tree, size, work, longest):
+    """What of it passes in time: the test, or some of its cases."""
+    passed = try_unchanged(test, size, work, longest)
+    if passed:
+        return [test]
+    good = [c for c in (cases_of(test, tree) if passed is None else [])
+            if try_unchanged(c, size, work, longest)]
+    print(f"left out, {'takes too long' if passed is None else 'fails'} without a mutant: "
+          f"{test.name}" + (f", but for {len(good)} cases" if good else ""))
+    return good
 
 
 def try_unchanged(test, size, work, longest):
@@ -84,6 +130,10 @@ def try_unchanged(test, size, work, longest):
 def judge(mutant, tests):
     number = int(mutant[0])
     reaching = [t for t in tests if t.reached[number]]
+    cases = [t for t in reaching if t.name.startswith("case/")]
+    if len(cases) > CASES_MOST:
+        met = set(random.Random(number).sample(cases, CASES_MOST))
+        reaching = [t for t in reaching if t in met or not t.name.startswith("case/")]
     for test in reaching:
         passed = test.run({"TN_MUTANT": str(number)}, 3 + 10 * test.seconds)
         if not passed:
@@ -99,6 +149,16 @@ def read_equivalent(tree):
     with open(path, encoding="utf-8") as f:
         rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
     return {tuple(row[:5]) for row in rows}
+
+
+def count(rows):
+    """Verdicts by folder, of rows of RESULTS."""
+    counts = {}
+    for row in rows:
+        folder = "/".join(row[1].split("/")[:2])
+        counts.setdefault(folder, dict.fromkeys(
+            ("killed", "survived", "unreached", "equivalent"), 0))[row[7]] += 1
+    return counts
 
 
 def print_table(counts):
@@ -122,6 +182,7 @@ def options():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--longest", type=float, default=10, help="seconds a test may take")
+    parser.add_argument("--tests", default="", help="only tests whose name has this in it")
     parser.add_argument("--again", help="RESULTS of an earlier run: only what it did not kill")
     parser.add_argument("--only", default="src/", help="files that begin so")
     return parser.parse_args()
@@ -130,6 +191,7 @@ def options():
 def main():
     begun = time.monotonic()
     given = options()
+    given.tree = os.path.abspath(given.tree) # tests run in the build's folder
     with open(os.path.join(given.tree, "mutants.tsv"), encoding="utf-8") as f:
         mutants = [line.rstrip("\n").split("\t") for line in f]
     size = len(mutants) + 1
@@ -142,18 +204,15 @@ def main():
     random.Random(given.seed).shuffle(wanted)
     wanted = wanted[:given.sample] if given.sample else wanted
     equivalent = read_equivalent(given.tree)
-    tests = read_tests(given.tree)
-    counts = {}
+    tests = [t for t in read_tests(given.tree) if re.search(given.tests, t.name)]
+    judged = []
     lock = threading.Lock()
 
     with tempfile.TemporaryDirectory() as work, \
             concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         os.environ["TMPDIR"] = work
-        passed = list(pool.map(lambda t: try_unchanged(t, size, work, given.longest), tests))
-        for test, good in zip(tests, passed):
-            if not good:
-                print(f"left out, fails or takes too long without a mutant: {test.name}")
-        tests = sorted((t for t, good in zip(tests, passed) if good), key=lambda t: t.seconds)
+        tried = pool.map(lambda t: try_test(t, given.tree, size, work, given.longest), tests)
+        tests = sorted((t for good in tried for t in good), key=lambda t: t.seconds)
         print(f"{len(tests)} tests, {time.monotonic() - begun:.0f} s", flush=True)
         with open(given.results, "w", encoding="utf-8") as results:
             def one(mutant):
@@ -163,16 +222,14 @@ def main():
                     verdict, by = "equivalent", ""
                 else:
                     verdict, by = judge(mutant, tests)
-                folder = "/".join(mutant[1].split("/")[:2])
                 with lock:
-                    counts.setdefault(folder, dict.fromkeys(
-                        ("killed", "survived", "unreached", "equivalent"), 0))[verdict] += 1
-                    results.write("\t".join([*mutant, verdict, by]) + "\n")
+                    judged.append([*mutant, verdict, by])
+                    results.write("\t".join(judged[-1]) + "\n")
                     results.flush()
 
             list(pool.map(one, wanted))
-    print_table(counts)
-    print(f"seed {given.seed}, {sum(sum(c.values()) for c in counts.values())} of "
+    print_table(count(judged))
+    print(f"seed {given.seed}, {len(judged)} of "
           f"{len(mutants)} mutants, {time.monotonic() - begun:.0f} s")
     return 0
 

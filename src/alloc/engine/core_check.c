@@ -355,6 +355,39 @@ static void check_waits(const struct tn_engine *engine, struct tarn_findings *fi
     check_number("awaited events", awaited, queued, findings);
 }
 
+static void check_epoch(const struct tn_pool *pool, int64_t epoch, struct tarn_findings *findings)
+{
+    check_number("epoch of a pool", (uint64_t)pool->find_count, (uint64_t)epoch, findings);
+}
+
+/* Retired runs are what their segments count; under the compact policy all pools are in the present
+ * epoch. */
+static void check_compact(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    const struct tn_compact *compact = &engine->compact;
+    const struct tn_retired_run *runs = compact->retired.runs.items;
+    uint64_t pages = 0;
+    uint64_t of_segments = 0;
+
+    for (size_t i = 0; i < compact->retired.runs.count; i++) {
+        pages += runs[i].end - runs[i].begin;
+    }
+    for (const struct tn_segment *s = tn_segment_first(&engine->heap); s; s = tn_segment_next(s)) {
+        of_segments += s->expandable ? s->expandable->retiring : 0;
+    }
+    check_number("retired pages", compact->retired.pages, pages, findings);
+    check_number("retired pages of segments", of_segments, pages, findings);
+    if (!tn_compact_is_on(&engine->heap)) {
+        return;
+    }
+    check_epoch(&engine->heap.small, compact->order.epoch, findings);
+    check_epoch(&engine->heap.large, compact->order.epoch, findings);
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        check_epoch(&p->small, compact->order.epoch, findings);
+        check_epoch(&p->large, compact->order.epoch, findings);
+    }
+}
+
 uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *findings)
 {
     const uint64_t before = findings->count;
@@ -374,6 +407,7 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     check_counters(engine, &tally, findings);
     check_waits(engine, findings);
     check_deferred(engine, findings);
+    check_compact(engine, findings);
     return findings->count - before;
 }
 

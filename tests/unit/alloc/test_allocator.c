@@ -407,6 +407,10 @@ static void settings_are_read_back_and_checked(void **state)
     assert_true(config.expandable_segments);
     assert_int_equal(config.max_split_size, TARN_SIZE_UNLIMITED); /* an update resets it */
     assert_int_equal(rig_stats(&rig).max_split_size, 64 * MIB);   /* of when it was made */
+    config.policy = TARN_POLICY_COMPACT;
+    assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_non_null(strstr(rig.error.text, "it cannot become compact"));
     config.struct_size = 0;
     assert_int_equal(tarn_allocator_set_config(rig.allocator, &config, &rig.error),
                      TARN_ERR_INVALID_ARGUMENT);

@@ -250,6 +250,8 @@ static void other_engines_refuse(void **state)
                      TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_release_stream(rig.allocator, 0, &rig.error),
                      TARN_ERR_NOT_SUPPORTED);
+    assert_int_equal(tarn_allocator_set_user_data(rig.allocator, ptr, &rig, 1, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
     assert_true(tarn_allocator_usable_size(rig.allocator, ptr) >= MIB);
     rig_free(&rig, ptr);
     rig_close(&rig);

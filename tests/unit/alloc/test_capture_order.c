@@ -41,6 +41,7 @@ static void begin_routing(struct rig *rig, tarn_pool_filter filter)
 static void end_routing(struct rig *rig)
 {
     assert_int_equal(tarn_allocator_end_pool(rig->allocator, pool, &rig->error), TARN_OK);
+    assert_int_equal(rig_engine(rig->allocator)->waits.order.views.count, 0); /* all dropped */
 }
 
 static void capture(struct rig *rig, tarn_stream stream, bool on)
@@ -551,9 +552,36 @@ static void every_failure_can_be_tried_again(void **state)
     assert_true(survived(TARN_SIM_ANY, false) >= 3);
 }
 
+static void there_is_no_view_outside_of_a_capture(void **state)
+{
+    const struct tn_capture_view some = {.stream = MAIN};
+    const struct tn_capture_view *view = &some;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, REUSE);
+    struct tn_capture_order *order = &rig_engine(rig.allocator)->waits.order;
+
+    assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
+    assert_null(view);
+    capture(&rig, MAIN, true);
+    view = &some;
+    assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
+    assert_null(view); /* nothing was captured yet */
+    work(&rig, MAIN);
+    assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
+    assert_non_null(view);
+    assert_int_equal(view->stream, MAIN);
+    capture(&rig, MAIN, false);
+    assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
+    assert_null(view);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_is_no_view_outside_of_a_capture),
         cmocka_unit_test(a_block_comes_back_when_the_other_stream_is_joined),
         cmocka_unit_test(a_block_comes_back_when_all_streams_are_joined),
         cmocka_unit_test(without_the_setting_it_waits_for_the_end),

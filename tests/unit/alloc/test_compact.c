@@ -211,6 +211,33 @@ static void pools_that_nobody_uses_come_last(void **state)
     rig_close(&rig);
 }
 
+static uint64_t device_waits(struct rig *rig)
+{
+    return sim_counters(rig->device).calls[TARN_SIM_STREAM_WAIT_EVENT];
+}
+
+/* It waits for the streams whose pages it gets, and for no others. */
+static void a_stream_waits_for_no_more_than_it_takes(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, COMPACT);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 3), TARN_OK);
+    (void)leave_hole(&rig, 1);
+    (void)leave_hole(&rig, 3);
+    assert_int_equal(device_waits(&rig), 0);
+    (void)rig_alloc(&rig, 30 * MIB, 2);
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(device_waits(&rig), 1);
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    assert_int_equal(moved(&rig), 25);
+    assert_int_equal(device_waits(&rig), 2);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    rig_close(&rig);
+}
+
 /* A block in use on another stream is waited for on the host, when nothing else is left. */
 static void blocks_of_other_streams_are_waited_for_last(void **state)
 {
@@ -706,6 +733,7 @@ int main(void)
         cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
         cmocka_unit_test(pools_that_nobody_uses_come_last),
+        cmocka_unit_test(a_stream_waits_for_no_more_than_it_takes),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),

@@ -470,6 +470,13 @@ static void unknown_options_suggest_the_nearest(void **state)
     expect_error("release_lock_on_hipmaloc:True", 0,
                  "unknown option \"release_lock_on_hipmaloc\" at offset 0, did you mean "
                  "\"release_lock_on_hipmalloc\"?");
+    /* Four letters that a name begins with are enough. */
+    expect_error("back:1", 0, "unknown option \"back\" at offset 0, did you mean \"backend\"?");
+    expect_error("expa:1", 0,
+                 "unknown option \"expa\" at offset 0, did you mean \"expandable_segments\"?");
+    expect_error("max_s:1", 0,
+                 "unknown option \"max_s\" at offset 0, did you mean \"max_split_size_mb\"?");
+    expect_error("exp:1", 0, "unknown option \"exp\" at offset 0");
     expect_error("a\x01\xff:1", 0, "unknown option \"a??\" at offset 0");
     expect_error(
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:1", 0,
@@ -556,6 +563,8 @@ static void clear_environment(void)
     (void)unsetenv("PYTORCH_CUDA_ALLOC_CONF");
     (void)unsetenv("PYTORCH_ALLOC_CONF");
     (void)unsetenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+    (void)unsetenv("TARN_WATCH");
+    (void)unsetenv("XDG_RUNTIME_DIR");
 }
 
 static void the_first_variable_that_is_set_counts(void **state)
@@ -579,6 +588,42 @@ static void the_first_variable_that_is_set_counts(void **state)
     (void)setenv("TARN_ALLOC_CONF", "", 1);
     assert_int_equal(tarn_config_from_env(&config, &error), TARN_OK);
     assert_true(config.max_split_size == TARN_SIZE_UNLIMITED);
+    clear_environment();
+}
+
+static void who_may_watch_is_a_variable(void **state)
+{
+    static const struct {
+        const char *text;
+        enum tarn_watch_mode watch;
+    } rows[] = {{"", TARN_WATCH_OFF},
+                {"0", TARN_WATCH_OFF},
+                {"1", TARN_WATCH_PAGE},
+                {"control", TARN_WATCH_CONTROL}};
+    char folder[TARN_WATCH_FOLDER_MAX + 1];
+    struct tarn_config config;
+    struct tarn_error error;
+
+    (void)state;
+    clear_environment();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        (void)setenv("TARN_WATCH", rows[i].text, 1);
+        assert_int_equal(tarn_config_from_env(&config, &error), TARN_OK);
+        assert_int_equal(config.watch, rows[i].watch);
+        assert_string_equal(config.watch_folder, "");
+    }
+    memset(folder, 'f', sizeof folder);
+    folder[TARN_WATCH_FOLDER_MAX] = '\0'; /* a byte too long */
+    (void)setenv("XDG_RUNTIME_DIR", folder, 1);
+    assert_int_equal(tarn_config_from_env(&config, &error), TARN_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "XDG_RUNTIME_DIR has more than"));
+    folder[TARN_WATCH_FOLDER_MAX - 1] = '\0';
+    (void)setenv("XDG_RUNTIME_DIR", folder, 1);
+    assert_int_equal(tarn_config_from_env(&config, &error), TARN_OK);
+    assert_string_equal(config.watch_folder, folder);
+    (void)setenv("TARN_WATCH", "yes", 1);
+    assert_int_equal(tarn_config_from_env(&config, &error), TARN_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "not \"yes\""));
     clear_environment();
 }
 
@@ -689,6 +734,7 @@ int main(void)
         cmocka_unit_test(a_null_update_keeps_the_recorded_text),
         cmocka_unit_test(structs_that_were_not_initialised_are_refused),
         cmocka_unit_test(the_first_variable_that_is_set_counts),
+        cmocka_unit_test(who_may_watch_is_a_variable),
         cmocka_unit_test(a_wrong_variable_is_named),
         cmocka_unit_test(random_strings_parse_or_change_nothing),
     };

@@ -263,6 +263,10 @@ static void undo_log(void **state)
     assert_int_equal(log->end, 1);
     finds_nothing(&b);
     PLANT(&b, log->cursor, 2, "undo log: cursor 2 between 0 and 1 of 1 entries");
+    PLANT(&b, log->counted, 2, "undo log: cursor");
+    PLANT(&b, log->high, 2, "undo log: cursor");
+    PLANT(&b, log->low, 2, "undo log: cursor");
+    PLANT(&b, log->end, TN_UNDO_ENTRIES + 1, "undo log: cursor");
     PLANT(&b, log->counted, 0, "allocated_bytes.all");
     PLANT(&b, log->entries[0].block->allocated, false, "undo log: entry 0");
     (void)rig_stats(&b.rig); /* counts the entry back */
@@ -279,6 +283,9 @@ static void totals(void **state)
     (void)state;
     bench_open(&b);
     PLANT(&b, b.engine->heap.reserved, b.engine->heap.reserved - 512, "reserved bytes");
+    PLANT(&b, b.engine->compact.retired.pages, 1, "retired pages");
+    PLANT(&b, tn_segment_find(&b.engine->heap, b.hole->address)->expandable->retiring, 1,
+          "retired pages of segments");
     PLANT(&b, b.engine->heap.shard.spare_count, b.engine->heap.shard.spare_count + 1,
           "block nodes");
     PLANT(&b, b.engine->heap.slab.live, b.engine->heap.slab.live + 1, "block nodes");
@@ -348,6 +355,7 @@ static void deferred(void **state)
     PLANT_LINK(&b, struct tn_block, w->deferred[0], b.waiting, "does not wait for streams");
     PLANT(&b, block->allocated, true, "does not wait for streams");
     PLANT(&b, block->uses, UINT32_MAX, "does not wait for streams");
+    PLANT(&b, block->uses, 0, "does not wait for streams");
     rig_close(rig);
 }
 

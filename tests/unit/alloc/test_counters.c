@@ -179,6 +179,7 @@ static void resetting_the_sums_leaves_the_peaks(void **state)
     }
     stat_is(&stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL], 10, 30, 0, 0);
     stat_is(&stats.by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL], 30, 30, 0, 0);
+    stat_is(&stats.oversize_allocations, 1, 2, 0, 0);
     stat_is(&stats.oversize_segments, 1, 2, 0, 0);
     assert_int_equal(stats.num_alloc_retries, 0);
     assert_int_equal(stats.num_ooms, 0);

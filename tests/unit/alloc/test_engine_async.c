@@ -646,6 +646,28 @@ static void threads_share_it(void **state)
     rig_close(&rig);
 }
 
+/* What the device does not tell is 0. */
+static void a_device_that_tells_nothing(void **state)
+{
+    static const enum tarn_sim_call calls[] = {TARN_SIM_POOL_INFO, TARN_SIM_POOL_PEAKS};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    const tarn_ptr ptr = take(&rig, MIB, 0);
+
+    for (size_t i = 0; i < 2; i++) {
+        tarn_sim_fail_nth(rig.sim, calls[i], 1, TARN_ERR_DEVICE);
+        const struct tarn_stat none = stat_of(&rig, TARN_STAT_RESERVED_BYTES);
+
+        assert_int_equal(none.current, 0);
+        assert_int_equal(none.peak, 0);
+        assert_true(stat_of(&rig, TARN_STAT_RESERVED_BYTES).current >= (int64_t)MIB);
+    }
+    give(&rig, ptr);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +688,7 @@ int main(void)
         cmocka_unit_test(nth_host_allocation_fails_without_leak),
         cmocka_unit_test(creating_fails_without_leak),
         cmocka_unit_test(freeing_needs_no_host_memory),
+        cmocka_unit_test(a_device_that_tells_nothing),
         cmocka_unit_test(threads_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "alloc/engine/allocator.h"
+#include "alloc/engine/direct_memory.h"
 #include "support/sim.h"
 
 #include <pthread.h>
@@ -381,6 +382,42 @@ static void threads_share_them(void **state)
     }
 }
 
+/* The check counts every block, and says when one of the three counts is another. */
+static void blocks_are_counted(void **state)
+{
+    enum {
+        MANY = 300
+    };
+    struct tarn_device *device = sim_open(GIB);
+    struct tn_direct_memory direct;
+    tarn_ptr blocks[MANY];
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    (void)state;
+    tn_direct_memory_init(&direct, device);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(tn_direct_memory_alloc(&direct, 512, &blocks[i], NULL), TARN_OK);
+        assert_int_equal(tn_direct_memory_check(&direct, &findings), 0);
+    }
+    for (int difference = -1; difference <= 1; difference += 2) {
+        atomic_fetch_add(&direct.count, (uint64_t)difference);
+        assert_int_equal(tn_direct_memory_check(&direct, &findings), 1);
+        direct.sizes.count += (uint64_t)difference; /* both, but not the table */
+        assert_int_equal(tn_direct_memory_check(&direct, &findings), 1);
+        atomic_fetch_sub(&direct.count, (uint64_t)difference);
+        assert_int_equal(tn_direct_memory_check(&direct, &findings), 1);
+        direct.sizes.count -= (uint64_t)difference;
+        assert_int_equal(tn_direct_memory_check(&direct, &findings), 0);
+    }
+    assert_int_equal(findings.count, 6);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(tn_direct_memory_free(&direct, blocks[i], NULL), TARN_OK);
+        assert_int_equal(tn_direct_memory_check(&direct, &findings), 0);
+    }
+    tn_direct_memory_fini(&direct);
+    sim_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +428,7 @@ int main(void)
         cmocka_unit_test(requests_count_only_while_switched_on),
         cmocka_unit_test(switched_off_the_cache_is_gone_round),
         cmocka_unit_test(nth_failure_leaks_nothing),
+        cmocka_unit_test(blocks_are_counted),
         cmocka_unit_test(threads_share_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -439,6 +439,25 @@ static void threads_share_it(void **state)
     assert_int_equal(library->frees, THREADS * ROUNDS);
 }
 
+/* In every place of the table. */
+static void many_blocks_are_counted(void **state)
+{
+    enum {
+        MANY = 300
+    };
+    tarn_ptr blocks[MANY];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        blocks[i] = take(64, 0);
+        expect_sound();
+    }
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(tarn_allocator_free(allocator, blocks[i], &error), TARN_OK);
+        expect_sound();
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
@@ -455,6 +474,7 @@ int main(void)
         CASE(the_current_one_changes_while_there_is_none),
         CASE(closing_the_current_one_leaves_libtarns_own),
         CASE(every_want_of_host_memory_leaves_it_whole),
+        CASE(many_blocks_are_counted),
         CASE(threads_share_it),
     };
 

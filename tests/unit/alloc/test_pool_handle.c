@@ -325,6 +325,31 @@ static void a_pool_at_its_limit_gives_its_own_memory_back_first(void **state)
     }
 }
 
+/* What a pool has free goes first; only if that is not enough it waits for other streams. */
+static void trimming_a_pool_waits_only_if_needed(void **state)
+{
+    uint64_t reserved = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.pages_stay = true});
+    const tarn_ptr used = pool_alloc(&rig, pool, 30 * MIB, 0);
+
+    rig_free(&rig, pool_alloc(&rig, pool, 100 * MIB, 0));
+    rig_record(&rig, used, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, used);
+    assert_int_equal(tarn_pool_trim(pool, 30 * MIB, &reserved, &rig.error), TARN_OK);
+    assert_int_equal(reserved, 30 * MIB);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    assert_int_equal(tarn_pool_trim(pool, 0, &reserved, &rig.error), TARN_OK);
+    assert_int_equal(reserved, 0);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 1);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 static void trimming_a_pool_leaves_the_others(void **state)
 {
     (void)state;
@@ -1001,6 +1026,7 @@ int main(void)
         cmocka_unit_test(an_older_program_gets_fewer_counters),
         cmocka_unit_test(a_pool_at_its_limit_gives_its_own_memory_back_first),
         cmocka_unit_test(trimming_a_pool_leaves_the_others),
+        cmocka_unit_test(trimming_a_pool_waits_only_if_needed),
         cmocka_unit_test(pools_give_back_by_priority),
         cmocka_unit_test(the_cache_of_pools_is_emptied_with_all),
         cmocka_unit_test(memory_of_a_pool_that_was_routed_to_stays),

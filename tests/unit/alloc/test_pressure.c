@@ -271,6 +271,40 @@ static void a_callback_s_own_request_calls_nobody(void **state)
     rig_close(&rig);
 }
 
+static uint64_t allocate_and_free(void *context, const struct tarn_pressure *pressure)
+{
+    struct greedy *greedy = context;
+    tarn_ptr ptr = 0;
+
+    (void)pressure;
+    greedy->calls++;
+    greedy->status = tarn_allocator_alloc(greedy->rig->allocator, 50 * MIB, 0, &ptr, NULL);
+    rig_free(greedy->rig, ptr);
+    return 0;
+}
+
+/* Nor does one beyond the soft limit. */
+static void a_callback_s_own_request_may_exceed_the_soft_limit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct greedy greedy = {0};
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        greedy.rig = &rig;
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, allocate_and_free, &greedy),
+            TARN_OK);
+        assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 20 * MIB, &rig.error),
+                         TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+        assert_true(greedy.calls > 0 && greedy.calls <= TARN_PRESSURE_ROUNDS);
+        assert_int_equal(greedy.status, TARN_OK);
+        rig_close(&rig);
+    }
+}
+
 /* ---- adding and removing ---- */
 
 static void count_oom(void *context, const struct tarn_oom *oom)
@@ -399,6 +433,7 @@ int main(void)
         cmocka_unit_test(the_soft_limit_asks_and_lets_grow),
         cmocka_unit_test(a_pool_is_named),
         cmocka_unit_test(a_callback_s_own_request_calls_nobody),
+        cmocka_unit_test(a_callback_s_own_request_may_exceed_the_soft_limit),
         cmocka_unit_test(all_of_them_can_be_removed),
         cmocka_unit_test(a_callback_may_remove_itself),
         cmocka_unit_test(other_engines_refuse),

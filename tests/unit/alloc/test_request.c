@@ -215,6 +215,26 @@ static void a_full_device_is_not_asked_each_time(void **state)
     }
 }
 
+/* Also when it is beyond a soft limit, which does not count for this try. */
+static void a_soft_limit_leaves_the_refusal(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr most = rig_alloc(&rig, 1000 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 20 * MIB, &rig.error), TARN_OK);
+    const uint64_t before = asked(&rig);
+
+    for (int k = 0; k < 400; k++) {
+        try_fails(&rig, 100 * MIB, 0);
+    }
+    assert_true(asked(&rig) - before < 200);
+    rig_free(&rig, most);
+    rig_close(&rig);
+}
+
 /* What was given back can be had, at once. */
 static void memory_given_back_ends_the_refusal(void **state)
 {
@@ -475,8 +495,14 @@ static void an_explanation_is_the_message_of_a_failure(void **state)
     assert_int_equal(tarn_allocator_alloc(rig.allocator, 300 * MIB, 0, &ptr, &failure),
                      TARN_ERR_OUT_OF_MEMORY);
     assert_string_equal(explanation.text, failure.text);
-    assert_int_equal(tarn_alloc_explain(rig.allocator, UINT64_MAX, 0, &explanation),
+    assert_int_equal(tarn_alloc_explain(rig.allocator, UINT64_MAX, 0, &failure),
                      TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_alloc_explain(rig.allocator, TN_MAX_REQUEST, 0, &explanation),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(explanation.text, failure.text); /* more than there can be */
+    assert_int_equal(tarn_alloc_explain(rig.allocator, TN_MAX_REQUEST - 1, 0, &explanation),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_string_not_equal(explanation.text, failure.text);
     rig_free(&rig, most);
     rig_close(&rig);
 }
@@ -572,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_try_of_a_pool_stays_within_its_limit),
         cmocka_unit_test(a_failed_try_leaves_no_trace),
         cmocka_unit_test(a_full_device_is_not_asked_each_time),
+        cmocka_unit_test(a_soft_limit_leaves_the_refusal),
         cmocka_unit_test(memory_given_back_ends_the_refusal),
         cmocka_unit_test(frees_of_other_streams_are_completed),
         cmocka_unit_test(blocks_have_the_alignment_asked_for),

@@ -441,6 +441,31 @@ static void a_pool_given_up_by_a_callback_stays(void **state)
     }
 }
 
+/* A segment of just max_split_size is oversize when it comes and when it goes. */
+static void of_the_split_limit_is_oversize(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:30");
+    const tarn_ptr below = rig_alloc(&rig, 28 * MIB, 0);
+    const tarn_ptr at = rig_alloc(&rig, 30 * MIB, 0);
+
+    assert_int_equal(rig_stats(&rig).oversize_segments.current, 1);
+    assert_int_equal(rig_stats(&rig).oversize_allocations.current, 1);
+    rig_free(&rig, below);
+    assert_int_equal(rig_stats(&rig).oversize_allocations.current, 1);
+    rig_free(&rig, at);
+    assert_int_equal(rig_stats(&rig).oversize_allocations.current, 0);
+    assert_int_equal(rig_stats(&rig).oversize_segments.current, 1);
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 0)); /* from the cache */
+    assert_int_equal(rig_stats(&rig).oversize_allocations.allocated, 2);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_stats(&rig).oversize_segments.current, 0);
+    assert_int_equal(rig_stats(&rig).oversize_segments.freed, 1);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_pool_given_up_stays_until_its_segment_came),
         cmocka_unit_test(a_pool_given_up_stays_for_the_last_try),
         cmocka_unit_test(a_pool_given_up_by_a_callback_stays),
+        cmocka_unit_test(of_the_split_limit_is_oversize),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -365,6 +365,7 @@ static void what_cannot_sleep_is_refused(void **state)
     expect_sleep(&rig, (struct tarn_pool_id){0, 0}, TARN_ERR_NOT_SUPPORTED, "default pools");
     expect_sleep(&rig, other_pool, TARN_ERR_NOT_FOUND, "no private pool (0, 8)");
     assert_int_equal(tarn_allocator_wake(rig.allocator, other_pool, NULL), TARN_ERR_NOT_FOUND);
+    assert_false(tarn_allocator_is_asleep(rig.allocator, other_pool));
     assert_int_equal(tarn_allocator_wake(rig.allocator, pool, NULL), TARN_ERR_STATE);
     assert_int_equal(tarn_allocator_sleep(rig.allocator, pool, &short_one, NULL),
                      TARN_ERR_INVALID_ARGUMENT);
@@ -375,6 +376,12 @@ static void what_cannot_sleep_is_refused(void **state)
     sleep_well(&rig, &discard);
     expect_sleep(&rig, pool, TARN_ERR_STATE, "asleep already");
     wake_up(&rig);
+    sleep_well(&rig, &discard);
+    wake_up(&rig);
+    assert_true(sleep_stats(&rig).sleep_ns < UINT64_MAX / 2); /* times of both, added up */
+    assert_true(sleep_stats(&rig).wake_ns < UINT64_MAX / 2);
+    assert_int_equal(sleep_stats(&rig).sleeps, 2);
+    assert_int_equal(sleep_stats(&rig).wakes, 2);
     rig_close(&rig);
 }
 

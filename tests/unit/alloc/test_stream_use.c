@@ -362,6 +362,56 @@ static void many_events_wait_in_order(void **state)
     rig_close(&rig);
 }
 
+/* A use that cannot be kept is refused, and leaves none behind. */
+static void without_host_memory_no_use_is_kept(void **state)
+{
+    struct rig rig;
+    uint64_t n = 0;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    while (st == TARN_ERR_HOST_MEMORY) {
+        tarn_host_fail_nth(++n);
+        st = tarn_allocator_record_stream(rig.allocator, ptr, 1, &rig.error);
+        tarn_host_fail_nth(0);
+        rig_check(&rig);
+    }
+    assert_int_equal(st, TARN_OK);
+    assert_true(n > 2); /* its record, and the streams in it */
+    block_stream(&rig, 1);
+    rig_free(&rig, ptr);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 1);
+    unblock_stream(&rig, 1);
+    rig_close(&rig);
+}
+
+/* Whichever of several streams the device fails to wait for. */
+static void a_failing_wait_is_reported(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 3; n++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        for (tarn_stream stream = 1; stream <= 3; stream++) {
+            const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+            rig_record(&rig, ptr, stream);
+            block_stream(&rig, stream);
+            rig_free(&rig, ptr);
+        }
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_WAIT, n, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+        rig_check(&rig);
+        rig_empty_cache(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +428,8 @@ int main(void)
         cmocka_unit_test(a_failing_query_is_reported_and_changes_nothing),
         cmocka_unit_test(a_failing_wait_keeps_the_rest_waiting),
         cmocka_unit_test(many_events_wait_in_order),
+        cmocka_unit_test(without_host_memory_no_use_is_kept),
+        cmocka_unit_test(a_failing_wait_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

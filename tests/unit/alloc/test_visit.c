@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "alloc/engine/visit.h"
 #include "support/rig.h"
 
 static const struct tarn_pool_id graph = {0, 1};
@@ -591,6 +592,64 @@ static void live_memory_can_be_annotated(void **state)
     rig_close(&rig);
 }
 
+struct pages {
+    uint64_t addresses[SEEN_MAX];
+    int count;
+    int most; /* then the walk ends */
+};
+
+static bool see_page(void *context, const struct tn_page_info *page)
+{
+    struct pages *pages = context;
+
+    assert_true(page->handle != 0);
+    assert_int_equal(page->size, 2 * MIB);
+    pages->addresses[pages->count++] = page->address;
+    return pages->count < pages->most;
+}
+
+static int pages_seen(struct rig *rig, const struct tarn_pool_id *id, int most)
+{
+    struct pages pages = {.most = most};
+
+    tn_visit_pages(rig_engine(rig->allocator), id, see_page, &pages);
+    for (int i = 1; i < pages.count; i++) {
+        assert_true(pages.addresses[i] > pages.addresses[i - 1]);
+    }
+    return pages.count;
+}
+
+static void pages_are_shown_by_pool(void **state)
+{
+    const struct tarn_pool_id none = {0, 0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr own = rig_alloc(&rig, 10 * MIB, 0);
+    const tarn_ptr other = rig_alloc(&rig, 4 * MIB, 1);
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, graph, any_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr of_graph = rig_alloc(&rig, 6 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, graph, NULL), TARN_OK);
+    assert_int_equal(pages_seen(&rig, NULL, SEEN_MAX), 5 + 2 + 3);
+    assert_int_equal(pages_seen(&rig, &none, SEEN_MAX), 5 + 2);
+    assert_int_equal(pages_seen(&rig, &graph, SEEN_MAX), 3);
+    for (int most = 1; most <= 9; most++) {
+        assert_int_equal(pages_seen(&rig, NULL, most), most);
+    }
+    rig_free(&rig, own);
+    rig_free(&rig, other);
+    rig_free(&rig, of_graph);
+    rig_close(&rig);
+    rig_open(&rig, GIB, "expandable_segments:True"); /* whose pages have no history */
+    rig_free(&rig, rig_alloc(&rig, 10 * MIB, 0));
+    assert_int_equal(pages_seen(&rig, NULL, SEEN_MAX), 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,6 +666,7 @@ int main(void)
         cmocka_unit_test(texts_beyond_the_limits_change_nothing),
         cmocka_unit_test(texts_take_host_memory),
         cmocka_unit_test(live_memory_can_be_annotated),
+        cmocka_unit_test(pages_are_shown_by_pool),
         cmocka_unit_test(stacks_are_those_of_the_allocations),
         cmocka_unit_test(the_newest_event_is_the_allocation),
         cmocka_unit_test(stacks_of_events_follow_the_level),

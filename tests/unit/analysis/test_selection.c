@@ -290,6 +290,46 @@ static void every_grouping(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Blocks of 512 bytes by each of two functions in each of two files on each of two lines: what a
+ * grouping does not ask for does not tell frames apart, and all else does. */
+static void groups_are_of_what_is_asked(void **state)
+{
+    static const struct {
+        enum tarn_grouping by;
+        const char *row;
+    } rows[] = {
+        {TARN_BY_FRAME, "       512 B   12.5%         1  a.py:1:f\n"},
+        {TARN_BY_FRAME, "       512 B   12.5%         1  b.py:2:g\n"},
+        {TARN_BY_FUNCTION, "    2.00 KiB   50.0%         4  f\n"},
+        {TARN_BY_FUNCTION, "    2.00 KiB   50.0%         4  g\n"},
+        {TARN_BY_FILE, "    2.00 KiB   50.0%         4  /u/a.py\n"},
+        {TARN_BY_FILE, "    2.00 KiB   50.0%         4  /u/b.py\n"},
+        {TARN_BY_LINE, "    1.00 KiB   25.0%         2  a.py:1\n"},
+        {TARN_BY_LINE, "    1.00 KiB   25.0%         2  b.py:2\n"},
+    };
+    char json[4096];
+    size_t length = (size_t)snprintf(json, sizeof json, "{'segments': [], 'device_traces': [[");
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        length += (size_t)snprintf(
+            json + length, sizeof json - length,
+            "%s{'action': 'alloc', 'addr': %u, 'size': 512, 'stream': 0, 'frames': ["
+            "{'name': '%s', 'filename': '/u/%s.py', 'line': %u}]}",
+            i > 0 ? "," : "", 4096 + 512 * i, i & 1 ? "g" : "f", i & 2 ? "b" : "a", 1 + i / 4);
+    }
+    (void)snprintf(json + length, sizeof json - length, "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct asked asked = asked_of(snapshot);
+
+    asked.selection.at.kind = TARN_AT_END;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        asked.options.by = rows[i].by;
+        says(&asked, rows[i].row);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void what_is_not_there(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mixed);
@@ -473,6 +513,7 @@ int main(void)
         cmocka_unit_test(annotations_are_picked),
         cmocka_unit_test(an_empty_label_is_none),
         cmocka_unit_test(every_grouping),
+        cmocka_unit_test(groups_are_of_what_is_asked),
         cmocka_unit_test(what_is_not_there),
         cmocka_unit_test(what_matches_nothing),
         cmocka_unit_test(one_device_matches),

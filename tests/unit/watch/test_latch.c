@@ -145,6 +145,39 @@ static void a_writer_that_stops_can_be_read(void **state)
     assert_int_equal(record_number(&record), 3);
 }
 
+/* A file that ends early: how much of it there is. */
+struct cut {
+    struct tn_page_slot slot;
+    uint64_t size;
+};
+
+static bool cut_read(void *context, uint64_t offset, void *bytes_out, size_t size)
+{
+    struct cut *cut = context;
+
+    return offset + size <= cut->size && memory_read(&cut->slot, offset, bytes_out, size);
+}
+
+static void a_page_may_end_early(void **state)
+{
+    static struct cut cut;
+    struct tn_page_record record;
+    const uint64_t copy = offsetof(struct tn_page_slot, copies) + sizeof(struct tn_page_copy);
+    const uint64_t words_end = copy + offsetof(struct tn_page_copy, words) + sizeof record;
+    const uint64_t number_end = copy + offsetof(struct tn_page_copy, generation) + sizeof(uint64_t);
+    const uint64_t end = words_end > number_end ? words_end : number_end;
+
+    (void)state;
+    record_fill(&record, 1);
+    tn_latch_write(&cut.slot, &record);
+    assert_int_equal(cut.slot.current, 1);
+    for (cut.size = 0; cut.size < end; cut.size += sizeof(uint64_t)) {
+        assert_int_equal(tn_latch_read(cut_read, &cut, 0, &record), TN_LATCH_CUT_OFF);
+    }
+    assert_int_equal(tn_latch_read(cut_read, &cut, 0, &record), TN_LATCH_READ);
+    assert_int_equal(record_number(&record), 1);
+}
+
 /* The writer has come to the copy that is being read. */
 static bool memory_overtaken(void *context, uint64_t offset, void *bytes_out, size_t size)
 {
@@ -179,6 +212,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_read_is_torn),
         cmocka_unit_test(a_writer_that_stops_can_be_read),
+        cmocka_unit_test(a_page_may_end_early),
         cmocka_unit_test(a_reader_that_is_overtaken_begins_again),
     };
 

@@ -185,6 +185,46 @@ static void rows_are_by_stream_and_pool(void **state)
     rig_close(&rig);
 }
 
+/* Segments of one stream with those of another between them: one row, and sums of all. */
+static void segments_of_a_row_add_up(void **state)
+{
+    struct rig rig = rig_open("");
+    const struct {
+        uint64_t size;
+        tarn_stream stream;
+    } wanted[] = {{30 * MIB, 0}, {40 * MIB, 7}, {50 * MIB, 0}, {25 * MIB, 0}, {60 * MIB, 7}};
+    tarn_ptr ptr[5];
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        ptr[i] = alloc_ok(rig.allocator, wanted[i].size, wanted[i].stream);
+    }
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr[2], NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr[3], NULL), TARN_OK);
+    watch_start(rig.allocator);
+    struct tarn_watch *watch = watch_open();
+    const struct tarn_watch_record record = record_ask(watch, 0);
+
+    assert_int_equal(record.row_count, 2);
+    for (uint32_t i = 0; i < record.row_count; i++) {
+        const struct tarn_watch_row *row = &record.rows[i];
+        const bool first = row->stream == 0;
+
+        assert_true(row->is_large);
+        assert_int_equal(row->segments, first ? 3 : 2);
+        assert_int_equal(row->reserved, (first ? 30 + 50 + 26 : 40 + 60) * MIB);
+        assert_int_equal(row->allocated, (first ? 30 : 40 + 60) * MIB);
+        assert_int_equal(row->active, (first ? 30 : 40 + 60) * MIB);
+        assert_int_equal(row->requested, (first ? 30 : 40 + 60) * MIB);
+        assert_int_equal(row->largest_free, first ? 50 * MIB : 0);
+    }
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr[0], NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr[1], NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_free(rig.allocator, ptr[4], NULL), TARN_OK);
+    tarn_watch_close(watch);
+    rig_close(&rig);
+}
+
 /* More streams than there are rows: the rest is counted, not lost. */
 static void rows_that_do_not_fit_are_counted(void **state)
 {
@@ -804,6 +844,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_are_those_of_the_allocator),
         cmocka_unit_test(rows_are_by_stream_and_pool),
+        cmocka_unit_test(segments_of_a_row_add_up),
         cmocka_unit_test(rows_that_do_not_fit_are_counted),
         cmocka_unit_test(the_last_failed_request_is_there),
         cmocka_unit_test(pages_of_the_compact_policy_are_there),

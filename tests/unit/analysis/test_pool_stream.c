@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/trace.h"
+
+#include "analysis/pool_stream.h"
+#include "tarn/host.h"
+
+#define KEPT   (A + 2 * MIB)  /* in a private pool */
+#define MADE   (A + 64 * MIB) /* in the default pool, allocated in the trace */
+#define GONE   (A + 32 * MIB) /* given back in the trace: its pool is unknown */
+#define NOT_IN (A + 200 * MIB)
+
+static const struct tn_model_segment segments[] = {
+    {.address = KEPT, .total_size = 2 * MIB, .stream = 3, .pool = {{0, 1}}},
+    {.address = MADE, .total_size = 20 * MIB, .is_large = true},
+};
+
+static const struct trace_row rows[] = {
+    {TN_TRACE_FREE_COMPLETED, GONE, 512, 5}, /* a block from before, as the next but one */
+    {TN_TRACE_SEGMENT_FREE, GONE, 20 * MIB, 5},
+    {TN_TRACE_FREE_COMPLETED, KEPT + 4096, 512, 3},
+    {TN_TRACE_ALLOC, KEPT, 512, 3},
+    {TN_TRACE_SEGMENT_ALLOC, MADE, 20 * MIB, 0},
+    {TN_TRACE_ALLOC, MADE, 4 * MIB, 0},
+    {TN_TRACE_ALLOC, NOT_IN, 100, 9},
+    {TN_TRACE_ALLOC, MADE + 8 * MIB, 4 * MIB, 0},
+};
+
+enum {
+    ROWS = sizeof rows / sizeof rows[0]
+};
+
+/* `pool` 2: unknown; otherwise the second number of its name. */
+static void place_is(const struct tn_pool_streams *all, uint32_t number, uint64_t segment,
+                     uint64_t stream, uint64_t pool)
+{
+    const struct tn_pool_stream *place = tn_pool_stream_at(all, number);
+
+    assert_int_equal(place->segment, segment);
+    assert_int_equal(place->stream, stream);
+    assert_int_equal(place->pool == 0, pool == 2);
+    if (place->pool != 0) {
+        assert_int_equal(tn_pool_stream_pool(all, place->pool).id[0], 0);
+        assert_int_equal(tn_pool_stream_pool(all, place->pool).id[1], pool);
+    }
+}
+
+static void blocks_and_entries_have_places(void **state)
+{
+    static const struct {
+        uint64_t start; /* of the lifetimes, in order */
+        uint64_t segment;
+        uint64_t stream;
+        uint64_t pool;
+    } wanted[] = {
+        {TN_NEVER, GONE, 5, 2}, {TN_NEVER, KEPT, 3, 1}, {3, KEPT, 3, 1},
+        {5, MADE, 0, 0},        {6, 0, 9, 2},           {7, MADE, 0, 0},
+    };
+    struct trace_model made;
+    struct tn_timeline timeline;
+    struct tn_pool_streams all;
+
+    (void)state;
+    trace_open(&made, rows, ROWS, segments, 2);
+    assert_true(tn_timeline_init(&timeline, &made.model, 0));
+    assert_true(tn_pool_streams_init(&all, &timeline));
+    assert_int_equal(timeline.lifetimes.count, sizeof wanted / sizeof wanted[0]);
+    for (size_t i = 0; i < timeline.lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = &tn_timeline_lifetimes(&timeline)[i];
+
+        assert_true(lifetime->start == wanted[i].start);
+        place_is(&all, lifetime->pool_stream, wanted[i].segment, wanted[i].stream, wanted[i].pool);
+    }
+    assert_int_equal(all.of_entry.count, ROWS);
+    for (size_t i = 0; i < ROWS; i++) {
+        const uint32_t number = ((const uint32_t *)all.of_entry.items)[i];
+
+        if (rows[i].action == TN_TRACE_SEGMENT_FREE) {
+            place_is(&all, number, GONE, 5, 2);
+        } else if (rows[i].action == TN_TRACE_SEGMENT_ALLOC) {
+            place_is(&all, number, MADE, 0, 0);
+        } else {
+            assert_int_equal(number, 0);
+        }
+    }
+    assert_int_equal(all.pools.count, 3); /* number 0 is not used */
+    tn_pool_streams_fini(&all);
+    tn_timeline_fini(&timeline);
+    trace_close(&made);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static void pools_are_chosen(void **state)
+{
+    const struct tn_pool_id by_default = {{0, 0}};
+    const struct tn_pool_id first = {{1, 0}};
+    const struct tn_pool_id second = {{0, 1}};
+    const uint64_t one[2] = {0, 1};
+
+    (void)state;
+    assert_true(tn_pool_is_of(by_default, TARN_POOLS_ALL, one));
+    assert_true(tn_pool_is_of(second, TARN_POOLS_ALL, one));
+    assert_true(tn_pool_is_of(by_default, TARN_POOLS_DEFAULT, one));
+    assert_false(tn_pool_is_of(first, TARN_POOLS_DEFAULT, one));
+    assert_false(tn_pool_is_of(second, TARN_POOLS_DEFAULT, one));
+    assert_false(tn_pool_is_of(by_default, TARN_POOLS_PRIVATE, one));
+    assert_true(tn_pool_is_of(first, TARN_POOLS_PRIVATE, one));
+    assert_true(tn_pool_is_of(second, TARN_POOLS_PRIVATE, one));
+    assert_false(tn_pool_is_of(by_default, TARN_POOLS_ONE, one));
+    assert_false(tn_pool_is_of(first, TARN_POOLS_ONE, one));
+    assert_true(tn_pool_is_of(second, TARN_POOLS_ONE, one));
+}
+
+static void an_unknown_pool_is_only_of_all(void **state)
+{
+    static const enum tarn_pools some[] = {TARN_POOLS_DEFAULT, TARN_POOLS_PRIVATE, TARN_POOLS_ONE};
+    const uint64_t one[2] = {0, 1};
+    struct trace_model made;
+    struct tn_timeline timeline;
+    struct tn_pool_streams all;
+
+    (void)state;
+    trace_open(&made, rows, ROWS, segments, 2);
+    assert_true(tn_timeline_init(&timeline, &made.model, 0));
+    assert_true(tn_pool_streams_init(&all, &timeline));
+    const uint32_t gone = tn_timeline_lifetimes(&timeline)[0].pool_stream;
+    const uint32_t kept = tn_timeline_lifetimes(&timeline)[1].pool_stream;
+
+    assert_true(tn_pool_stream_is_of(&all, gone, TARN_POOLS_ALL, one));
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+        assert_false(tn_pool_stream_is_of(&all, gone, some[i], one));
+        assert_int_equal(tn_pool_stream_is_of(&all, kept, some[i], one),
+                         some[i] != TARN_POOLS_DEFAULT);
+    }
+    tn_pool_streams_fini(&all);
+    tn_timeline_fini(&timeline);
+    trace_close(&made);
+}
+
+/* The pool of an entry without a word on it is that of the segment at the end. */
+static void entries_are_in_pools(void **state)
+{
+    struct trace_model made;
+    struct tn_entry_pools pools;
+    struct tn_pool_id pool;
+    const struct tn_segment_range *by;
+
+    (void)state;
+    trace_open(&made, rows, ROWS, segments, 2);
+    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+    assert_true(tn_entry_pools_init(&pools, &source));
+    assert_true(pools.has_private);
+    assert_true(tn_entry_pool(&pools, tn_trace_at(&made.model, &made.traces[0], 3), &pool, &by));
+    assert_int_equal(pool.id[1], 1);
+    assert_int_equal(by->segment, KEPT);
+    assert_true(tn_entry_pool(&pools, tn_trace_at(&made.model, &made.traces[0], 5), &pool, &by));
+    assert_int_equal(pool.id[1], 0);
+    assert_int_equal(by->segment, MADE);
+    assert_false(tn_entry_pool(&pools, tn_trace_at(&made.model, &made.traces[0], 6), &pool, &by));
+    assert_null(by);
+    tn_entry_pools_fini(&pools);
+
+    made.model.segments = &segments[1]; /* no private pool: it is the default one everywhere */
+    made.model.segment_count = 1;
+    const struct tn_trace_source plain = tn_source_of_device(&made.model, 0);
+
+    assert_true(tn_entry_pools_init(&pools, &plain));
+    assert_false(pools.has_private);
+    assert_true(tn_entry_pool(&pools, tn_trace_at(&made.model, &made.traces[0], 6), &pool, &by));
+    assert_int_equal(pool.id[0] + pool.id[1], 0);
+    assert_null(by);
+    tn_entry_pools_fini(&pools);
+    trace_close(&made);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_and_entries_have_places),
+        cmocka_unit_test(pools_are_chosen),
+        cmocka_unit_test(an_unknown_pool_is_only_of_all),
+        cmocka_unit_test(entries_are_in_pools),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps of a trace: given as parts, told by stacks that repeat, or guessed. */
+#include "support/report.h"
+
+#include "analysis/repeat.h"
+#include "snapshot/snapshot.h"
+
+#include <inttypes.h>
+
+enum {
+    TEXT_MAX = 1 << 18,
+    ENTRIES_MAX = 4000
+};
+
+/* A trace of allocations; 'a' and 'b' are stacks that repeat, '.' is one of its own. */
+struct steps {
+    char *json;
+    struct tarn_snapshot *snapshot;
+    struct tn_query query;
+    struct tn_analysis analysis;
+};
+
+static void steps_open(struct steps *steps, const char *stacks)
+{
+    struct tarn_error error;
+    size_t length = 0;
+
+    steps->json = malloc(TEXT_MAX);
+    assert_non_null(steps->json);
+    length += (size_t)snprintf(steps->json, TEXT_MAX, "{'segments': [], 'device_traces': [[");
+    for (size_t i = 0; stacks[i]; i++) {
+        const size_t line = stacks[i] == '.' ? 1000 + i : (size_t)stacks[i];
+
+        length += (size_t)snprintf(
+            steps->json + length, TEXT_MAX - length,
+            "%s{'action': 'alloc', 'addr': %zu, 'size': 512, 'stream': 0, 'frames': ["
+            "{'filename': 'f.py', 'line': %zu, 'name': 'f'}]}",
+            i > 0 ? "," : "", 4096 + 512 * i, line);
+        assert_true(length < TEXT_MAX - 4);
+    }
+    (void)snprintf(steps->json + length, TEXT_MAX - length, "]]}");
+    steps->snapshot = report_parse(steps->json);
+    assert_int_equal(tn_query_init(&steps->query, tn_snapshot_model(steps->snapshot), NULL, &error),
+                     TARN_OK);
+    assert_int_equal(tn_analysis_init(&steps->analysis, &steps->query, 0, &error), TARN_OK);
+}
+
+static void steps_close(struct steps *steps)
+{
+    tn_analysis_fini(&steps->analysis);
+    tn_query_fini(&steps->query);
+    tarn_snapshot_destroy(steps->snapshot);
+    free(steps->json);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static void at_is(const struct tn_repeats *repeats, const uint64_t *at, size_t count)
+{
+    assert_int_equal(repeats->at.count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(((const uint64_t *)repeats->at.items)[i], at[i]);
+    }
+}
+
+/* `times` the text. */
+static char *text_repeat(const char *text, size_t times)
+{
+    const size_t length = strlen(text);
+    char *all = malloc(times * length + 1);
+
+    assert_non_null(all);
+    for (size_t i = 0; i < times; i++) {
+        memcpy(all + i * length, text, length + 1);
+    }
+    return all;
+}
+
+static void parts_end_with_the_trace(void **state)
+{
+    struct steps steps;
+    struct tn_repeats repeats;
+
+    (void)state;
+    steps_open(&steps, "..........");
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 3));
+    assert_int_equal(repeats.kind, TN_REPEAT_PARTS);
+    assert_int_equal(repeats.found, 3);
+    at_is(&repeats, (const uint64_t[]){2, 5, 9}, 3);
+    tn_repeats_fini(&repeats);
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 100)); /* no more than entries */
+    at_is(&repeats, (const uint64_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 10);
+    tn_repeats_fini(&repeats);
+    steps_close(&steps);
+}
+
+static void a_stack_marks_steps(void **state)
+{
+    struct steps steps;
+    struct tn_repeats repeats;
+
+    (void)state;
+    steps_open(&steps, ".a.b.a.b.a.b.a.b."); /* four times are enough, by two stacks */
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
+    assert_int_equal(repeats.kind, TN_REPEAT_STACK);
+    assert_int_equal(repeats.found, 4);
+    at_is(&repeats, (const uint64_t[]){1, 5, 9, 13}, 4);
+    assert_int_equal(tn_timeline_lifetimes(&steps.analysis.whole)[1].stack, repeats.stack);
+    tn_repeats_fini(&repeats);
+    steps_close(&steps);
+}
+
+static void kind_is(const char *stacks, enum tn_repeat_kind kind, uint64_t first)
+{
+    struct steps steps;
+    struct tn_repeats repeats;
+
+    steps_open(&steps, stacks);
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
+    assert_int_equal(repeats.kind, kind);
+    assert_true(repeats.at.count > 0);
+    assert_int_equal(((const uint64_t *)repeats.at.items)[0], first);
+    tn_repeats_fini(&repeats);
+    steps_close(&steps);
+}
+
+static void what_marks_no_steps(void **state)
+{
+    (void)state;
+    kind_is("a.b.a.b.a.b.........", TN_REPEAT_GUESSED, 1); /* three times only */
+    kind_is("a...a...a...a.......", TN_REPEAT_GUESSED, 1); /* no second stack agrees */
+    /* In pairs: no distance may be three times another's, except exactly. */
+    kind_is("ab......ab......ab..ab......", TN_REPEAT_STACK, 0);
+    kind_is("ab......ab......ab......abab", TN_REPEAT_GUESSED, 1);
+    kind_is("ab...ab...............ab...ab....", TN_REPEAT_GUESSED, 2);
+    kind_is("abab..ab..........ab........", TN_REPEAT_STACK, 0); /* three times the middle one */
+    kind_is("abab....ab....ab....", TN_REPEAT_STACK, 0);         /* a third of it */
+    kind_is("ababab....ab....ab........", TN_REPEAT_STACK, 0);   /* of four, the upper middle one */
+    /* Not near the beginning, or the end. */
+    kind_is(".............ab..ab..ab..ab..", TN_REPEAT_GUESSED, 1);
+    kind_is("ab..ab..ab..ab................", TN_REPEAT_GUESSED, 2);
+    kind_is("............ab..ab..ab..ab..", TN_REPEAT_STACK, 12);
+    kind_is("ab..ab..ab..ab..........", TN_REPEAT_STACK, 0);
+    /* The second stack is even, the first is not. */
+    kind_is("aaaab...b...b...b...", TN_REPEAT_STACK, 4);
+}
+
+/* The fewest repetitions that are even count: 'c' and 'd' come twice as often as 'a' and 'b'. */
+static void fewest_count(void **state)
+{
+    (void)state;
+    kind_is("cd..abcdcd..abcdcd..abcdcd..abcd", TN_REPEAT_STACK, 4);
+}
+
+static void many_are_thinned(void **state)
+{
+    enum {
+        STEPS = 40
+    };
+    char *text = text_repeat("ab..", STEPS);
+    struct steps steps;
+    struct tn_repeats repeats;
+
+    (void)state;
+    steps_open(&steps, text);
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
+    assert_int_equal(repeats.found, STEPS);
+    assert_int_equal(repeats.at.count, TN_REPEATS_MAX);
+    for (size_t i = 0; i < TN_REPEATS_MAX; i++) {
+        assert_int_equal(((const uint64_t *)repeats.at.items)[i],
+                         4 * (i * (STEPS - 1) / (TN_REPEATS_MAX - 1)));
+    }
+    tn_repeats_fini(&repeats);
+    assert_true(tn_repeats_init_all(&repeats, &steps.analysis, 0));
+    assert_int_equal(repeats.at.count, STEPS);
+    assert_int_equal(repeats.found, STEPS);
+    tn_repeats_fini(&repeats);
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, TN_REPEATS_MAX));
+    assert_int_equal(repeats.at.count, TN_REPEATS_MAX); /* just as many as are kept */
+    tn_repeats_fini(&repeats);
+    steps_close(&steps);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_end_with_the_trace), cmocka_unit_test(a_stack_marks_steps),
+        cmocka_unit_test(what_marks_no_steps),      cmocka_unit_test(fewest_count),
+        cmocka_unit_test(many_are_thinned),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
