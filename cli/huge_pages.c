@@ -7,10 +7,12 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -71,6 +73,20 @@ static void memory_release(void *context, void *memory, size_t size)
     free(memory);
 }
 
+/* Whether addresses are limited (ulimit -v, -d): then the heap must not take more than it needs. */
+static bool is_limited(void)
+{
+    static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
+    bool limited = false;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct rlimit limit;
+
+        limited |= getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    }
+    return limited;
+}
+
 void cli_huge_pages_init(void)
 {
     static const struct tarn_host_hooks hooks = {
@@ -78,7 +94,9 @@ void cli_huge_pages_init(void)
 
     /* None of these fails with values that fit; if one did, memory would come as before. */
     (void)mallopt(M_MMAP_THRESHOLD, ALONE);
-    (void)mallopt(M_TOP_PAD, GROWTH);
+    if (!is_limited()) {
+        (void)mallopt(M_TOP_PAD, GROWTH);
+    }
     (void)mallopt(M_TRIM_THRESHOLD, KEPT);
     atomic_store(&advised, (uintptr_t)sbrk(0));
     (void)!tarn_host_set_hooks(&hooks);
