@@ -1,17 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # fleet.sh BUILD_FOLDER [PROCESSES...]: what a fleet costs. Makes RANKS snapshots (1000) of EVENTS
-# (100000) each, varied by seed, a few of them with planted memory; summarises them with 1, 2, ...
-# processes (by default up to the number of cores, doubling), merges, reports, and checks that the
-# planted ranks are the outliers and no others. A table of Markdown on standard output; exit status
-# 1 when a report is wrong. Snapshots (10 MB each) are made and removed in slices of SLICE (64), in
-# TMPDIR (/tmp). Needs cmake's build of `tarn_program make_snapshot reader`, and `tarn_mpi` if there
-# is MPI.
+# (100000) each, varied by seed, a few of them with planted memory; reads and summarises them with
+# 1, 2, ... processes (by default up to the number of cores, doubling), merges, reports, and checks
+# that the planted ranks are the outliers and no others. Tables of Markdown on standard output; exit
+# status 1 when a report is wrong. Snapshots (15 MB each) are made and removed in slices of SLICE
+# (64), in TMPDIR (/tmp). Needs cmake's build of `tarn_program make_snapshot reader`, and `tarn_mpi`
+# if there is MPI.
 #
 # Processes are those of xargs, in two ways: one for each snapshot, as on the host that wrote it
 # ("each"), and one for each share of all ("shares"). With mpirun and tarn-mpi there are rows for
-# them ("mpi"). The reader's speed is that of loading the same snapshots, one after the other, in
-# one process that does nothing else.
+# them ("mpi"). The reader, which loads snapshots and does nothing else, goes the same ways, with
+# the same memory, so that its speed is compared at an equal number of processes.
+#
+# Why n processes are less than n times as fast stands in two columns: the processor's time for a
+# snapshot, which rises when processes share caches, memory and cores, and how much of the n cores'
+# time is used, which falls when they wait for a disk, or for the last process.
+#
+# PIN=1 lets processes run on one thread of each physical core only, as many cores as there are
+# processes; the default for PROCESSES is then up to the number of those. TMPDIR=/dev/shm takes the
+# disk out.
 set -eu
 export LC_ALL=C
 
@@ -26,8 +34,35 @@ kept=6800    # MiB that every rank holds; what comes and goes is less than 1 % o
 planted=7100 # MiB that a planted rank holds
 every=$((ranks / 5 > 0 ? ranks / 5 : 1)) # a planted rank after so many
 cores=$(nproc)
+pin=${PIN:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# One thread of each physical core that may be used, a number per line.
+physical_cores() {
+    for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+        number=${cpu##*/cpu}
+        if taskset -c "$number" true 2>/dev/null; then
+            echo "$(cat "$cpu/topology/thread_siblings_list" 2>/dev/null || echo "$number") $number"
+        fi
+    done | sort -k 2n | awk '!seen[$1]++ { print $2 }'
+}
+
+if [ -n "$pin" ]; then
+    physical_cores >"$work/cores"
+    cores=$(wc -l <"$work/cores")
+fi
+
+on_cores() { # PROCESSES COMMAND...
+    if [ -n "$pin" ]; then
+        only=$(head -n "$1" "$work/cores" | paste -s -d , -)
+        shift
+        taskset -c "$only" "$@"
+    else
+        shift
+        "$@"
+    fi
+}
 
 if [ $# -eq 0 ]; then
     count=1
@@ -56,6 +91,25 @@ add() { # FILE SECONDS: adds to the number in it
     awk -v a="$(cat "$1" 2>/dev/null || echo 0)" -v b="$2" 'BEGIN { printf "%.3f", a + b }' \
         >"$1.new"
     mv "$1.new" "$1"
+}
+
+# Seconds of the processor that this shell's children took so far.
+cpu() {
+    times >"$work/times"
+    awk 'NR == 2 { gsub(/[ms]/, " "); printf "%.3f", $1 * 60 + $2 + $3 * 60 + $4 }' "$work/times"
+}
+
+# Adds the time of a command, by the clock and of the processor, to that of a way.
+timed() { # WAY PROCESSES COMMAND...
+    way=$1.$2
+    shift
+    cpu >"$work/cpu.before"
+    begin=$(now)
+    on_cores "$@"
+    add "$work/wall.$way" "$(elapsed "$begin")"
+    cpu >"$work/cpu.after"
+    add "$work/cpu.$way" "$(awk -v a="$(cat "$work/cpu.before")" -v b="$(cat "$work/cpu.after")" \
+        'BEGIN { print b - a }')"
 }
 
 # Most resident memory of a command, in MiB; "-" where nothing here can tell.
@@ -90,39 +144,48 @@ slice_make() { # FIRST LIMIT
     cat "$work"/dumps/* >/dev/null # in the page cache, for all alike
 }
 
-# shellcheck disable=SC2016,SC2012 # for the sh of xargs; the names are ours
+# shellcheck disable=SC2012 # the names are ours
 summarize() { # PROCESSES
     rm -rf "$work/now"
     mkdir "$work/now"
-    begin=$(now)
-    (cd "$work/dumps" && ls) | sed 's/\.pickle$//' | xargs -P "$1" -n 1 sh -c \
-        '"$0" summarize "$1/dumps/$2.pickle" --name "$2.pickle" -o "$1/now/$2.tsum"' \
-        "$tarn" "$work"
-    add "$work/each.$1" "$(elapsed "$begin")"
+    (cd "$work/dumps" && ls) | sed 's/\.pickle$//' >"$work/names"
+    timed each "$1" xargs -a "$work/names" -P "$1" -I NAME "$tarn" summarize \
+        "$work/dumps/NAME.pickle" --name NAME.pickle -o "$work/now/NAME.tsum"
     (cd "$work/now" && cksum ./*) >"$work/sums.now"
     [ -f "$work/sums" ] || cp "$work/sums.now" "$work/sums"
     cmp "$work/sums" "$work/sums.now" || wrong "summaries differ with $1 processes"
 }
 
-# shellcheck disable=SC2016,SC2012 # for the sh of xargs; the names are ours
+# shellcheck disable=SC2012 # the names are ours
 summarize_shares() { # PROCESSES
     rm -f "$work"/share.* "$work"/part.*
     (cd "$work/dumps" && ls) |
         awk -v n="$1" -v to="$work/share." '{ print > (to NR % n) }'
-    begin=$(now)
-    (cd "$work/dumps" && ls "$work"/share.* | sed 's/.*share\.//' | xargs -P "$1" -n 1 sh -c \
-        '"$0" summarize "@$1/share.$2" -o "$1/part.$2.tsum"' "$tarn" "$work")
-    add "$work/shares.$1" "$(elapsed "$begin")"
+    ls "$work"/share.* | sed 's/.*share\.//' >"$work/shares"
+    cd "$work/dumps"
+    timed shares "$1" xargs -a "$work/shares" -P "$1" -I SHARE "$tarn" summarize \
+        "@$work/share.SHARE" -o "$work/part.SHARE.tsum"
+    cd "$work"
     "$tarn" merge "$work"/part.*.tsum -o "$work/parts.tsum" --force
     "$tarn" merge "$work/now" -o "$work/whole.tsum" --force
     cmp "$work/whole.tsum" "$work/parts.tsum" || wrong "summaries differ with $1 shares"
 }
 
+# The same files in the same ways.
+read_only() { # PROCESSES
+    cd "$work/dumps"
+    timed read-each "$1" xargs -a "$work/names" -P "$1" -I NAME "$build/bench/reader" --load \
+        NAME.pickle >"$work/read"
+    # shellcheck disable=SC2016 # for the sh of xargs
+    timed read-shares "$1" xargs -a "$work/shares" -P "$1" -I SHARE sh -c \
+        'exec "$0" --load $(cat "$1")' "$build/bench/reader" "$work/share.SHARE" >"$work/read"
+    cd "$work"
+}
+
 ranks_by_mpi() { # PROCESSES
-    begin=$(now)
+    cd "$work"
     # shellcheck disable=SC2086 # words
-    (cd "$work" && $mpi -n "$1" "$tarn" ranks --mpi --json dumps) >"$work/mpi.now" </dev/null
-    add "$work/mpi.$1" "$(elapsed "$begin")"
+    timed mpi "$1" $mpi -n "$1" "$tarn" ranks --mpi --json dumps >"$work/mpi.now" </dev/null
     [ -f "$work/mpi.out" ] || cp "$work/mpi.now" "$work/mpi.out"
     cmp "$work/mpi.out" "$work/mpi.now" || wrong "reports differ with $1 processes of mpirun"
 }
@@ -140,10 +203,10 @@ while [ "$first" -lt "$ranks" ]; do
     echo "fleet: ranks $first to $((limit - 1))" >&2
     slice_make "$first" "$limit"
     rm -f "$work/sums" "$work/mpi.out"
-    add "$work/reading" "$("$build/bench/reader" --load "$work"/dumps/*)"
     for count in "$@"; do
         summarize "$count"
         summarize_shares "$count"
+        read_only "$count"
         [ -z "$mpi" ] || ranks_by_mpi "$count"
     done
     if [ "$first" -eq 0 ]; then
@@ -157,18 +220,24 @@ done
 
 echo "## $ranks ranks of $events events"
 echo
-echo "$cores cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
+echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 echo
-echo "| processes | by | seconds | of linear | of the reader's speed |"
-echo "| --: | --- | --: | --: | --: |"
-reading=$(cat "$work/reading")
-for by in each shares mpi; do
+[ -z "$pin" ] || echo "One thread of each of $cores physical cores."
+[ -z "$pin" ] || echo
+echo "| processes | by | seconds | of linear | processor, ms a snapshot | of the cores' time |" \
+    "of the reader's speed |"
+echo "| --: | --- | --: | --: | --: | --: | --: |"
+for by in each shares mpi read-each read-shares; do
     for count in "$@"; do
-        [ -f "$work/$by.$count" ] || continue
-        awk -v by=$by -v n="$count" -v base="$(cat "$work/$by.$1")" -v least="$1" \
-            -v s="$(cat "$work/$by.$count")" -v reading="$reading" 'BEGIN {
-            printf "| %d | %s | %.2f | %.2f | %.2f |\n", n, by, s, base * least / (s * n),
-                reading / (s * n) }'
+        [ -f "$work/wall.$by.$count" ] || continue
+        reading=$work/cpu.read-$by.$count
+        [ -f "$reading" ] || reading=/dev/null # itself, and mpi, which reports as well
+        awk -v by=$by -v n="$count" -v base="$(cat "$work/wall.$by.$1")" -v least="$1" \
+            -v s="$(cat "$work/wall.$by.$count")" -v cpu="$(cat "$work/cpu.$by.$count")" \
+            -v ranks="$ranks" -v reading="$(cat "$reading")" 'BEGIN {
+            printf "| %d | %s | %.2f | %.2f | %.1f | %.2f | %s |\n", n, by, s,
+                base * least / (s * n), cpu * 1000 / ranks, cpu / (s * n),
+                reading == "" ? "" : sprintf("%.2f", reading / cpu) }'
     done
 done
 echo
@@ -204,8 +273,6 @@ cmp "$work/wanted" "$work/found" || wrong "the outliers are not the planted rank
 
 echo "| what | figure |"
 echo "| --- | --: |"
-echo "| a snapshot read, without more | $(awk -v s="$reading" -v n="$ranks" \
-    'BEGIN { printf "%.1f", s * 1000 / n }') ms |"
 echo "| memory of one summarize | $one_rss MiB |"
 echo "| memory of one summarize for a slice of $slice | $slice_rss MiB |"
 echo "| a summary | $(($(cat "$work"/summaries/* | wc -c) / ranks / 1024)) KiB |"

@@ -9,9 +9,10 @@
  *   read_rss                most resident memory of `tarn info` in MiB
  *
  * reader --load SNAPSHOT...: one number, the seconds that loading all of them takes, one after the
- * other.
+ * other. Memory is that of the program, from huge pages where the system has them.
  */
 #include "figure.h"
+#include "huge_pages.h"
 
 #include "tarn/host.h"
 #include "tarn/snapshot.h"
@@ -136,6 +137,7 @@ int main(int argc, char **argv)
     int at = 1;
 
     if (argc > 2 && strcmp(argv[1], "--load") == 0) {
+        cli_huge_pages_init();
         return load_all(argv + 2, argc - 2);
     }
     if (argc > 2 && strcmp(argv[1], "--origin") == 0) {

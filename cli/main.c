@@ -6,6 +6,7 @@
  */
 #include "command.h"
 #include "draft.h"
+#include "huge_pages.h"
 #include "json_memory.h"
 #include "output.h"
 #include "pager.h"
@@ -68,6 +69,7 @@ static void end_on_signals(void)
 
 int main(int argc, char **argv)
 {
+    cli_huge_pages_init();
     answer_questions();
     cli_json_memory_init();
     end_on_signals();

@@ -30,7 +30,7 @@ static inline bool tn_address_put(struct tn_map *map, uint64_t address, uint64_t
 /* The number, borrowed until the map changes; NULL when the address has none. */
 static inline uint64_t *tn_address_find(const struct tn_map *map, uint64_t address)
 {
-    return tn_map_find(map, tn_address_key(address));
+    return tn_map_find_fast(map, tn_address_key(address));
 }
 
 #endif

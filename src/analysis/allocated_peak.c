@@ -33,16 +33,14 @@ static uint64_t deltas_fill(uint64_t *deltas, const struct tn_timeline *timeline
     return before;
 }
 
-bool tn_allocated_peak_find(struct tn_allocated_peak *peak, const struct tn_timeline *timeline)
+static bool peak_find(struct tn_allocated_peak *peak, const struct tn_timeline *timeline,
+                      const struct tn_block_extents *extents)
 {
-    const struct tn_trace_source source = tn_timeline_source(timeline);
     const size_t count = (size_t)timeline->trace->count;
     uint64_t *deltas = tn_host_alloc_zero((count + 1) * sizeof *deltas);
-    struct tn_block_extents extents;
-    const bool good = deltas && tn_block_extents_init(&extents, &source);
 
-    if (good) {
-        uint64_t bytes = deltas_fill(deltas, timeline, &extents);
+    if (deltas) {
+        uint64_t bytes = deltas_fill(deltas, timeline, extents);
 
         *peak = (struct tn_allocated_peak){.entry = TN_NEVER, .bytes = bytes};
         for (size_t i = 0; i < count; i++) {
@@ -51,8 +49,24 @@ bool tn_allocated_peak_find(struct tn_allocated_peak *peak, const struct tn_time
                 *peak = (struct tn_allocated_peak){.entry = i, .bytes = bytes};
             }
         }
-        tn_block_extents_fini(&extents);
     }
     tn_host_free(deltas, (count + 1) * sizeof *deltas);
+    return deltas != NULL;
+}
+
+bool tn_allocated_peak_find(struct tn_allocated_peak *peak, const struct tn_timeline *timeline)
+{
+    const struct tn_trace_source source = tn_timeline_source(timeline);
+    struct tn_block_extents extents;
+
+    if (timeline->extents) {
+        return peak_find(peak, timeline, timeline->extents);
+    }
+    if (!tn_block_extents_init(&extents, &source)) {
+        return false;
+    }
+    const bool good = peak_find(peak, timeline, &extents);
+
+    tn_block_extents_fini(&extents);
     return good;
 }

@@ -269,19 +269,48 @@ static bool alloc_undo(struct walk *walk, const struct tn_trace_entry *entry, ui
     return extent_add(walk, &walk->extents->allocated, number, entry->size, size);
 }
 
-static bool entry_undo(struct walk *walk, uint64_t number)
+static bool entry_undo(struct walk *walk, const struct tn_trace_entry *entry, uint64_t number)
 {
-    const struct tn_trace_entry *entry = tn_source_entry(&walk->source, number);
     const bool has_more = entry->size >= walk->least_with_more;
 
-    if (!has_more && walk->odd.count == 0) {
-        return true; /* most entries */
-    }
     if (entry->action == TN_TRACE_ALLOC) {
         return has_more ? alloc_undo(walk, entry, number) : odd_undo(walk, entry, number);
     }
     return entry->action != TN_TRACE_FREE_COMPLETED || !has_more ||
            live_add(walk, entry->address, entry->size, 0);
+}
+
+/* Entries from `first` on that lie side by side. */
+static bool run_undo(struct walk *walk, const struct tn_trace_entry *run, uint64_t count,
+                     uint64_t first)
+{
+    for (uint64_t i = count; i > 0; i--) {
+        const struct tn_trace_entry *entry = &run[i - 1];
+
+        if (entry->size < walk->least_with_more && walk->odd.count == 0) {
+            continue; /* most entries */
+        }
+        if (!entry_undo(walk, entry, first + i - 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool trace_undo(struct walk *walk)
+{
+    const struct tn_trace_source *source = &walk->source;
+    uint64_t count;
+
+    for (uint64_t limit = source->trace->count; limit > 0; limit -= count) {
+        const struct tn_trace_entry *run =
+            tn_trace_run_before(source->model, source->trace, limit, &count);
+
+        if (!run_undo(walk, run, count, limit - count)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- before the trace ---- */
@@ -354,13 +383,8 @@ static void reverse(struct tn_vec *vec)
 
 static bool walk_run(struct walk *walk)
 {
-    if (!finals_add(walk)) {
+    if (!finals_add(walk) || !trace_undo(walk)) {
         return false;
-    }
-    for (uint64_t i = walk->source.trace->count; i > 0; i--) {
-        if (!entry_undo(walk, i - 1)) {
-            return false;
-        }
     }
     reverse(&walk->extents->allocated);
     return befores_add(walk);

@@ -7,6 +7,12 @@
 
 #include <string.h>
 
+/* Bytes of how far the rules are into a text; not 0. */
+static size_t places_size(const struct tn_categories *categories)
+{
+    return (categories->rules->filter.groups.count + 1) * sizeof(struct tn_filter_place);
+}
+
 enum tarn_status tn_categories_init(struct tn_categories *categories,
                                     const struct tarn_rules *rules, const struct tn_model *model,
                                     struct tarn_error *error)
@@ -25,9 +31,12 @@ enum tarn_status tn_categories_init(struct tn_categories *categories,
         .of_stack = tn_host_alloc_zero(((size_t)model->stacks.count + 1) * sizeof(uint32_t)),
         .is_refined = tn_host_alloc_zero((size_t)model->frames.count + 1),
         .is_own = tn_host_alloc_zero((size_t)model->frames.count + 1),
+        .of_file = tn_host_alloc_zero(((size_t)model->strings.count + 1) * sizeof(uint32_t)),
     };
+    categories->frame = tn_host_alloc_zero(places_size(categories));
+    tn_vec_init(&categories->files, places_size(categories));
     if (!categories->of_frame || !categories->of_stack || !categories->is_refined ||
-        !categories->is_own) {
+        !categories->is_own || !categories->of_file || !categories->frame) {
         tn_categories_fini(categories);
         return tn_fail_memory(error);
     }
@@ -38,6 +47,9 @@ void tn_categories_fini(struct tn_categories *categories)
 {
     const struct tn_model *model = categories->model;
 
+    tn_host_free(categories->frame, places_size(categories));
+    tn_vec_fini(&categories->files);
+    tn_host_free(categories->of_file, ((size_t)model->strings.count + 1) * sizeof(uint32_t));
     tn_host_free(categories->is_own, (size_t)model->frames.count + 1);
     tn_host_free(categories->is_refined, (size_t)model->frames.count + 1);
     tn_host_free(categories->of_stack, ((size_t)model->stacks.count + 1) * sizeof(uint32_t));
@@ -61,14 +73,40 @@ static void frame_text_set(struct tn_frame_text *text, const struct tn_model *mo
         text->text[0] = '/';
         text->text[kept + 1] = '\0';
         text->length = kept + 1;
+        text->file_length += text->file_length < text->length;
     }
 }
 
-/* The rules that may match a text. */
-static struct tn_filter_scan rules_scan(const struct tn_categories *categories,
+/* Sets `frame` to where the rules are behind the file of a text. */
+static void file_follow(struct tn_categories *categories, uint32_t file,
+                        const struct tn_frame_text *text)
+{
+    const size_t size = places_size(categories);
+    uint32_t *known = &categories->of_file[file];
+
+    if (*known > 0) {
+        memcpy(categories->frame, (const char *)categories->files.items + (*known - 1) * size,
+               size);
+        return;
+    }
+    memset(categories->frame, 0, size);
+    tn_filter_follow(&categories->rules->filter, categories->frame, text->text, text->file_length);
+    if (tn_vec_add(&categories->files, categories->frame)) { /* else the next one does it again */
+        *known = (uint32_t)categories->files.count;
+    }
+}
+
+/* The rules that may match a frame, whose text that is; until the next call. */
+static struct tn_filter_scan rules_scan(struct tn_categories *categories,
+                                        const struct tn_frame *frame,
                                         const struct tn_frame_text *text)
 {
-    return tn_filter_scan_begin(&categories->rules->filter, text->text, text->length);
+    const struct tn_matcher_filter *filter = &categories->rules->filter;
+
+    file_follow(categories, frame->filename, text);
+    tn_filter_follow(filter, categories->frame, text->text + text->file_length,
+                     text->length - text->file_length);
+    return tn_filter_scan_begin(filter, categories->frame);
 }
 
 uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
@@ -77,12 +115,13 @@ uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
     uint32_t *known = &categories->of_frame[number];
 
     if (*known == 0) {
+        const struct tn_frame *frame = tn_model_frame(categories->model, number);
         struct tn_frame_text text; /* large: only what is used is set */
         size_t i;
 
         *known = 1;
-        frame_text_set(&text, categories->model, tn_model_frame(categories->model, number));
-        struct tn_filter_scan scan = rules_scan(categories, &text);
+        frame_text_set(&text, categories->model, frame);
+        struct tn_filter_scan scan = rules_scan(categories, frame, &text);
 
         while (tn_filter_scan_next(&scan, &i)) {
             if (!rules[i].is_refining && tn_pattern_matches(&rules[i].pattern, &text)) {
@@ -100,7 +139,9 @@ static uint32_t category_by_frames(struct tn_categories *categories, struct tn_s
     uint32_t category = TN_CATEGORY_UNCLASSIFIED;
 
     for (uint32_t i = stack.count; i > 0 && category == TN_CATEGORY_UNCLASSIFIED; i--) {
-        category = tn_category_of_frame(categories, stack.frames[i - 1]);
+        const uint32_t known = categories->of_frame[stack.frames[i - 1]];
+
+        category = known > 0 ? known - 1 : tn_category_of_frame(categories, stack.frames[i - 1]);
     }
     return category;
 }
@@ -147,15 +188,16 @@ static bool file_trains(struct tn_categories *categories)
 }
 
 /* A rule that refines a category and matches the frame, or NULL; `of` NULL: any category. */
-static const struct tn_rule *refining_find(const struct tn_categories *categories, uint32_t frame,
+static const struct tn_rule *refining_find(struct tn_categories *categories, uint32_t number,
                                            const uint32_t *of)
 {
     const struct tn_rule *rules = categories->rules->rules.items;
+    const struct tn_frame *frame = tn_model_frame(categories->model, number);
     struct tn_frame_text text; /* large: only what is used is set */
     size_t i;
 
-    frame_text_set(&text, categories->model, tn_model_frame(categories->model, frame));
-    struct tn_filter_scan scan = rules_scan(categories, &text);
+    frame_text_set(&text, categories->model, frame);
+    struct tn_filter_scan scan = rules_scan(categories, frame, &text);
 
     while (tn_filter_scan_next(&scan, &i)) {
         if (rules[i].is_refining && (!of || rules[i].of == *of) &&
@@ -166,7 +208,7 @@ static const struct tn_rule *refining_find(const struct tn_categories *categorie
     return NULL;
 }
 
-uint32_t tn_category_of_frame_refined(const struct tn_categories *categories, uint32_t frame)
+uint32_t tn_category_of_frame_refined(struct tn_categories *categories, uint32_t frame)
 {
     const struct tn_rule *rule = refining_find(categories, frame, NULL);
 
@@ -193,8 +235,10 @@ static bool innermost_find(struct tn_categories *categories, struct tn_stack sta
                            uint32_t *frame_out)
 {
     for (uint32_t i = 0; i < stack.count; i++) {
-        if (is_own(categories, stack.frames[i])) {
-            *frame_out = stack.frames[i];
+        const uint32_t frame = stack.frames[i];
+
+        if (categories->is_own[frame] != 1 && is_own(categories, frame)) {
+            *frame_out = frame;
             return true;
         }
     }

@@ -30,6 +30,12 @@ struct tn_categories {
     uint8_t *is_refined; /* frame: 0 = not asked, 1 = no refining rule matches, 2 = one does */
     uint8_t *is_own;     /* frame: 0 = not asked, 1 = not of Python outside PyTorch, 2 = it is */
     uint8_t trains;      /* 0 = not asked, 1 = no, 2 = yes */
+
+    /* A path is most of the text of a frame, and few files have many frames: the rules' filter goes
+     * over it once. */
+    uint32_t *of_file;             /* string: 0 = not asked, else its number in `files` + 1 */
+    struct tn_vec files;           /* as many struct tn_filter_place as the filter has groups */
+    struct tn_filter_place *frame; /* of the frame that is looked at */
 };
 
 /* `rules` NULL: the default ones. TARN_ERR_HOST_MEMORY; then there is nothing to release. */
@@ -43,7 +49,7 @@ uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t frame);
 
 /* The category that refining rules give to a stack whose innermost frame outside PyTorch is this,
  * if they apply; TN_CATEGORY_UNCLASSIFIED when none matches. */
-uint32_t tn_category_of_frame_refined(const struct tn_categories *categories, uint32_t frame);
+uint32_t tn_category_of_frame_refined(struct tn_categories *categories, uint32_t frame);
 
 /* Whether the function generates text, by its name. */
 bool tn_frame_generates(const struct tn_model *model, uint32_t frame);

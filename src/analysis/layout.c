@@ -134,7 +134,7 @@ static size_t blocks_end(const struct tn_layout_walk *walk, struct tn_vec *all, 
     for (; i < all->count && blocks[i].lifetime->address < end; i++) {
         const struct tn_lifetime *lifetime = blocks[i].lifetime;
         const uint64_t size =
-            tn_block_extent_of(&walk->extents, lifetime->start, lifetime->address, lifetime->size);
+            tn_block_extent_of(walk->extents, lifetime->start, lifetime->address, lifetime->size);
         const uint64_t next = i + 1 < all->count ? blocks[i + 1].lifetime->address : UINT64_MAX;
         const uint64_t limit = next < end && next > lifetime->address ? next : end;
 
@@ -153,7 +153,7 @@ static const struct tn_segment_range *piece_fill(struct tn_layout *layout,
     struct tn_layout_row *row = &piece->row;
     struct filling filling = {.piece = piece,
                               .row = row,
-                              .rule = &walk->extents.rule,
+                              .rule = &walk->extents->rule,
                               .entry = entry,
                               .at = range->start};
 
@@ -308,12 +308,18 @@ static bool segments_go(struct tn_layout_walk *walk, uint64_t entry)
     return tn_segment_walk_to(&walk->segments, entry);
 }
 
+/* Of a layout without blocks. */
+static const struct tn_block_extents no_extents = {.rule = {.max_split = 0}};
+
 static bool extents_make(struct tn_layout_walk *walk, const struct tn_layout *layout)
 {
-    if (layout->blocks.count > 0 && !walk->has_extents) {
-        walk->has_extents = tn_block_extents_init(&walk->extents, &walk->segments.source);
-        return walk->has_extents;
+    if (layout->blocks.count == 0 || walk->extents != &no_extents) {
+        return true;
     }
+    if (!tn_block_extents_init(&walk->own_extents, &walk->segments.source)) {
+        return false;
+    }
+    walk->extents = &walk->own_extents;
     return true;
 }
 
@@ -345,15 +351,15 @@ bool tn_layout_walk_init(struct tn_layout_walk *walk, const struct tn_timeline *
     const struct tn_trace_source source = tn_timeline_source(timeline);
 
     walk->timeline = timeline;
-    walk->has_extents = false;
+    walk->extents = timeline->extents ? timeline->extents : &no_extents;
     return tn_segment_walk_init(&walk->segments, &source);
 }
 
 void tn_layout_walk_fini(struct tn_layout_walk *walk)
 {
     tn_segment_walk_fini(&walk->segments);
-    if (walk->has_extents) {
-        tn_block_extents_fini(&walk->extents);
+    if (walk->extents == &walk->own_extents) {
+        tn_block_extents_fini(&walk->own_extents);
     }
 }
 

@@ -65,12 +65,12 @@ struct tn_layout {
 struct tn_layout_walk {
     const struct tn_timeline *timeline;
     struct tn_segment_walk segments;
-    struct tn_block_extents extents;
-    bool has_extents; /* not before a layout has blocks */
+    const struct tn_block_extents *extents; /* the timeline's, or its own */
+    struct tn_block_extents own_extents;    /* not before a layout has blocks */
 };
 
-/* Borrows the timeline, which is a whole one. False when host memory is missing; then there is
- * nothing to release. */
+/* Borrows the timeline, which is a whole one. The walk must not move until tn_layout_walk_fini.
+ * False when host memory is missing; then there is nothing to release. */
 bool tn_layout_walk_init(struct tn_layout_walk *walk,
                          const struct tn_timeline *timeline) TN_MUST_CHECK;
 void tn_layout_walk_fini(struct tn_layout_walk *walk);

@@ -63,6 +63,7 @@ void tn_frame_text_set(struct tn_frame_text *text, const struct tn_model *model,
 
     text->length = 0;
     part_add(text, tn_model_string(model, frame->filename).text);
+    text->file_length = text->length;
     part_add(text, line_text(line, frame->line));
     part_add(text, tn_model_string(model, frame->name).text);
 }

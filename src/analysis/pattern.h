@@ -24,6 +24,7 @@ void tn_pattern_fini(struct tn_pattern *pattern);
 /* A frame as the text that patterns see. */
 struct tn_frame_text {
     size_t length;
+    size_t file_length;                 /* of its file, which is the same for many */
     char text[TN_PATTERN_TEXT_MAX + 1]; /* ends with NUL */
 };
 

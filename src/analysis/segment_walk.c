@@ -155,7 +155,9 @@ static struct tn_segment_range range_given_back(const struct tn_segment_walk *wa
 
 bool tn_segment_walk_init(struct tn_segment_walk *walk, const struct tn_trace_source *source)
 {
-    *walk = (struct tn_segment_walk){.source = *source, .next = source->trace->count};
+    *walk = (struct tn_segment_walk){.source = *source,
+                                     .next = source->trace->count,
+                                     .changes = source->memory ? source->memory->count : 0};
     tn_chunked_vec_init(&walk->ranges, &walk->budget, sizeof(struct tn_segment_range));
     tn_tree_init(&walk->tree, range_compare, NULL);
     if (!finals_add(walk)) {
@@ -186,9 +188,28 @@ static bool entry_undo(struct tn_segment_walk *walk)
     return true;
 }
 
+/* Without looking at entries that change nothing. */
+static bool changes_undo(struct tn_segment_walk *walk, uint64_t first)
+{
+    const struct tn_memory_change *changes = walk->source.memory->items;
+
+    for (; walk->changes > 0 && changes[walk->changes - 1].entry >= first; walk->changes--) {
+        walk->next = changes[walk->changes - 1].entry;
+        if (!entry_undo(walk)) {
+            return false;
+        }
+    }
+    walk->next = first < walk->next ? first : walk->next;
+    return true;
+}
+
 bool tn_segment_walk_to(struct tn_segment_walk *walk, uint64_t entry)
 {
     const uint64_t first = entry == TN_NEVER ? 0 : entry + 1;
+
+    if (walk->source.memory) {
+        return changes_undo(walk, first);
+    }
 
     while (walk->next > first) {
         walk->next--;

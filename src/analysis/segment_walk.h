@@ -5,7 +5,8 @@
  *
  * Ranges do not overlap. What overlaps is a contradiction of the file, which is counted: what the
  * walk meets later wins. Owns: the ranges; removed ones stay in memory until the end. Cost:
- * O(log n) per entry that adds or removes memory, O(1) for others.
+ * O(log n) per entry that adds or removes memory, O(1) for others, which are skipped if the source
+ * has its changes of memory.
  */
 #ifndef TN_ANALYSIS_SEGMENT_WALK_H
 #define TN_ANALYSIS_SEGMENT_WALK_H
@@ -32,6 +33,7 @@ struct tn_segment_range {
 struct tn_segment_walk {
     struct tn_trace_source source;
     uint64_t next;           /* entries from this one on are undone */
+    size_t changes;          /* of source.memory that are not undone */
     struct tn_budget budget; /* without a limit */
     struct tn_chunked_vec ranges;
     struct tn_tree tree;

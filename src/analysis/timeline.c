@@ -19,11 +19,17 @@ static struct tn_lifetime *lifetime_at(const struct tn_timeline *timeline, uint6
     return (struct tn_lifetime *)timeline->lifetimes.items + number;
 }
 
+/* Not by tn_vec_append, which copies by a call: a trace has very many. */
 static bool lifetime_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
 {
     timeline->before_count += lifetime.start == TN_NEVER;
     timeline->empty_stacks += lifetime.stack == TN_STACK_EMPTY;
-    return tn_vec_append(&timeline->lifetimes, &lifetime, 1);
+    if (timeline->lifetimes.count == timeline->lifetimes.capacity &&
+        !tn_vec_reserve(&timeline->lifetimes, 1)) {
+        return false;
+    }
+    *lifetime_at(timeline, timeline->lifetimes.count++) = lifetime;
+    return true;
 }
 
 static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
@@ -83,6 +89,17 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
         timeline->unknown_frees++;
     }
     return entry->action != TN_TRACE_OOM || tn_vec_append(&timeline->ooms, &reading->entry, 1);
+}
+
+static bool memory_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    if (!tn_trace_takes(entry) && !tn_trace_gives_back(entry)) {
+        return true;
+    }
+    const struct tn_memory_change change = {.entry = reading->entry,
+                                            .bytes = (uint64_t)tn_reserved_delta(entry)};
+
+    return tn_vec_append(&reading->timeline->memory, &change, 1);
 }
 
 static bool survivor_read(void *context, const struct tn_model_segment *segment,
@@ -154,16 +171,16 @@ static bool deltas_fill(struct tn_timeline *timeline)
 void tn_timeline_step(const struct tn_timeline *timeline, struct tn_time_point *now, uint64_t entry)
 {
     const uint64_t delta = ((const uint64_t *)timeline->deltas.items)[entry];
+    const struct tn_memory_change *changes = timeline->memory.items;
 
     now->entry = entry;
     now->requested += delta;
     if (timeline->whole) {
         now->left_out += ((const uint64_t *)timeline->whole->deltas.items)[entry] - delta;
     }
-    now->reserved +=
-        timeline->reserved.count > 0
-            ? ((const uint64_t *)timeline->reserved.items)[entry]
-            : (uint64_t)tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, entry));
+    if (now->memory < timeline->memory.count && changes[now->memory].entry == entry) {
+        now->reserved += changes[now->memory++].bytes;
+    }
 }
 
 static void peaks_find(struct tn_timeline *timeline)
@@ -212,7 +229,9 @@ static bool trace_read(struct reading *reading)
     const struct tn_trace_source source = tn_timeline_source(timeline);
 
     for (; reading->entry < timeline->trace->count; reading->entry++) {
-        if (!entry_read(reading, tn_source_entry(&source, reading->entry))) {
+        const struct tn_trace_entry *entry = tn_source_entry(&source, reading->entry);
+
+        if (!entry_read(reading, entry) || !memory_read(reading, entry)) {
             return false;
         }
     }
@@ -224,7 +243,7 @@ static void vecs_init(struct tn_timeline *timeline)
     tn_vec_init(&timeline->lifetimes, sizeof(struct tn_lifetime));
     tn_vec_init(&timeline->ooms, sizeof(uint64_t));
     tn_vec_init(&timeline->deltas, sizeof(uint64_t));
-    tn_vec_init(&timeline->reserved, sizeof(uint64_t));
+    tn_vec_init(&timeline->memory, sizeof(struct tn_memory_change));
 }
 
 bool tn_timeline_init_lifetimes(struct tn_timeline *timeline, const struct tn_model *model,
@@ -265,7 +284,7 @@ bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model
 
 void tn_timeline_fini(struct tn_timeline *timeline)
 {
-    tn_vec_fini(&timeline->reserved);
+    tn_vec_fini(&timeline->memory);
     tn_vec_fini(&timeline->deltas);
     tn_vec_fini(&timeline->ooms);
     tn_vec_fini(&timeline->lifetimes);
@@ -324,21 +343,17 @@ static bool ooms_narrow(struct tn_timeline *timeline)
 }
 
 /* What entries add to the segments that count. */
-static bool reserved_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
+static bool memory_narrow(struct tn_timeline *timeline, const struct tn_narrowing *narrowing)
 {
-    if (!narrowing->wants_memory) {
-        return true;
-    }
-    if (!zeros_fill(&timeline->reserved, timeline->trace->count)) {
-        return false;
-    }
-    uint64_t *reserved = timeline->reserved.items;
+    const struct tn_memory_change *changes = timeline->whole->memory.items;
+    const size_t count = timeline->whole->memory.count;
 
-    for (uint64_t i = 0; i < timeline->limit; i++) {
-        const int64_t delta = tn_reserved_delta(tn_trace_at(timeline->model, timeline->trace, i));
-
-        if (delta != 0 && narrowing->wants_memory(narrowing->context, i)) {
-            reserved[i] = (uint64_t)delta;
+    timeline->limits_memory = narrowing->wants_memory;
+    for (size_t i = 0; i < count && changes[i].entry < timeline->limit; i++) {
+        if ((!narrowing->wants_memory ||
+             narrowing->wants_memory(narrowing->context, changes[i].entry)) &&
+            !tn_vec_append(&timeline->memory, &changes[i], 1)) {
+            return false;
         }
     }
     return true;
@@ -349,16 +364,16 @@ static void start_narrow(struct tn_timeline *timeline, const struct tn_narrowing
     const struct tn_time_point whole =
         tn_timeline_at(timeline->whole, tn_timeline_before(timeline));
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
-    struct tn_time_point start = {.entry = whole.entry, .reserved = whole.reserved};
+    const struct tn_memory_change *changes = timeline->memory.items;
+    struct tn_time_point start = {.entry = whole.entry};
 
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
         start.requested += lifetimes[i].start == TN_NEVER ? lifetimes[i].size : 0;
     }
-    if (narrowing->wants_memory) {
-        start.reserved = narrowing->reserved_before;
-        for (uint64_t i = 0; i < timeline->first; i++) {
-            start.reserved += ((const uint64_t *)timeline->reserved.items)[i];
-        }
+    start.reserved =
+        narrowing->wants_memory ? narrowing->reserved_before : timeline->whole->start.reserved;
+    while (start.memory < timeline->memory.count && changes[start.memory].entry < timeline->first) {
+        start.reserved += changes[start.memory++].bytes;
     }
     start.left_out = whole.requested - start.requested;
     timeline->start = start;
@@ -377,7 +392,7 @@ bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *
                                      .whole = whole};
     vecs_init(timeline);
     if (!lifetimes_narrow(timeline, narrowing) || !ooms_narrow(timeline) ||
-        !deltas_fill(timeline) || !reserved_narrow(timeline, narrowing)) {
+        !deltas_fill(timeline) || !memory_narrow(timeline, narrowing)) {
         tn_timeline_fini(timeline);
         return false;
     }

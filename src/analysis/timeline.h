@@ -41,7 +41,10 @@ struct tn_time_point {
     uint64_t requested;
     uint64_t reserved;
     uint64_t left_out; /* requested bytes outside the selection */
+    size_t memory;     /* how many of the timeline's `memory` are not behind `entry` */
 };
+
+struct tn_block_extents;
 
 struct tn_timeline {
     const struct tn_model *model;
@@ -54,15 +57,20 @@ struct tn_timeline {
     struct tn_time_point end;
     struct tn_time_point requested_peak; /* the first of equals */
     struct tn_time_point reserved_peak;
-    struct tn_vec ooms;     /* uint64_t: entries */
-    struct tn_vec deltas;   /* by entry, uint64_t: bytes it adds, modulo 2^64 */
-    struct tn_vec reserved; /* by entry, uint64_t: bytes it adds to segments; empty: as the entries
-                               themselves say */
+    struct tn_vec ooms;   /* uint64_t: entries */
+    struct tn_vec deltas; /* by entry, uint64_t: bytes it adds, modulo 2^64 */
+    struct tn_vec memory; /* struct tn_memory_change, of the segments that count; of a selection
+                               those before its limit */
+    bool limits_memory;   /* not all segments count */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
-    uint64_t before_count;           /* lifetimes that began before the first entry */
-    uint64_t empty_stacks;           /* lifetimes whose allocation has the empty stack */
-    uint64_t doubled_allocs;         /* of an allocated address: its free is missing */
-    uint64_t unknown_frees;          /* of an address that the trace freed already */
+
+    /* What somebody who needs it several times has made; borrowed. NULL: whoever needs it makes it
+     * (block_extent.h). */
+    const struct tn_block_extents *extents;
+    uint64_t before_count;   /* lifetimes that began before the first entry */
+    uint64_t empty_stacks;   /* lifetimes whose allocation has the empty stack */
+    uint64_t doubled_allocs; /* of an allocated address: its free is missing */
+    uint64_t unknown_frees;  /* of an address that the trace freed already */
 };
 
 /* A device without a trace has an empty one, whose start is what the file has. False when host
@@ -71,13 +79,19 @@ bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model
                       size_t device) TN_MUST_CHECK;
 void tn_timeline_fini(struct tn_timeline *timeline);
 
-/* The same with lifetimes only: no totals, so none of the functions that return time points. */
+/* The same with lifetimes and `memory` only: no totals, so none of the functions that return time
+ * points. */
 bool tn_timeline_init_lifetimes(struct tn_timeline *timeline, const struct tn_model *model,
                                 size_t device) TN_MUST_CHECK;
 
+/* Borrows from the timeline. */
 static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline *timeline)
 {
-    return tn_source_of_device(timeline->model, (size_t)timeline->device);
+    const struct tn_timeline *all = timeline->whole ? timeline->whole : timeline;
+    struct tn_trace_source source = tn_source_of_device(timeline->model, (size_t)timeline->device);
+
+    source.memory = &all->memory;
+    return source;
 }
 
 /* Which blocks, and which part of the trace, a narrowed timeline has. */

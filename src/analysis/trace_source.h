@@ -6,9 +6,17 @@
 #ifndef TN_ANALYSIS_TRACE_SOURCE_H
 #define TN_ANALYSIS_TRACE_SOURCE_H
 
+#include "base/vec.h"
 #include "snapshot/model.h"
 
 #define TN_NEVER UINT64_MAX /* instead of the number of an entry */
+
+/* An entry by which the allocator takes memory from the device, or gives it back. They are few, so
+ * that who follows the reserved bytes need not look at every entry. */
+struct tn_memory_change {
+    uint64_t entry;
+    uint64_t bytes; /* that it adds, modulo 2^64; possibly 0 */
+};
 
 struct tn_trace_source {
     const struct tn_model *model;
@@ -17,6 +25,8 @@ struct tn_trace_source {
     size_t segment_count; /* of all devices */
     int32_t device;
     bool is_host;
+    const struct tn_vec
+        *memory; /* struct tn_memory_change: all of the trace; NULL: not collected */
 };
 
 /* A device without a trace is as after its last event. */
@@ -62,7 +72,8 @@ static inline uint64_t tn_reserved_after(uint64_t reserved, int64_t delta)
     return (int64_t)after < 0 ? 0 : after;
 }
 
-/* Bytes reserved right before entry `first`, by the sizes in the trace. Cost: O(entries). */
+/* Bytes reserved right before entry `first`, by the sizes in the trace. Cost: O(entries), or
+ * O(changes of memory) where these are collected. */
 static inline uint64_t tn_source_reserved_before(const struct tn_trace_source *source,
                                                  uint64_t first)
 {
@@ -70,6 +81,14 @@ static inline uint64_t tn_source_reserved_before(const struct tn_trace_source *s
 
     for (size_t i = 0; i < source->segment_count; i++) {
         reserved += tn_source_has(source, i) ? source->segments[i].total_size : 0;
+    }
+    if (source->memory) {
+        const struct tn_memory_change *changes = source->memory->items;
+
+        for (size_t i = source->memory->count; i > 0 && changes[i - 1].entry >= first; i--) {
+            reserved = tn_reserved_after(reserved, -(int64_t)changes[i - 1].bytes);
+        }
+        return reserved;
     }
     for (uint64_t i = source->trace->count; i > first; i--) {
         reserved = tn_reserved_after(reserved, -tn_reserved_delta(tn_source_entry(source, i - 1)));

@@ -137,9 +137,44 @@ static uint8_t plain_forms(unsigned char byte)
     }
 }
 
-size_t tn_escaped_plain(const char *text, size_t length, enum tn_escape_format format)
+#define EACH_BYTE ((uint64_t)0x0101010101010101)
+#define HIGH_BITS ((uint64_t)0x8080808080808080)
+
+/* The high bit of each byte below `limit` (at most 128), and of some others only if there is one.
+ */
+static uint64_t bytes_below(uint64_t bytes, uint64_t limit)
+{
+    return (bytes - EACH_BYTE * limit) & ~bytes & HIGH_BITS;
+}
+
+/* Whether eight bytes are letters, digits and the like, which no format escapes; false for most
+ * punctuation too. */
+static bool is_common(const char *text)
+{
+    uint64_t bytes;
+
+    memcpy(&bytes, text, sizeof bytes);
+    const uint64_t unlike_backslash = bytes ^ EACH_BYTE * '\\';
+    const uint64_t from_delete = (bytes + EACH_BYTE) | bytes; /* high bit: 0x7f and beyond */
+
+    return ((bytes_below(bytes, '(') | bytes_below(unlike_backslash, 1) | from_delete) &
+            HIGH_BITS) == 0;
+}
+
+/* Eight at a time while they are the text of names and paths. */
+static size_t common_count(const char *text, size_t length)
 {
     size_t count = 0;
+
+    while (length - count >= sizeof(uint64_t) && is_common(text + count)) {
+        count += sizeof(uint64_t);
+    }
+    return count;
+}
+
+size_t tn_escaped_plain(const char *text, size_t length, enum tn_escape_format format)
+{
+    size_t count = format == TN_ESCAPED_XML ? 0 : common_count(text, length);
 
     while (count < length && plain_forms((unsigned char)text[count]) >> format & 1) {
         count++;

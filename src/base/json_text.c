@@ -80,7 +80,7 @@ void tn_json_word(struct tn_json_text *json, const char *key, const char *word)
 void tn_json_number(struct tn_json_text *json, const char *key, uint64_t number)
 {
     member_begin(json, key);
-    tn_text_printf(json->out, "%" PRIu64, number);
+    tn_text_put_number(json->out, number);
 }
 
 void tn_json_number_or_null(struct tn_json_text *json, const char *key, uint64_t number,
@@ -96,7 +96,10 @@ void tn_json_number_or_null(struct tn_json_text *json, const char *key, uint64_t
 void tn_json_signed(struct tn_json_text *json, const char *key, int64_t number)
 {
     member_begin(json, key);
-    tn_text_printf(json->out, "%" PRId64, number);
+    if (number < 0) {
+        tn_text_putc(json->out, '-');
+    }
+    tn_text_put_number(json->out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void tn_json_address(struct tn_json_text *json, const char *key, uint64_t address)

@@ -10,12 +10,6 @@ enum {
     FIRST_CAPACITY = 64
 };
 
-/* Multiplicative hashing: the high bits of the product are well mixed. */
-static uint64_t map_home(const struct tn_map *map, uint64_t key)
-{
-    return (key * 0x9e3779b97f4a7c15u) >> map->shift;
-}
-
 static uint64_t map_next(const struct tn_map *map, uint64_t at)
 {
     return (at + 1) & (map->capacity - 1);
@@ -23,7 +17,7 @@ static uint64_t map_next(const struct tn_map *map, uint64_t at)
 
 static void map_put(struct tn_map *map, struct tn_map_slot slot)
 {
-    uint64_t at = map_home(map, slot.key);
+    uint64_t at = tn_map_home(map, slot.key);
 
     while (map->slots[at].key != 0) {
         at = map_next(map, at);
@@ -95,7 +89,7 @@ uint64_t *tn_map_find(const struct tn_map *map, uint64_t key)
     if (map->count == 0 || key == 0) {
         return NULL;
     }
-    uint64_t at = map_home(map, key);
+    uint64_t at = tn_map_home(map, key);
 
     while (map->slots[at].key != key) {
         if (map->slots[at].key == 0) {
@@ -111,7 +105,7 @@ uint64_t *tn_map_find(const struct tn_map *map, uint64_t key)
 static void map_close_gap(struct tn_map *map, uint64_t gap)
 {
     for (uint64_t at = map_next(map, gap); map->slots[at].key != 0; at = map_next(map, at)) {
-        const uint64_t home = map_home(map, map->slots[at].key);
+        const uint64_t home = tn_map_home(map, map->slots[at].key);
 
         if (((at - home) & (map->capacity - 1)) >= ((at - gap) & (map->capacity - 1))) {
             map->slots[gap] = map->slots[at];

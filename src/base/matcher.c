@@ -524,15 +524,27 @@ static void search_begin(struct search *s, const struct tn_matcher *matcher, con
     seen_clear(s);
 }
 
+/* Notes that a match can have the byte there. */
+static void byte_note(struct tn_matcher *matcher, unsigned byte, unsigned place)
+{
+    matcher->places[byte] |= (uint8_t)(1u << place);
+}
+
 /* Notes which bytes the operations take, as byte number `place` of a match. */
 static void place_note(struct tn_matcher *matcher, const struct waiting *waiting, unsigned place)
 {
     const struct tn_match_op *ops = matcher->ops.items;
 
     for (uint32_t i = 0; i < waiting->count; i++) {
+        const struct tn_match_op *op = &ops[waiting->ops[i]];
+
+        if (op->kind == KIND_BYTE) { /* most */
+            byte_note(matcher, op->byte, place);
+            continue;
+        }
         for (unsigned byte = 0; byte < 256; byte++) {
-            if (op_takes(matcher, &ops[waiting->ops[i]], (unsigned char)byte)) {
-                matcher->places[byte] |= (uint8_t)(1u << place);
+            if (op_takes(matcher, op, (unsigned char)byte)) {
+                byte_note(matcher, byte, place);
             }
         }
     }

@@ -53,47 +53,67 @@ bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_mat
     return true;
 }
 
-/* The slots whose beginning is in the text. As begin_find in matcher.c: bit k is set while the last
- * k + 1 bytes can be the first ones of a match. Words are followed side by side, as each step of
- * one waits for the step before. */
-static void group_scan(const struct filter_group *group, const unsigned char *text, size_t length,
-                       uint64_t hits[WORDS])
+/* As begin_find in matcher.c. Words are followed side by side, as each step of one waits for the
+ * step before. */
+static void group_follow(const struct filter_group *group, struct tn_filter_place *place,
+                         const unsigned char *text, size_t length)
 {
-    uint64_t fitting[WORDS] = {0};
-    uint64_t seen[WORDS] = {0};
+    struct tn_filter_place now = *place;
 
     for (size_t i = 0; i < length; i++) {
         const uint64_t *places = group->places[text[i]];
 
         for (size_t word = 0; word < WORDS; word++) {
-            fitting[word] = ((fitting[word] & SLOT_REST) << 1 | SLOT_FIRST) & places[word];
-            seen[word] |= fitting[word];
+            now.fitting[word] = ((now.fitting[word] & SLOT_REST) << 1 | SLOT_FIRST) & places[word];
+            now.seen[word] |= now.fitting[word];
         }
     }
-    for (size_t word = 0; word < WORDS; word++) {
-        hits[word] = (seen[word] & group->last[word]) | group->always[word];
+    *place = now;
+}
+
+void tn_filter_follow(const struct tn_matcher_filter *filter, struct tn_filter_place *places,
+                      const char *text, size_t length)
+{
+    const struct filter_group *groups = filter->groups.items;
+
+    for (size_t i = 0; i < filter->groups.count; i++) {
+        group_follow(&groups[i], &places[i], (const unsigned char *)text, length);
     }
 }
 
-struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter, const char *text,
-                                           size_t length)
+/* The slots whose beginning is in the text. */
+static void hits_set(struct tn_filter_scan *scan, size_t number)
 {
-    return (struct tn_filter_scan){
-        .filter = filter, .text = (const unsigned char *)text, .length = length};
+    const struct filter_group *group =
+        (const struct filter_group *)scan->filter->groups.items + number;
+
+    for (size_t word = 0; word < WORDS; word++) {
+        scan->hits[word] =
+            (scan->places[number].seen[word] & group->last[word]) | group->always[word];
+    }
+}
+
+struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter,
+                                           const struct tn_filter_place *places)
+{
+    return (struct tn_filter_scan){.filter = filter, .places = places};
 }
 
 bool tn_filter_scan_next(struct tn_filter_scan *scan, size_t *number_out)
 {
-    const struct filter_group *groups = scan->filter->groups.items;
-
     while (scan->next < scan->filter->count) {
         const size_t number = scan->next++;
         const unsigned shift = (unsigned)(number % SLOTS) * SLOT_BITS;
 
         if (number % GROUP_SLOTS == 0) {
-            group_scan(&groups[number / GROUP_SLOTS], scan->text, scan->length, scan->hits);
+            hits_set(scan, number / GROUP_SLOTS);
         }
-        if (scan->hits[number % GROUP_SLOTS / SLOTS] >> shift & 0xff) {
+        const uint64_t hits = scan->hits[number % GROUP_SLOTS / SLOTS];
+
+        if (number % SLOTS == 0 && hits == 0) {
+            scan->next = number + SLOTS; /* most words */
+        }
+        if (hits >> shift & 0xff) {
             *number_out = number;
             return true;
         }

@@ -26,17 +26,27 @@ void tn_matcher_filter_fini(struct tn_matcher_filter *filter);
 bool tn_matcher_filter_add(struct tn_matcher_filter *filter,
                            const struct tn_matcher *matcher) TN_MUST_CHECK;
 
+/* How far into a text 32 expressions are; all zero at its beginning. A text has as many of them as
+ * the filter has groups. Many texts with the same beginning share it: it is a plain value. */
+struct tn_filter_place {
+    uint64_t fitting[TN_FILTER_WORDS]; /* bit k: the last k + 1 bytes can be the first of a match */
+    uint64_t seen[TN_FILTER_WORDS];
+};
+
+/* Goes on by more bytes of the text. */
+void tn_filter_follow(const struct tn_matcher_filter *filter, struct tn_filter_place *places,
+                      const char *text, size_t length);
+
 /* The expressions that may match a text, in order. Borrows both. */
 struct tn_filter_scan {
     const struct tn_matcher_filter *filter;
-    const unsigned char *text;
-    size_t length;
+    const struct tn_filter_place *places;
     size_t next;                    /* the first that was not looked at */
-    uint64_t hits[TN_FILTER_WORDS]; /* of the pass that it is in: some bit of its byte */
+    uint64_t hits[TN_FILTER_WORDS]; /* of its group: some bit of its byte */
 };
 
-struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter, const char *text,
-                                           size_t length);
+struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter,
+                                           const struct tn_filter_place *places);
 
 /* False when there is none left. */
 bool tn_filter_scan_next(struct tn_filter_scan *scan, size_t *number_out);

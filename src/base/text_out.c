@@ -76,6 +76,18 @@ void tn_text_printf(struct tn_text_out *out, const char *format, ...)
     tn_text_put(out, line, (size_t)size);
 }
 
+void tn_text_put_number(struct tn_text_out *out, uint64_t number)
+{
+    char text[20]; /* of 64 bits */
+    char *at = text + sizeof text;
+
+    do {
+        *--at = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    tn_text_put(out, at, (size_t)(text + sizeof text - at));
+}
+
 /* ---- sizes ---- */
 
 struct tn_size_text tn_text_size(const struct tn_text_out *out, double bytes)

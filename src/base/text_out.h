@@ -34,6 +34,9 @@ void tn_text_put(struct tn_text_out *out, const char *bytes, size_t size);
 void tn_text_puts(struct tn_text_out *out, const char *text);
 void tn_text_putc(struct tn_text_out *out, char c);
 
+/* In decimal; printf takes several times as long. */
+void tn_text_put_number(struct tn_text_out *out, uint64_t number);
+
 /* As printf; output of more than TN_TEXT_BUFFER - 1 bytes in one call fails with
  * TARN_ERR_INTERNAL. */
 void tn_text_printf(struct tn_text_out *out, const char *format, ...) TN_PRINTF(2, 3);

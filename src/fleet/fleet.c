@@ -30,6 +30,7 @@ void tarn_fleet_destroy(struct tarn_fleet *fleet)
     if (!fleet) {
         return;
     }
+    tarn_rules_destroy(fleet->rules);
     tn_label_table_fini(&fleet->labels);
     tn_vec_fini(&fleet->ranks);
     tn_id_table_fini(&fleet->stack_ids);

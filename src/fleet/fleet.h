@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "fleet/label_table.h"
 #include "tarn/fleet.h"
+#include "tarn/selection.h"
 
 enum {
     TN_LINE_MAX = 1 << 20 /* bytes of a line of a file */
@@ -40,6 +41,7 @@ struct tarn_fleet {
     struct tn_id_table stack_ids;
     struct tn_vec ranks; /* struct tn_line */
     struct tn_label_table labels;
+    struct tarn_rules *rules; /* the default ones, once a snapshot was added; else NULL */
 };
 
 /* Both copy the text; false without host memory, or beyond the budget. A stack that is there

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fleet/summary_parts.h"
 
+#include "analysis/block_extent.h"
 #include "report/composition.h"
 
 /* ---- sketch ---- */
@@ -60,7 +61,7 @@ static enum tarn_status part_compute(const struct tn_report *report, uint64_t ro
     const struct tn_report part = {.options = &options,
                                    .limit = rows ? rows : UINT64_MAX,
                                    .result = report->result,
-                                   .skips_past = true};
+                                   .for_summary = true};
 
     *(struct tarn_report_head *)result = tn_report_head_of(analysis);
     return compute(&part, analysis, result, error);
@@ -83,11 +84,11 @@ static enum tarn_status categories_compute(const struct tn_report *report,
 }
 
 /* The selection's instant is that of what is held; the other reports have their own. */
-enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
-                                          const struct tn_analysis *analysis, void *result_out,
-                                          struct tarn_error *error)
+static enum tarn_status parts_compute(const struct tn_report *report,
+                                      const struct tn_analysis *analysis,
+                                      const struct tn_block_extents *extents,
+                                      struct tn_summary_parts *parts, struct tarn_error *error)
 {
-    struct tn_summary_parts *parts = result_out;
     const struct tarn_instant none = {TARN_AT_UNSPECIFIED, 0};
     const struct tarn_instant peak = {TARN_AT_PEAK, 0};
     struct tarn_instant *at = &analysis->query->selection.at;
@@ -106,6 +107,7 @@ enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
     struct tn_analysis as_given;
 
     tn_analysis_regroup(analysis, analysis->query->by, &as_given);
+    as_given.whole.extents = extents;
     for (size_t i = 0; status == TARN_OK && i < sizeof all / sizeof all[0]; i++) {
         *at = all[i].result != &parts->live ? none : given.kind ? given : peak;
         status = part_compute(report, all[i].rows, &as_given, all[i].compute, all[i].result, error);
@@ -119,5 +121,21 @@ enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
     *at = given;
     status = status ? status : categories_compute(report, analysis, &parts->by_category);
     sketch_make(&parts->sketch, analysis->timeline);
+    return status;
+}
+
+enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
+                                          const struct tn_analysis *analysis, void *result_out,
+                                          struct tarn_error *error)
+{
+    const struct tn_trace_source source = tn_timeline_source(&analysis->whole);
+    struct tn_block_extents extents; /* of which three of the reports have need */
+
+    if (!tn_block_extents_init(&extents, &source)) {
+        return TARN_ERR_HOST_MEMORY;
+    }
+    const enum tarn_status status = parts_compute(report, analysis, &extents, result_out, error);
+
+    tn_block_extents_fini(&extents);
     return status;
 }

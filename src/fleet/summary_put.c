@@ -9,6 +9,7 @@
 
 #include "base/errinfo.h"
 #include "base/json_text.h"
+#include "base/map.h"
 #include "base/utf8.h"
 #include "snapshot/snapshot.h"
 
@@ -33,7 +34,14 @@ struct line {
     struct tn_text_out out;
     struct tn_json_text json;
     size_t stack_bytes;
-    bool is_short; /* of host memory */
+    struct tn_map known;  /* key of a stack whose line is in the fleet -> number in `groups` */
+    struct tn_vec groups; /* struct known_group */
+    bool is_short;        /* of host memory */
+};
+
+struct known_group {
+    uint64_t id;
+    size_t bytes; /* of its frames as JSON */
 };
 
 /* ---- stacks ---- */
@@ -106,11 +114,39 @@ static bool stack_write(struct line *line, uint64_t id)
            tn_vec_append(&line->stack, "}", 1);
 }
 
+/* A stack that has a line: most that hold memory at one time hold some at another. */
+static const struct known_group *group_known(const struct line *line,
+                                             const struct tarn_group *group, enum tarn_grouping by)
+{
+    const uint64_t *number = by == TARN_BY_STACK ? tn_map_find(&line->known, group->key + 1) : NULL;
+
+    return number ? (const struct known_group *)line->groups.items + *number : NULL;
+}
+
+/* Without host memory it is not known, which costs time only. */
+static void group_keep(struct line *line, const struct tarn_group *group, enum tarn_grouping by,
+                       uint64_t id)
+{
+    const struct known_group known = {.id = id, .bytes = line->frames.count};
+
+    if (by == TARN_BY_STACK && tn_map_reserve(&line->known, 1) &&
+        tn_vec_add(&line->groups, &known)) {
+        tn_map_insert(&line->known, group->key + 1, line->groups.count - 1);
+    }
+}
+
 /* The number of a group, whose line is then in the fleet. False when there is no more room, or no
  * host memory (is_short). */
 static bool group_find(struct line *line, const struct tarn_group *group, enum tarn_grouping by,
                        uint64_t *id_out)
 {
+    const struct known_group *known = group_known(line, group, by);
+
+    if (known) {
+        *id_out = known->id;
+        line->stack_bytes += known->bytes;
+        return line->stack_bytes <= STACK_BYTES;
+    }
     if (!frames_write(line, group, by)) {
         line->is_short = true;
         return false;
@@ -125,6 +161,7 @@ static bool group_find(struct line *line, const struct tarn_group *group, enum t
         line->is_short = true;
         return false;
     }
+    group_keep(line, group, by, *id_out);
     return true;
 }
 
@@ -448,12 +485,15 @@ static bool rank_add(struct tarn_fleet *fleet, const struct tarn_snapshot *snaps
     tn_vec_init(&line.text, 1);
     tn_vec_init(&line.frames, 1);
     tn_vec_init(&line.stack, 1);
+    tn_vec_init(&line.groups, sizeof(struct known_group));
     line.writer = tn_text_to_vec(&line.text);
     tn_text_init(&line.out, &line.writer);
     rank_put(&line, snapshot, labels, results, device);
     const bool good = tn_text_finish(&line.out) == TARN_OK && !line.is_short &&
                       tn_fleet_add_rank(fleet, line.text.items, line.text.count);
 
+    tn_map_fini(&line.known);
+    tn_vec_fini(&line.groups);
     tn_vec_fini(&line.stack);
     tn_vec_fini(&line.frames);
     tn_vec_fini(&line.text);
@@ -467,7 +507,14 @@ static void results_release(struct results *results)
     tarn_report_destroy(results->parts);
 }
 
-static enum tarn_status results_make(struct results *results, const struct tarn_snapshot *snapshot,
+/* Compiling the default rules takes a hundredth of what a snapshot does. */
+static enum tarn_status rules_want(struct tarn_fleet *fleet, struct tarn_error *error)
+{
+    return fleet->rules ? TARN_OK : tarn_rules_create_default(&fleet->rules, error);
+}
+
+static enum tarn_status results_make(struct tarn_fleet *fleet, struct results *results,
+                                     const struct tarn_snapshot *snapshot,
                                      const struct tarn_report_options *given,
                                      struct tarn_error *error)
 {
@@ -476,6 +523,14 @@ static enum tarn_status results_make(struct results *results, const struct tarn_
     options = given ? *given : options;
     options.rows = UINT64_MAX;
     options.tree = false;
+    if (!options.rules) {
+        const enum tarn_status status = rules_want(fleet, error);
+
+        if (status) {
+            return status;
+        }
+        options.rules = fleet->rules;
+    }
     return tn_report_run(snapshot, &options, TN_REPORT_TRACE_CATEGORIES, sizeof *results->parts,
                          tn_summary_parts_compute, &results->parts, &results->count, error);
 }
@@ -541,7 +596,7 @@ enum tarn_status tarn_fleet_add(struct tarn_fleet *fleet, const struct tarn_snap
     enum tarn_status status = labels_make(fleet, &labels, name, options, error);
 
     if (status == TARN_OK) {
-        status = results_make(&results, snapshot, options ? options->report : NULL, error);
+        status = results_make(fleet, &results, snapshot, options ? options->report : NULL, error);
     }
     for (size_t i = 0; status == TARN_OK && i < results.count; i++) {
         status = device_label(fleet, &labels, results.parts[i].head.device, error);

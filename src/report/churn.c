@@ -4,7 +4,6 @@
  * size again and again, one block that is kept would do (`out=`, in-place operations, a cache), so
  * each row has its most frequent size.
  */
-#include "analysis/address_map.h"
 #include "base/order.h"
 #include "report/label_apart.h"
 #include "report/reports.h"
@@ -61,7 +60,6 @@ static int brief_compare(const void *left, const void *right)
 static void sizes_find(struct churn *churn)
 {
     const struct brief *briefs = churn->briefs.items;
-    struct tarn_churn_row *rows = churn->set.rows.items;
     size_t from = 0;
 
     for (size_t i = 0; i < churn->briefs.count; i++) {
@@ -71,7 +69,7 @@ static void sizes_find(struct churn *churn)
         if (!ends) {
             continue;
         }
-        struct tarn_churn_row *row = &rows[*tn_address_find(&churn->set.numbers, briefs[i].key)];
+        struct tarn_churn_row *row = tn_row_known(&churn->set, briefs[i].key);
         const uint64_t count = i + 1 - from;
 
         if (count >= row->of_usual_size) {

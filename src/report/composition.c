@@ -91,7 +91,7 @@ static bool tree_make(const struct tn_report *report, const struct tn_analysis *
  * their stream or pool: what else is in those segments is not known. */
 static uint64_t unallocated(const struct tn_analysis *analysis, const struct tn_time_point *at)
 {
-    const bool is_limited = analysis->timeline->reserved.count > 0;
+    const bool is_limited = analysis->timeline->limits_memory;
     const uint64_t used = at->requested + (is_limited ? 0 : at->left_out);
 
     if (is_limited && tn_analysis_picks_blocks(analysis)) {

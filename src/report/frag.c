@@ -240,7 +240,7 @@ static bool frag_make(const struct tn_report *report, const struct tn_analysis *
     const bool good = frag->pools && pins_make(report, analysis, &layout, frag);
 
     tn_layout_fini(&layout);
-    return good && (report->skips_past || states_make(report, analysis, walk, frag));
+    return good && (report->for_summary || states_make(report, analysis, walk, frag));
 }
 
 enum tarn_status tn_frag_compute(const struct tn_report *report, const struct tn_analysis *analysis,

@@ -19,7 +19,8 @@
 #include <stdlib.h>
 
 enum {
-    PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2
+    PAIRS_MAX = TN_REPEATS_MAX * (TN_REPEATS_MAX - 1) / 2,
+    ROWS_EXPECTED_MAX = 4096
 };
 
 /* What one group holds at each time point. */
@@ -311,6 +312,14 @@ static bool points_make(const struct tn_report *report, const struct tn_analysis
                                               &result->repeated));
 }
 
+/* Rows are large: as many as there are likely to be are not copied while the table grows. */
+static size_t rows_expected(const struct tn_analysis *analysis)
+{
+    const uint64_t stacks = analysis->whole.model->stacks.count;
+
+    return stacks < ROWS_EXPECTED_MAX ? (size_t)stacks : ROWS_EXPECTED_MAX;
+}
+
 static bool leaks_init(struct leaks *leaks, const struct tn_report *report,
                        const struct tn_analysis *analysis)
 {
@@ -322,7 +331,8 @@ static bool leaks_init(struct leaks *leaks, const struct tn_report *report,
     if (report->options->suppressions) {
         leaks->is_suppressed = tn_host_alloc_zero((size_t)analysis->whole.model->stacks.count + 1);
     }
-    return !report->options->suppressions || leaks->is_suppressed;
+    return tn_vec_reserve(&leaks->set.rows, rows_expected(analysis)) &&
+           (!report->options->suppressions || leaks->is_suppressed);
 }
 
 static void leaks_fini(struct leaks *leaks, const struct tn_analysis *analysis)

@@ -157,6 +157,20 @@ static bool changes_make(struct failure *failure)
     return good;
 }
 
+/* Who held memory then, and what of it is new. */
+static bool holders_make(struct failure *failure)
+{
+    if (!tn_holders_collect(&failure->holders, failure->analysis, failure->oom->event)) {
+        return false;
+    }
+    const bool good = tn_holders_make(failure->report, failure->analysis, &failure->holders,
+                                      &failure->oom->holders) &&
+                      changes_make(failure);
+
+    tn_row_set_fini(&failure->holders);
+    return good;
+}
+
 /* ---- one failure ---- */
 
 /* Memory is not selected, so its numbers are those of the whole trace. */
@@ -194,8 +208,7 @@ static bool tables_make(struct failure *failure)
     return oom->pools &&
            tn_result_stack(report->result, failure->analysis->whole.model, failure->entry->stack,
                            &oom->stack) &&
-           tn_holders_make(report, failure->analysis, &failure->holders, &oom->holders) &&
-           (report->skips_past || changes_make(failure));
+           (report->for_summary || holders_make(failure));
 }
 
 static bool oom_make(const struct tn_report *report, const struct tn_analysis *analysis,
@@ -210,13 +223,9 @@ static bool oom_make(const struct tn_report *report, const struct tn_analysis *a
     if (!tn_layout_collect(&failure.layout, walk, event)) {
         return false;
     }
-    bool good = tn_holders_collect(&failure.holders, analysis, event);
+    numbers_set(&failure, event);
+    const bool good = tables_make(&failure);
 
-    if (good) {
-        numbers_set(&failure, event);
-        good = tables_make(&failure);
-        tn_row_set_fini(&failure.holders);
-    }
     tn_layout_fini(&failure.layout);
     return good;
 }

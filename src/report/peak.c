@@ -21,8 +21,10 @@ enum tarn_status tn_peak_compute(const struct tn_report *report, const struct tn
     peak->allocated_peak = allocated.bytes;
     peak->whole_reserved_peak = analysis->whole.reserved_peak.reserved;
     peak->whole_peak = tn_result_time_point(&analysis->whole.requested_peak);
-    return tn_composition_make(report, analysis, &analysis->timeline->requested_peak,
-                               &peak->requested_peak) &&
+    peak->requested_peak.at = tn_result_time_point(&analysis->timeline->requested_peak);
+    return (report->for_summary ||
+            tn_composition_make(report, analysis, &analysis->timeline->requested_peak,
+                                &peak->requested_peak)) &&
                    tn_composition_make(report, analysis, &analysis->timeline->reserved_peak,
                                        &peak->reserved_peak)
                ? TARN_OK

@@ -13,7 +13,9 @@
 
 enum {
     STATE_DEVICES_MAX = 1024, /* numbers of devices beyond are not those of a machine */
-    ROWS_DEFAULT = 10
+    ROWS_DEFAULT = 10,
+    SMALL_KEYS = 1 << 16, /* of rows: below it a table says where they are */
+    SMALL_KEYS_FIRST = 64
 };
 
 struct tn_result {
@@ -437,23 +439,67 @@ void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, si
 {
     *set = (struct tn_row_set){.sums_at = sums_at, .sum_count = sum_count};
     tn_vec_init(&set->rows, row_size);
+    tn_vec_init(&set->small, sizeof(uint32_t));
 }
 
 void tn_row_set_fini(struct tn_row_set *set)
 {
     tn_map_fini(&set->numbers);
+    tn_vec_fini(&set->small);
     tn_vec_fini(&set->rows);
+}
+
+static void *row_at(const struct tn_row_set *set, uint64_t number)
+{
+    return (char *)set->rows.items + number * set->rows.item_size;
+}
+
+/* Makes the table reach to a small key. */
+static bool small_grow(struct tn_row_set *set, uint64_t key)
+{
+    const size_t before = set->small.count;
+    const size_t wanted = key < before * 2 ? before * 2 : (size_t)key + SMALL_KEYS_FIRST;
+    const size_t count = wanted < SMALL_KEYS ? wanted : SMALL_KEYS;
+
+    if (!tn_vec_reserve(&set->small, count - before)) {
+        return false;
+    }
+    memset((uint32_t *)set->small.items + before, 0, (count - before) * sizeof(uint32_t));
+    set->small.count = count;
+    return true;
+}
+
+/* Says that the next row is that of a new key. */
+static bool key_add(struct tn_row_set *set, uint64_t key)
+{
+    if (key >= SMALL_KEYS) {
+        return tn_address_put(&set->numbers, key, set->rows.count);
+    }
+    if (key >= set->small.count && !small_grow(set, key)) {
+        return false;
+    }
+    ((uint32_t *)set->small.items)[key] = (uint32_t)set->rows.count + 1;
+    return true;
+}
+
+void *tn_row_known(const struct tn_row_set *set, uint64_t key)
+{
+    if (key < set->small.count) {
+        const uint32_t number = ((const uint32_t *)set->small.items)[key];
+
+        return number > 0 ? row_at(set, number - 1) : NULL;
+    }
+    const uint64_t *number = key < SMALL_KEYS ? NULL : tn_address_find(&set->numbers, key);
+
+    return number ? row_at(set, *number) : NULL;
 }
 
 void *tn_row_get(struct tn_row_set *set, uint64_t key)
 {
-    const uint64_t *number = tn_address_find(&set->numbers, key);
+    void *known = tn_row_known(set, key);
 
-    if (number) {
-        return (char *)set->rows.items + *number * set->rows.item_size;
-    }
-    if (!tn_address_put(&set->numbers, key, set->rows.count)) {
-        return NULL;
+    if (known || !key_add(set, key)) {
+        return known;
     }
     struct tarn_group *row = tn_vec_push(&set->rows);
 

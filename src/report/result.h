@@ -53,8 +53,9 @@ struct tn_report {
     const struct tarn_report_options *options; /* never NULL */
     uint64_t limit;                            /* most rows of a table */
     struct tn_result *result;
-    bool skips_past; /* what led to the instant: changes before each failed request, states over
-                        time. They take most of such a report's time. */
+    bool for_summary; /* leaves out what a summary does not have, or has from another report: who
+                         held memory at the requested peak and at failed requests, what led to
+                         them, states over time. They take most of such a report's time. */
 };
 
 /* Computes the result of a device that has a trace; its head is already set. TARN_ERR_HOST_MEMORY
@@ -120,8 +121,9 @@ double tn_median(double *numbers, size_t count);
  * can be summed: they must stay next to each other in the public struct. */
 struct tn_row_set {
     struct tn_vec rows;
-    struct tn_map numbers;
-    size_t sums_at; /* of the first such member */
+    struct tn_vec small;   /* uint32_t, by key below a limit, as stacks have: row + 1, 0 = none */
+    struct tn_map numbers; /* of other keys */
+    size_t sums_at;        /* of the first such member */
     size_t sum_count;
 };
 
@@ -131,7 +133,10 @@ void tn_row_set_fini(struct tn_row_set *set);
 /* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one. */
 void *tn_row_get(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
 
-/* Sorts the rows. Afterwards tn_row_get must not be called: it would find wrong rows. */
+/* The same, NULL if it has none yet. */
+void *tn_row_known(const struct tn_row_set *set, uint64_t key);
+
+/* Sorts the rows. Afterwards neither must be called: they would find wrong rows. */
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *));
 
 /* Adds the numbers of all rows from number `first` on to those of a row. */

@@ -86,17 +86,6 @@ static bool rows_by_beginnings(struct steps *steps)
 
 /* ---- what happened in them ---- */
 
-static void actions_set(struct tarn_step *row, const uint64_t counts[TN_TRACE_ACTION_COUNT])
-{
-    row->segment_allocs = counts[TN_TRACE_SEGMENT_ALLOC];
-    row->segment_frees = counts[TN_TRACE_SEGMENT_FREE];
-    row->segment_maps = counts[TN_TRACE_SEGMENT_MAP];
-    row->segment_unmaps = counts[TN_TRACE_SEGMENT_UNMAP];
-    row->ooms = counts[TN_TRACE_OOM];
-    row->device_calls =
-        row->segment_allocs + row->segment_frees + row->segment_maps + row->segment_unmaps;
-}
-
 static void peak_count(struct tarn_step *row, const struct tn_time_point *now)
 {
     if (now->requested > row->peak) {
@@ -111,16 +100,13 @@ static void row_follow(const struct tn_timeline *timeline, struct tarn_step *row
                        struct tn_time_point *now)
 {
     const uint64_t start = now->requested;
-    uint64_t counts[TN_TRACE_ACTION_COUNT] = {0};
 
     row->peak_event = now->entry == TN_NEVER ? TARN_NONE : now->entry;
     peak_count(row, now);
     for (uint64_t i = row->first_event; i <= row->last_event; i++) {
         tn_timeline_step(timeline, now, i);
         peak_count(row, now);
-        counts[tn_trace_at(timeline->model, timeline->trace, i)->action]++;
     }
-    actions_set(row, counts);
     row->end = now->requested;
     row->growth = (int64_t)(row->end - start);
 }
@@ -158,6 +144,36 @@ static void allocations_count(const struct steps *steps)
     }
 }
 
+static void device_call_count(struct tarn_step *row, const struct tn_trace_entry *entry)
+{
+    row->device_calls++;
+    row->segment_allocs += entry->action == TN_TRACE_SEGMENT_ALLOC;
+    row->segment_frees += entry->action == TN_TRACE_SEGMENT_FREE;
+    row->segment_maps += entry->action == TN_TRACE_SEGMENT_MAP;
+    row->segment_unmaps += entry->action == TN_TRACE_SEGMENT_UNMAP;
+}
+
+/* Device calls, of all segments whichever are selected, and failed requests. */
+static void device_calls_count(const struct steps *steps)
+{
+    const struct tn_timeline *timeline = steps->analysis->timeline;
+    const struct tn_vec *memory = &steps->analysis->whole.memory;
+    const struct tn_memory_change *changes = memory->items;
+    const uint64_t *ooms = timeline->ooms.items;
+
+    for (size_t i = 0; i < memory->count; i++) {
+        const uint64_t entry = changes[i].entry;
+
+        if (entry >= timeline->first && entry < timeline->limit) {
+            device_call_count(row_find(steps, entry),
+                              tn_trace_at(timeline->model, timeline->trace, entry));
+        }
+    }
+    for (size_t i = 0; i < timeline->ooms.count; i++) {
+        row_find(steps, ooms[i])->ooms++;
+    }
+}
+
 static bool rows_make(struct steps *steps)
 {
     struct tn_time_point now = steps->analysis->timeline->start;
@@ -170,6 +186,7 @@ static bool rows_make(struct steps *steps)
     }
     if (steps->rows.count > 0) {
         allocations_count(steps);
+        device_calls_count(steps);
     }
     return true;
 }

@@ -434,6 +434,18 @@ static inline const struct tn_trace_entry *tn_trace_at(const struct tn_model *mo
     return tn_chunked_vec_at(&model->entries, trace->first + index);
 }
 
+/* Entries of a trace that lie side by side: the last of them is number `limit` - 1 (limit > 0).
+ * Sets how many there are; returns the first one. For loops that look at every entry. */
+static inline const struct tn_trace_entry *tn_trace_run_before(const struct tn_model *model,
+                                                               const struct tn_trace *trace,
+                                                               uint64_t limit, uint64_t *count_out)
+{
+    const uint64_t in_chunk = ((trace->first + limit - 1) & (TN_CHUNKED_VEC_CHUNK - 1)) + 1;
+
+    *count_out = in_chunk < limit ? in_chunk : limit;
+    return tn_trace_at(model, trace, limit - *count_out);
+}
+
 /* Name of an action in files, e.g. "segment_alloc"; "other" for TN_TRACE_OTHER. Static storage. */
 const char *tn_trace_action_name(enum tn_trace_action action);
 

@@ -2,6 +2,7 @@
 #include "support/trace.h"
 
 #include "analysis/segment_walk.h"
+#include "analysis/timeline.h"
 #include "tarn/host.h"
 
 /* Ranges in order, as starts and ends in MiB from A. */
@@ -80,11 +81,71 @@ static void ranges_are_cut(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+static void ranges_are_equal(const struct tn_segment_walk *a, const struct tn_segment_walk *b)
+{
+    const struct tn_segment_range *left = tn_segment_walk_first(a);
+    const struct tn_segment_range *right = tn_segment_walk_first(b);
+
+    for (; left && right; left = tn_segment_walk_next(left), right = tn_segment_walk_next(right)) {
+        assert_int_equal(left->start, right->start);
+        assert_int_equal(left->end, right->end);
+        assert_int_equal(left->given_back, right->given_back);
+    }
+    assert_true(!left && !right);
+}
+
+/* A timeline knows which entries change memory; skipping the others changes nothing. */
+static void changes_lead_to_the_same(void **state)
+{
+    static const struct tn_model_segment segments[] = {
+        {.address = A, .total_size = 60 * MIB, .is_expandable = true}};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_ALLOC, A, 512, 0},
+        {TN_TRACE_SEGMENT_UNMAP, A + 20 * MIB, 20 * MIB, 0},
+        {TN_TRACE_FREE_REQUESTED, A, 512, 0},
+        {TN_TRACE_FREE_COMPLETED, A, 512, 0},
+        {TN_TRACE_SEGMENT_MAP, A + 20 * MIB, 20 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + 80 * MIB, 0, 0}, /* of nothing */
+        {TN_TRACE_ALLOC, A, 512, 0},
+    };
+    struct trace_model made;
+    struct tn_timeline timeline;
+
+    (void)state;
+    trace_open(&made, rows, 7, segments, 1);
+    const struct tn_trace_source plain = tn_source_of_device(&made.model, 0);
+
+    assert_true(tn_timeline_init(&timeline, &made.model, 0));
+    const struct tn_trace_source knowing = tn_timeline_source(&timeline);
+
+    assert_null(plain.memory);
+    assert_int_equal(knowing.memory->count, 3);
+    for (uint64_t first = 0; first <= 7; first++) {
+        struct tn_segment_walk walks[2];
+
+        assert_int_equal(tn_source_reserved_before(&plain, first),
+                         tn_source_reserved_before(&knowing, first));
+        assert_true(tn_segment_walk_init(&walks[0], &plain));
+        assert_true(tn_segment_walk_init(&walks[1], &knowing));
+        for (int i = 0; i < 2; i++) {
+            assert_true(tn_segment_walk_to(&walks[i], first == 0 ? TN_NEVER : first - 1));
+            assert_int_equal(walks[i].next, first);
+        }
+        ranges_are_equal(&walks[0], &walks[1]);
+        tn_segment_walk_fini(&walks[1]);
+        tn_segment_walk_fini(&walks[0]);
+    }
+    tn_timeline_fini(&timeline);
+    trace_close(&made);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_those_of_the_moment),
         cmocka_unit_test(ranges_are_cut),
+        cmocka_unit_test(changes_lead_to_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,29 @@ static void what_shows_stays(void **state)
           "train_step:12 \\ 'a' <b> \xc3\xa9 \xf0\x9f\x94\xa5");
 }
 
+/* Wherever a byte is among others that need no escape, it is judged as it is alone. */
+static void each_byte_is_judged_alone(void **state)
+{
+    static const enum tn_escape_format formats[] = {TN_ESCAPED_PLAIN,  TN_ESCAPED_LINES,
+                                                    TN_ESCAPED_XML,    TN_ESCAPED_JSON,
+                                                    TN_ESCAPED_PYTHON, TN_ESCAPED_PYTHON_DOUBLE};
+
+    (void)state;
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        for (int byte = 0; byte < 256; byte++) {
+            const char alone = (char)byte;
+            const bool is_plain = tn_escaped_plain(&alone, 1, formats[f]) == 1;
+
+            for (size_t at = 0; at < 24; at++) {
+                char text[] = "torch/nn/modules/conv.py";
+
+                text[at] = alone;
+                assert_int_equal(tn_escaped_plain(text, 24, formats[f]), is_plain ? 24 : at);
+            }
+        }
+    }
+}
+
 static void what_hides_is_escaped(void **state)
 {
     (void)state;
@@ -131,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_shows_stays),
+        cmocka_unit_test(each_byte_is_judged_alone),
         cmocka_unit_test(what_hides_is_escaped),
         cmocka_unit_test(bytes_that_are_no_characters),
         cmocka_unit_test(markup_is_text),

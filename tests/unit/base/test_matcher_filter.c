@@ -46,10 +46,15 @@ static void drop(struct made *made)
     }
 }
 
-/* Bits of the expressions that it names. */
-static unsigned named(const struct tn_matcher_filter *filter, const char *text)
+/* Bits of the expressions that it names, when the text comes in two parts. */
+static unsigned named_in_parts(const struct tn_matcher_filter *filter, const char *text,
+                               size_t first)
 {
-    struct tn_filter_scan scan = tn_filter_scan_begin(filter, text, strlen(text));
+    struct tn_filter_place place = {.fitting = {0}}; /* all fit into one group */
+
+    tn_filter_follow(filter, &place, text, first);
+    tn_filter_follow(filter, &place, text + first, strlen(text) - first);
+    struct tn_filter_scan scan = tn_filter_scan_begin(filter, &place);
     unsigned bits = 0;
     size_t number;
     size_t before = 0;
@@ -60,6 +65,11 @@ static unsigned named(const struct tn_matcher_filter *filter, const char *text)
         bits |= 1u << number;
     }
     return bits;
+}
+
+static unsigned named(const struct tn_matcher_filter *filter, const char *text)
+{
+    return named_in_parts(filter, text, strlen(text));
 }
 
 static unsigned matched(const struct made *made, const char *text)
@@ -92,6 +102,7 @@ static void what_matches_is_named(void **state)
         const unsigned found = matched(&made, text);
 
         assert_int_equal(named(&made.filter, text) & found, found);
+        assert_int_equal(named_in_parts(&made.filter, text, length / 2), named(&made.filter, text));
     }
     drop(&made);
 }
@@ -123,7 +134,10 @@ static void texts_with_all_bytes(void **state)
     for (int i = 0; i < 256; i++) {
         text[i] = (char)(255 - i);
     }
-    struct tn_filter_scan scan = tn_filter_scan_begin(&made.filter, text, sizeof text);
+    struct tn_filter_place place = {.fitting = {0}};
+
+    tn_filter_follow(&made.filter, &place, text, sizeof text);
+    struct tn_filter_scan scan = tn_filter_scan_begin(&made.filter, &place);
     size_t number;
 
     assert_true(tn_filter_scan_next(&scan, &number));

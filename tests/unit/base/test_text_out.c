@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/collect.h"
 
+#include "base/json_text.h"
 #include "base/text_out.h"
 
 static void pieces_arrive_in_order(void **state)
@@ -23,6 +24,30 @@ static void pieces_arrive_in_order(void **state)
     assert_int_equal(collect.size, 3 + sizeof long_text - 1 + (size_t)2 * TN_TEXT_BUFFER);
     assert_memory_equal(collect.text, "a12x", 4);
     assert_memory_equal(collect.text + collect.size - 2, "yy", 2);
+    free(collect.text);
+}
+
+static void numbers_are_decimal(void **state)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+    struct tn_json_text json;
+
+    (void)state;
+    tn_text_init(&out, &writer);
+    tn_text_put_number(&out, 0);
+    tn_text_putc(&out, ' ');
+    tn_text_put_number(&out, UINT64_MAX);
+    tn_json_init(&json, &out, TN_JSON_COMPACT);
+    tn_json_open_array(&json, NULL);
+    tn_json_signed(&json, NULL, INT64_MIN);
+    tn_json_signed(&json, NULL, -10);
+    tn_json_signed(&json, NULL, INT64_MAX);
+    tn_json_close(&json);
+    assert_int_equal(tn_text_finish(&out), TARN_OK);
+    assert_string_equal(collect.text, "0 18446744073709551615"
+                                      "[-9223372036854775808,-10,9223372036854775807]");
     free(collect.text);
 }
 
@@ -86,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_of_sizes_stay_aligned),
         cmocka_unit_test(pieces_arrive_in_order),
+        cmocka_unit_test(numbers_are_decimal),
         cmocka_unit_test(the_first_failure_sticks),
         cmocka_unit_test(a_line_that_does_not_fit_is_an_error),
     };
