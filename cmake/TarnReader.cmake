@@ -38,7 +38,8 @@ endforeach()
 foreach(file base/gzip_codec_none.c base/zstd_codec_none.c page/answers.c page/block_sizes.c
         page/bundle.c page/bundle_none.c page/column.c page/hidden_texts.c page/lifetime_ids.c
         page/names.c
-        page/pool_stream_table.c page/reader.c page/record.c page/section_plain.c page/size_table.c
+        page/pool_stream_table.c page/reader.c page/record.c page/section_plain.c
+        page/segment_pages.c page/size_table.c
         page/view_head.c page/view_run.c page/view_span.c page/view_write.c)
     list(APPEND wasm_sources ${PROJECT_SOURCE_DIR}/src/${file})
 endforeach()

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # nightly.sh: what takes too long for every change (docs/trust.md). Every job runs even if one
 # before it failed; exit status 0 only if all passed. JOBS processes; MINUTES (30) for the mutants
-# and for each fuzz target, OPERATIONS (100000000) of random programs. Logs in build/nightly.
+# and for each fuzz target, OPERATIONS (100000000) of random programs of each policy. Logs in
+# build/nightly.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 minutes=${MINUTES:-30}
@@ -29,6 +30,13 @@ random_programs() {
         build/check/tests/property --operations "$operations" --seed "$(date +%Y%m%d)"
 }
 
+# The same for the compact policy, whose test follows every page: 1,500 calls a program.
+compact_programs() {
+    cmake --preset check >/dev/null &&
+        cmake --build --preset check -j "$jobs" --target test_compact_property >/dev/null &&
+        build/check/tests/test_compact_property "$(date +%Y%m%d)" $((operations / 1500 + 1))
+}
+
 schedules() {
     cmake --preset check >/dev/null &&
         cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
@@ -49,6 +57,7 @@ job proofs make prove
 job soak soak
 job models make test-models
 job random_programs random_programs
+job compact_programs compact_programs
 job schedules schedules
 job mutation make mutation JOBS="$jobs" MINUTES="$minutes"
 job coverage make coverage JOBS="$jobs"

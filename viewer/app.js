@@ -295,6 +295,7 @@ export class App {
       ...this.cursorKey(),
       query,
       this.state.segments,
+      this.state.plain,
       view === 'flame' ? [flame, boxes, inverted, own, through, filter] : 0,
     ].concat(window);
   }

@@ -4,6 +4,7 @@ import { unitRounded } from './block_size.js';
 import { eventFacts } from './event_rows.js';
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
 import { KIND, NEVER } from './kind.js';
+import { pagesText } from './page_strip.js';
 
 /** A line of a card; with `entry` or `picked` it leads to an event or to another card.
  * @typedef {{name: string, text: string, entry?: number, picked?: string, isCode?: boolean}} Fact
@@ -190,6 +191,7 @@ function segmentCard(app, number) {
       blocks++;
       used += source.size(lifetime);
     });
+  const pages = isThere ? pagesText(source, { address, end: address + size }, entry) : '';
   const held = isThere
     ? `${sizeText(used)} requested in ${countOf(blocks, 'block')}`
     : 'not reserved';
@@ -197,6 +199,7 @@ function segmentCard(app, number) {
     title: `${span.expandable ? 'Mapped range' : 'Segment'} of ${sizeText(size)}`,
     facts: [
       { name: 'size', text: bytesText(size) },
+      ...(pages ? [{ name: 'pages', text: pages }] : []),
       { name: 'address', text: source.hex(address), isCode: true },
       {
         name: 'where',

@@ -8,6 +8,7 @@ import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom, layoutAt, layoutRows } from './layout.js';
 import { mapPlan, mapRows } from './map.js';
 import { movesOf } from './page_moves.js';
+import { countPages, pageAt, pagesOf } from './segment_pages.js';
 import { oomFacts, oomHolders } from './oom.js';
 import { segmentsAt } from './segment_stack.js';
 import { tableRows } from './table.js';
@@ -34,6 +35,12 @@ export function figuresOf(app) {
     changes: () => changesOf(app),
     answers: () => answersOf(app),
     moves: () => movesOf(app.source),
+    segments: (/** @type {number} */ entry) => layoutAt(app.source, entry),
+    pageCounts: (/** @type {any[]} */ segments, /** @type {number} */ entry) =>
+      countPages(app.source, segments, entry),
+    pages: () => pagesOf(app.source),
+    page: (/** @type {number} */ address, /** @type {number} */ entry) =>
+      pageAt(app.source, address, entry),
     groups: (/** @type {string} */ by, /** @type {number} */ entry) =>
       groupRows(new GroupKeys(app.source, by, null), entry, app.curve.peak.entry)
         .filter((row) => row.blocks > 0)

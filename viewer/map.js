@@ -6,6 +6,7 @@ import { countOf, countText, sizeText } from './format.js';
 import { layoutAt, layoutRows } from './layout.js';
 import { moveAt, segmentsAndHoles, unmappedAt } from './page_moves.js';
 import { FONT, FONT_BOLD, fitText, groupColour, inkOn, openCanvas } from './paint.js';
+import { drawPageStrip, pageLines } from './page_strip.js';
 import { lifetimeLines } from './blocks.js';
 
 const BAND = 22;
@@ -205,6 +206,7 @@ function drawSegment(app, context, place) {
   context.strokeStyle = isPicked ? theme.text : theme.strong;
   context.lineWidth = isPicked ? 2 : 1;
   context.strokeRect(Math.round(x) + 0.5, y + 0.5, Math.max(1, Math.round(width) - 1), BAND - 1);
+  if (!state.plain) drawPageStrip(app, context, place, y + BAND);
 }
 
 /** A range without pages. @param {any} app @param {CanvasRenderingContext2D} context
@@ -313,6 +315,7 @@ export function hitMap(app, px, py) {
     ]);
     lines.push(['address', source.hex(piece.from)]);
   }
+  if (!app.state.plain) lines.push(...pageLines(source, at, app.entryAtCursor()));
   lines.push([
     segment.expandable ? 'expandable segment' : 'segment',
     `${source.hex(segment.address)}, ${sizeText(segment.end - segment.address)}`,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Pages that moved for the request at the cursor, beside the map, and the way to the next ones.
 import { countOf, countText, sizeText } from './format.js';
+import { layoutAt } from './layout.js';
 import { moveCursor } from './navigation.js';
 import { isMoving, moveAt, movesOf, nextMove } from './page_moves.js';
+import { pageLegend } from './page_strip.js';
 import { element } from './paint.js';
+import { pagesOf } from './segment_pages.js';
 
 const RANGES_SHOWN = 12;
 
@@ -39,19 +42,41 @@ function moveButton(app, step, text) {
   );
 }
 
+/** The pages that segments have, which the map shows below them. @param {any} app */
+function kindsPart(app) {
+  const { source, state } = app;
+  if (state.plain || pagesOf(source).count === 0) return [];
+  const { segments } = layoutAt(source, app.entryAtCursor());
+  const { size } = pagesOf(source).lists[0];
+  return [
+    element('p', {}, `Below each segment its pages of ${sizeText(size)}`),
+    pageLegend(app, segments),
+  ];
+}
+
 /** @param {any} app */
 export function pagePart(app) {
   const { source, state } = app;
-  const moves = movesOf(source);
-  if (state.view !== 'map' || moves.length === 0) return null;
-  const isOfLibtarn = isMoving(app);
-  const move = moveAt(source, app.entryAtCursor());
-  const bytes = moves.reduce((sum, one) => sum + one.fromBytes, 0);
-  const word = isOfLibtarn ? 'moved' : 'unmapped and mapped again';
+  const isShown = movesOf(source).length > 0 || pagesOf(source).count > 0;
+  if (state.view !== 'map' || !isShown) return null;
   return element(
     'section',
     {},
     element('h2', {}, 'Pages'),
+    ...kindsPart(app),
+    ...(movesOf(source).length > 0 ? movesPart(app) : []),
+  );
+}
+
+/** @param {any} app */
+function movesPart(app) {
+  const { source } = app;
+  const moves = movesOf(source);
+  const isOfLibtarn = isMoving(app);
+  const move = moveAt(source, app.entryAtCursor());
+  const bytes = moves.reduce((sum, one) => sum + one.fromBytes, 0);
+  const word = isOfLibtarn ? 'moved' : 'unmapped and mapped again';
+  return [
     element(
       'p',
       {},
@@ -72,5 +97,5 @@ export function pagePart(app) {
             : null,
         ]
       : []),
-  );
+  ];
 }

@@ -3,6 +3,7 @@
 // src/page/record.c.
 import { BadPage, Numbers, breathe, planeNumbers } from './payload.js';
 import { KIND, NEVER } from './kind.js';
+import { readPages } from './segment_pages.js';
 
 /** Sizes of blocks, by number. @param {Uint8Array} bytes */
 export function readSizes(bytes) {
@@ -56,6 +57,8 @@ export class SourceReader {
       this.source.lifetimeSize = new Float64Array(this.source.lifetimes);
     this.readBefore(await sections.read(`d${this.source.number}.before`));
     this.readSpans(await sections.read(`d${this.source.number}.spans`));
+    if (this.source.info.pages > 0)
+      readPages(await sections.read(`d${this.source.number}.pages`), this.source);
     this.readBlocks(await sections.read(`d${this.source.number}.blocks`));
     this.source.lifetimeHint = await sections.read(`d${this.source.number}.hints`);
     const state = this.start();

@@ -14,7 +14,7 @@ import { isOfBlock } from './search.js';
  *   sort: string, up: boolean, fit: boolean,
  *   others: boolean, events: boolean, picked: string, actions: string,
  *   focus: string, through: number,
- *   before: boolean, otherCursor: number}} State
+ *   before: boolean, otherCursor: number, plain: boolean}} State
  */
 
 export const VIEWS = [
@@ -61,6 +61,7 @@ const SHORT = /** @type {const} */ ({
   through: 'th',
   before: 'rb',
   otherCursor: 'oc',
+  plain: 'pl',
 });
 
 /** @returns {State} */
@@ -97,6 +98,7 @@ export function initialState() {
     through: -1,
     before: false,
     otherCursor: -2,
+    plain: false, // the map without pages
   };
 }
 

@@ -4,6 +4,7 @@ import { FLAMES, boxesOf, flamePlan, toggleSandwich } from './flame_tree.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor } from './navigation.js';
 import { byId, element, replaceContent } from './paint.js';
+import { pagesOf } from './segment_pages.js';
 import { sourceName } from './source_name.js';
 import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './describe.js';
@@ -173,6 +174,23 @@ function playButton(app) {
   );
 }
 
+/** The pages of segments. @param {any} app */
+function pagesButton(app) {
+  const { state, source } = app;
+  if (state.view !== 'map' || pagesOf(source).count === 0) return null;
+  return element(
+    'button',
+    {
+      'data-key': 'pages',
+      onclick: () => app.set({ plain: !state.plain }),
+      'aria-pressed': !state.plain,
+      class: 'tool',
+      title: 'A strip below each segment: its pages',
+    },
+    'Pages',
+  );
+}
+
 /** The cursor as a slider over the window. @param {any} app */
 function cursorSlider(app) {
   if (!['map', 'flame'].includes(app.state.view) || app.source.count === 0) return null;
@@ -268,6 +286,7 @@ function toolbarKey(app) {
     state.focus,
     state.fit,
     state.events,
+    state.plain,
     app.player.isPlaying,
     state.query !== '',
     state.filter,
@@ -297,6 +316,7 @@ export function drawToolbar(app) {
     fitButton(app),
     zoomButtons(app),
     playButton(app),
+    pagesButton(app),
     cursorSlider(app),
     ...flameControls(app),
     element('span', { class: 'figure' }, ...figure),

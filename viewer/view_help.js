@@ -26,6 +26,8 @@ export const VIEW_HELP = /** @type {Record<string, string[]>} */ ({
     'A dashed box stands for addresses of an expandable segment that have no pages now, however ' +
       'many. Where the request at the cursor moved pages, an arrow goes from where they were to ' +
       'where they are.',
+    'Where the file lists the pages of segments, a strip below each shows their borders, and ' +
+      'which of them are at an address that had another page before, or at several addresses.',
   ],
   flame: [
     'Stacks: the width of a box is what its frame, and those that it called, hold. ' +

@@ -434,6 +434,7 @@ struct tarn_oom_failure {
     uint64_t since;     /* event: what changed after it; TARN_NONE: the trace begins later */
     bool is_since_step; /* it is the end of a step, else the last tenth of the trace begins */
     struct tarn_changes changes;
+    bool is_compact; /* recorded under policy:compact: whole free pages serve any pool and stream */
 };
 
 /* Failed requests with the same stack. */

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/layout.h"
 
+#include "analysis/page_policy.h"
 #include "base/assertion.h"
 #include "base/order.h"
 
 #include <stdlib.h>
-
-/* What expandable segments map and unmap. */
-#define SMALL_PAGE ((uint64_t)2 << 20)
-#define LARGE_PAGE ((uint64_t)20 << 20)
 
 /* Walks the blocks of one piece. */
 struct filling {
     struct tn_layout_piece *piece;
     struct tn_layout_row *row; /* of the piece */
     const struct tn_split_rule *rule;
+    uint64_t page; /* bytes of those of the piece, if it is expandable */
     uint64_t entry;
     uint64_t at; /* end of the last block */
 };
@@ -30,7 +28,7 @@ static void stuck_add(struct tn_layout_row *row, uint64_t bytes)
 /* The free bytes [start, end) of a piece that has blocks. A piece begins with a page. */
 static void stuck_find(struct filling *filling, uint64_t start, uint64_t end)
 {
-    const uint64_t page = filling->row->is_large ? LARGE_PAGE : SMALL_PAGE;
+    const uint64_t page = filling->page;
     const uint64_t from = start - filling->piece->address;
     const uint64_t to = end - filling->piece->address;
     const uint64_t first = (from + page - 1) / page * page;
@@ -154,6 +152,7 @@ static const struct tn_segment_range *piece_fill(struct tn_layout *layout,
     struct filling filling = {.piece = piece,
                               .row = row,
                               .rule = &walk->extents->rule,
+                              .page = tn_model_page(walk->segments.source.model, range->is_large),
                               .entry = entry,
                               .at = range->start};
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/segment_walk.h"
 
+#include "analysis/page_policy.h"
+
 #define SMALL_SEGMENT ((uint64_t)2 << 20)
-#define LARGE_PAGES   ((uint64_t)20 << 20) /* what expandable segments of the large pool map */
 
 static struct tn_segment_range *range_of(const struct tn_tree_node *node)
 {
@@ -124,6 +125,13 @@ static const struct tn_segment_range *range_beside(const struct tn_segment_walk 
                : NULL;
 }
 
+/* Whether pages that were given back are of the large pool. Where both pools have pages of one
+ * size, a small request maps one at most. */
+static bool pages_are_large(const struct tn_model *model, uint64_t size)
+{
+    return tn_model_is_compact(model) ? size > TN_PAGE_SMALL : size % TN_PAGE_LARGE == 0;
+}
+
 /* What an entry gave back. Its pool is known from newer files only; its size tells the class,
  * unless the rest of its segment is there. */
 static struct tn_segment_range range_given_back(const struct tn_segment_walk *walk,
@@ -132,17 +140,18 @@ static struct tn_segment_range range_given_back(const struct tn_segment_walk *wa
     const bool is_expandable = entry->action == TN_TRACE_SEGMENT_UNMAP;
     const struct tn_trace_extra *extra = tn_model_extra(walk->source.model, entry->extra);
 
-    struct tn_segment_range range = {.start = entry->address,
-                                     .end = tn_range_end(entry->address, entry->size),
-                                     .segment = entry->address,
-                                     .given_back = walk->next,
-                                     .pool = extra->pool,
-                                     .stream = entry->stream,
-                                     .stack = entry->stack,
-                                     .has_pool = extra->has_pool,
-                                     .is_large = is_expandable ? entry->size % LARGE_PAGES == 0
-                                                               : entry->size > SMALL_SEGMENT,
-                                     .is_expandable = is_expandable};
+    struct tn_segment_range range = {
+        .start = entry->address,
+        .end = tn_range_end(entry->address, entry->size),
+        .segment = entry->address,
+        .given_back = walk->next,
+        .pool = extra->pool,
+        .stream = entry->stream,
+        .stack = entry->stack,
+        .has_pool = extra->has_pool,
+        .is_large = is_expandable ? pages_are_large(walk->source.model, entry->size)
+                                  : entry->size > SMALL_SEGMENT,
+        .is_expandable = is_expandable};
     const struct tn_segment_range *beside = is_expandable ? range_beside(walk, &range) : NULL;
 
     if (beside) {

@@ -2,6 +2,7 @@
 #include "page/record.h"
 
 #include "page/section.h"
+#include "page/segment_pages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -694,6 +695,18 @@ static bool spans_put(struct tn_record *record, const struct tn_section_out *out
     return tn_section_put(out, name, column);
 }
 
+/* Only where the file has some. */
+static bool pages_put(struct tn_record *record, const struct tn_section_out *out)
+{
+    struct tn_column *column = &record->chunk;
+    char name[48];
+
+    tn_column_clear(column);
+    record->pages = tn_segment_pages_put(column, record->source, record->base, record->unit);
+    (void)snprintf(name, sizeof name, "d%zu.pages", record->number);
+    return record->pages == 0 || tn_section_put(out, name, column);
+}
+
 static bool column_put(const struct tn_record *record, const char *what,
                        const struct tn_column *column, const struct tn_section_out *out)
 {
@@ -708,7 +721,7 @@ bool tn_record_put(struct tn_record *record, size_t number, const struct tn_sect
     record->number = number;
     record->reserved_before = tn_source_reserved_before(record->source, record->first);
     record->reserved = record->reserved_before;
-    if (!spans_put(record, out)) {
+    if (!spans_put(record, out) || !pages_put(record, out)) {
         return false;
     }
     record->at = 0;

@@ -103,6 +103,7 @@ struct tn_record {
     uint64_t reserved_before;  /* bytes, the same */
     uint64_t reserved;         /* now */
     uint64_t chunk_entries;    /* in the columns */
+    uint64_t pages;            /* of segments, written */
     size_t chunks;             /* written */
     size_t number;             /* of the source, for names of sections */
     uint64_t overview[2][TN_OVERVIEW]; /* most requested, as `requested`, and reserved */

@@ -220,6 +220,9 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     }
     tn_text_printf(out, "\"requested\":%" PRIu64 ",\"reserved\":%" PRIu64 ",",
                    record->requested_before, record->reserved_before);
+    if (record->pages > 0) {
+        tn_text_printf(out, "\"pages\":%" PRIu64 ",", record->pages);
+    }
     overview_put(out, record);
 }
 

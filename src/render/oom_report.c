@@ -72,6 +72,22 @@ static void verdict_put(struct tn_text_out *out, const struct tarn_oom_failure *
     tn_text_putc(out, '\n');
 }
 
+/* What the compact policy promises. */
+static void promise_put(struct tn_text_out *out, const struct tarn_oom_failure *oom)
+{
+    struct tn_size_text a;
+    struct tn_size_text b;
+
+    if (oom->is_compact) {
+        tn_text_printf(out,
+                       "  under policy:compact a request fails only if live blocks and the pages "
+                       "that they partly use\n"
+                       "  leave too little: %s is free in such pages, %s in whole ones\n",
+                       size_of(&a, out, oom->all_pools.stuck),
+                       size_of(&b, out, oom->all_pools.releasable));
+    }
+}
+
 /* Who refused. */
 static void refusal_put(struct tn_text_out *out, const struct tarn_oom_failure *oom)
 {
@@ -137,6 +153,7 @@ static void head_put(struct tn_text_out *out, const struct tarn_report_head *hea
     tn_text_printf(out, "  %s reserved, %s of it requested\n",
                    size_of(&sizes[1], out, oom->reserved), size_of(&sizes[2], out, oom->requested));
     verdict_put(out, oom);
+    promise_put(out, oom);
     refusal_put(out, oom);
     remedies_put(out, oom);
 }

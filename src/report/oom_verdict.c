@@ -9,6 +9,7 @@
  * roundup_power2_divisions is set. Where what that setting adds to the blocks makes up for what is
  * missing, it is the cause.
  */
+#include "analysis/page_policy.h"
 #include "base/errinfo.h"
 #include "report/changes.h"
 #include "report/composition.h"
@@ -195,6 +196,7 @@ static void numbers_set(struct failure *failure, uint64_t event)
     oom->own = own_find(failure);
     oom->all_pools = tn_pool_row_of(&failure->layout.total);
     oom->verdict = judge(oom);
+    oom->is_compact = tn_model_is_compact(failure->analysis->whole.model);
     oom->emptying_helps = oom->all_pools.free_segments + oom->room >= oom->segment;
 }
 

@@ -216,7 +216,8 @@ static bool value_is_integer(struct tn_value value)
     return tn_value_kind(value) == TN_VALUE_INT || tn_value_kind(value) == TN_VALUE_UINT;
 }
 
-/* Interns a tuple of two integers: these are pool ids, of which a file has few. */
+/* Interns a tuple of two integers below 2^63: these are pool ids, of which a file has few. It would
+ * not be known of larger ones, which are a tuple like others, that they are not negative. */
 static enum tarn_status decode_pair(struct tn_decoder *decoder, const struct tn_value *items,
                                     uint64_t offset, struct tn_value *value_out)
 {
@@ -244,7 +245,8 @@ static enum tarn_status decode_pair(struct tn_decoder *decoder, const struct tn_
 enum tarn_status tn_decode_tuple(struct tn_decoder *decoder, const struct tn_value *items,
                                  size_t count, uint64_t offset, struct tn_value *value_out)
 {
-    if (count == 2 && value_is_integer(items[0]) && value_is_integer(items[1])) {
+    if (count == 2 && tn_value_kind(items[0]) == TN_VALUE_INT &&
+        tn_value_kind(items[1]) == TN_VALUE_INT) {
         return decode_pair(decoder, items, offset, value_out);
     }
     enum tarn_status status = tn_decode_new(decoder, TN_OBJECT_EMPTY_LIST, offset, value_out);

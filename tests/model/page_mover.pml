@@ -12,6 +12,10 @@
  * Parts that can be left out, because all together are too many states: -DNO_STORE, -DNO_SHARING
  * (uses on the other stream), -DNO_PRIVATE.
  *
+ * -DTRACE prints what is done and where pages are then, for replay_pages.c: of what the allocator may
+ * do it does what the code does, as trace_request says, and events and waits take no time. With
+ * -DNO_STORE -DNO_PRIVATE, -DQUEUE=9 and more CALLS.
+ *
  * The wrong variants: -DUNMAP_AT_ONCE, -DTAKE_BUSY, -DNO_WAIT, -DKEEP_FOR_ALL, -DSAME_EPOCH,
  * -DTAKE_PRIVATE, -DFREE_IN_USE.
  */
@@ -24,8 +28,14 @@
 #define PAGES   3
 #define PLACES  5
 #define PRIVATE 4
+#ifdef TRACE
+#define NONE    255 /* above all numbers of events */
+#else
 #define NONE    15
+#endif
+#ifndef QUEUE
 #define QUEUE   2
+#endif
 #define REPLAYS 2
 
 mtype = { use, event, wait };
@@ -118,11 +128,186 @@ inline move(f, q, with_event, number)
 #endif
 #define CAN_BE_FILLED(q) (page[q] == NONE && !retired[q] && !live[q])
 
+#ifdef TRACE
+mtype = { in_place, same_stream, done_with, made, in_order, used, freed, ran };
+
+/* What the device does at once: events, and waits for events that have passed. */
+inline settle_stream(s)
+{
+    do
+    :: queue[s] ? [event] -> queue[s] ? event, a, b; passed[s] = a
+    :: queue[s] ? [wait] ->
+        queue[s] ? <wait, a, b>;
+        if
+        :: passed[a] >= b -> queue[s] ? wait, a, b
+        :: else -> break
+        fi
+    :: else -> break
+    od
+}
+
+inline settle()
+{
+    settle_stream(0);
+    settle_stream(1);
+    settle_stream(0);
+    settle_stream(1);
+    a = 0;
+    b = 0
+}
+
+/* The action, its place or stream, and the page of each place, NONE where it has none. */
+#define SAY(action, number)                                                                        \
+    printf("trace %e %d %d %d %d %d\n", action, number, page[0], page[1], page[2], page[3])
+
+/* What a request looks at first: frees that have completed, marks that are done, old addresses. */
+inline look_place(f)
+{
+    if
+    :: waits[f] && passed[1 - STREAM(f)] >= waits_for[f] -> waits[f] = false; epoch_of[f] = epoch
+    :: else
+    fi;
+    if
+    :: retired[f] && (!has_event[f] || passed[STREAM(f)] >= event_of[f]) ->
+        retired[f] = false;
+        at_place[f] = NONE
+    :: else
+    fi
+}
+
+inline look_mark(s)
+{
+    if
+    :: mark_of[s] != NONE && passed[s] >= mark_of[s] ->
+        mark_of[s] = NONE;
+        over[s] = mark_epoch[s] + 1
+    :: else
+    fi
+}
+
+inline look()
+{
+    look_place(0);
+    look_place(1);
+    look_place(2);
+    look_place(3);
+    look_mark(0);
+    look_mark(1)
+}
+
+/* Whether the page became free after the last mark of its stream. */
+#define NEWER(f)    (IDLE(f) && epoch_of[f] >= over[STREAM(f)])
+#define UNMARKED(f) (NEWER(f) && (mark_of[STREAM(f)] == NONE || epoch_of[f] > mark_epoch[STREAM(f)]))
+
+inline mark(s)
+{
+    if
+    :: UNMARKED(2 * s) || UNMARKED(2 * s + 1) ->
+        record(s);
+        mark_of[s] = recorded[s];
+        mark_epoch[s] = epoch;
+        epoch++
+    :: else
+    fi
+}
+
+/* Place q gets a page from where the code gets it. */
+inline trace_take(q)
+{
+    if
+    :: MAY_MOVE((q ^ 1)) ->
+        f = q ^ 1;
+        record(STREAM(f));
+        move(f, q, true, recorded[STREAM(f)]);
+        SAY(same_stream, q)
+    :: else ->
+        f = 2 * (1 - STREAM(q)) + 1; /* large blocks first */
+        if
+        :: MAY_MOVE(f) && IS_DONE(f) -> skip
+        :: else -> f = f - 1
+        fi;
+        if
+        :: MAY_MOVE(f) && IS_DONE(f) -> move(f, q, false, 0); SAY(done_with, q)
+        :: else ->
+            if
+            :: created < PAGES -> created++; give(q, created - 1); SAY(made, q)
+            :: else ->
+                f = 2 * (1 - STREAM(q)) + 1;
+                if
+                :: MAY_MOVE(f) -> skip
+                :: else -> f = f - 1
+                fi;
+                record(STREAM(f));
+                queue[STREAM(q)] ! wait, STREAM(f), recorded[STREAM(f)];
+                move(f, q, true, recorded[STREAM(f)]);
+                SAY(in_order, q)
+            fi
+        fi
+    fi
+}
+
+/* What will be when a request has looked. */
+#define COMPLETES(f) (waits[f] && passed[1 - STREAM(f)] >= waits_for[f])
+#define READY(f)     (IDLE(f) || COMPLETES(f))
+#define FILLABLE(f)                                                                                \
+    (page[f] == NONE && !live[f] &&                                                                \
+     (!retired[f] || !has_event[f] || passed[STREAM(f)] >= event_of[f]))
+#define HAS_SOURCE(q)                                                                              \
+    (created < PAGES || READY((q ^ 1)) || READY((2 * (1 - STREAM(q)))) ||                           \
+     READY((2 * (1 - STREAM(q)) + 1)))
+/* The code may mark a stream that has a mark, the model not. */
+#define NEEDS_SECOND(f)                                                                            \
+    (READY(f) && mark_of[STREAM(f)] != NONE && passed[STREAM(f)] < mark_of[STREAM(f)] &&            \
+     (waits[f] || epoch_of[f] > mark_epoch[STREAM(f)]))
+#define CAN_BE_SERVED(q)                                                                           \
+    (len(queue[0]) < QUEUE - 5 && len(queue[1]) < QUEUE - 5 &&                                     \
+     (READY(q) || (FILLABLE(q) && HAS_SOURCE(q))) && !NEEDS_SECOND(0) && !NEEDS_SECOND(1) &&        \
+     !NEEDS_SECOND(2) && !NEEDS_SECOND(3))
+
+inline mark_both()
+{
+    mark(0);
+    mark(1);
+    settle();
+    look_mark(0);
+    look_mark(1)
+}
+
+inline trace_request(q)
+{
+    if
+    :: CAN_BE_SERVED(q) ->
+        if
+        :: COMPLETES(0) || COMPLETES(1) || COMPLETES(2) || COMPLETES(3) -> look(); mark_both()
+        :: else -> look()
+        fi;
+        if
+        :: IDLE(q) -> give(q, page[q]); SAY(in_place, q)
+        :: else -> mark_both(); trace_take(q)
+        fi
+    :: else
+    fi;
+    settle()
+}
+#else
+#define SAY(action, number) skip
+#endif
+
 proctype Allocator()
 {
     byte q, f, p;
+#ifdef TRACE
+    byte a, b;
+#endif
 
     do
+#ifdef TRACE
+    :: blocks < CALLS -> atomic {
+        select(q : 0 .. 3);
+        trace_request(q);
+        q = 0;
+        f = 0 }
+#else
     :: blocks < CALLS -> atomic {
         select(q : 0 .. 3);
         if
@@ -185,6 +370,7 @@ proctype Allocator()
         fi;
         q = 0;
         f = 0 }
+#endif
 #ifndef NO_PRIVATE
     :: blocks < CALLS && page[PRIVATE] == NONE && created < PAGES && ROOM(0) -> atomic {
         printf("captured\n");
@@ -203,7 +389,8 @@ proctype Allocator()
         :: live[q] && !shared[q] && ROOM(1 - STREAM(q)) && len(queue[STREAM(q)]) == 0 ->
             printf("shared\n");
             shared[q] = true;
-            queue[1 - STREAM(q)] ! use, q, block[q]
+            queue[1 - STREAM(q)] ! use, q, block[q];
+            SAY(used, q)
         :: else
         fi;
         q = 0 }
@@ -220,20 +407,28 @@ proctype Allocator()
             epoch_of[q] = epoch;
 #else
             waits[q] = true;
-            waits_for[q] = recorded[1 - STREAM(q)]
+            waits_for[q] = recorded[1 - STREAM(q)];
+            SAY(freed, q)
 #endif
+#ifndef TRACE /* there a request looks */
         :: waits[q] && passed[1 - STREAM(q)] >= waits_for[q] ->
             printf("free completed\n");
             waits[q] = false;
             epoch_of[q] = epoch
 #endif
+#endif
         :: live[q] && !shared[q] ->
             printf("freed\n");
             live[q] = false;
-            epoch_of[q] = epoch
+            epoch_of[q] = epoch;
+            SAY(freed, q)
         :: else
         fi;
+#ifdef TRACE
+        settle();
+#endif
         q = 0 }
+#ifndef TRACE
     :: atomic { /* a mark */
         select(q : 0 .. 1);
         if
@@ -263,6 +458,7 @@ proctype Allocator()
         :: else
         fi;
         q = 0 }
+#endif
     od
 }
 
@@ -276,8 +472,19 @@ end:
         assert(at_place[a] == owner_page[b]); /* mapped, to the block's page */
         assert(touched[owner_page[b]] <= b);  /* no later block was there before */
         touched[owner_page[b]] = b;
+        SAY(ran, s);
+#ifdef TRACE
+        settle();
+#endif
         a = 0;
         b = 0 }
+#ifdef TRACE
+    :: skip /* a device that is behind */
+    :: skip
+    :: skip
+    :: skip
+    :: skip
+#else
     :: atomic { queue[s] ? [event] -> queue[s] ? event, a, b;
         passed[s] = a;
         a = 0 }
@@ -288,6 +495,7 @@ end:
         fi;
         a = 0;
         b = 0 }
+#endif
     od
 }
 

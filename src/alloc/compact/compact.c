@@ -61,10 +61,17 @@ static bool has_time(const struct tn_compact *compact, uint64_t share)
            compact->pages_created * TN_PAGE_CREATE_NS / 2 + elapsed / share;
 }
 
-/* Streams that take turns could move the same pages to and fro all the time. */
-static bool may_take_from_others(const struct tn_compact *compact, uint64_t pages)
+/* Streams that take turns could move the same pages to and fro all the time. What a stream left
+ * behind that needs no more moves once. */
+static enum tarn_status take_from_others(struct tn_compact *compact, struct tn_harvest *harvest,
+                                         struct tarn_error *error)
 {
-    return !is_plentiful(compact->heap, pages) || has_time(compact, OTHERS_SHARE);
+    harvest->not_in_turns =
+        is_plentiful(compact->heap, harvest->wanted) && !has_time(compact, OTHERS_SHARE);
+    const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_DONE, error);
+
+    harvest->not_in_turns = false;
+    return st;
 }
 
 /* The free block that fits best, wherever it lies; NULL if none fits. */
@@ -220,8 +227,8 @@ static enum tarn_status take_anywhere(struct tn_compact *compact, struct tn_harv
         tn_page_store_take(&compact->store, &compact->order, harvest->stream, harvest->wanted);
     enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
 
-    if (st == TARN_OK && may_take_from_others(compact, harvest->wanted)) {
-        st = tn_harvest_take(harvest, TN_HARVEST_DONE, error);
+    if (st == TARN_OK) {
+        st = take_from_others(compact, harvest, error);
     }
     const uint64_t to_create = harvest->wanted;
 
@@ -241,7 +248,12 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
 {
     struct tn_harvest harvest = harvest_for(compact, request, place);
     uint64_t created = 0;
-    enum tarn_status st = take_beyond_limit(compact, &harvest, effort, error);
+    enum tarn_status st = TARN_OK;
+
+    if (place->missing > 0) {
+        tn_order_needs(&compact->order, request->stream);
+    }
+    st = take_beyond_limit(compact, &harvest, effort, error);
 
     if (st == TARN_OK) {
         st = take_anywhere(compact, &harvest, effort, &created, error);

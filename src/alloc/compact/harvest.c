@@ -210,6 +210,17 @@ void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *orde
     }
 }
 
+/* Whether a set of that stream is one to take from. */
+static bool is_source(const struct tn_harvest *harvest, tarn_stream stream,
+                      enum tn_harvest_from from)
+{
+    if (from == TN_HARVEST_ALL_DONE) {
+        return true;
+    }
+    return (stream == harvest->stream) == (from == TN_HARVEST_SAME_STREAM) &&
+           !(harvest->not_in_turns && tn_order_takes_turns(harvest->order, stream));
+}
+
 static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_pool *pool,
                                   enum tn_harvest_from from, struct tarn_error *error)
 {
@@ -218,16 +229,19 @@ static enum tarn_status pool_take(struct tn_harvest *harvest, const struct tn_po
 
     for (uint32_t i = 0; st == TARN_OK && i < pool->count && harvest->wanted > 0; i++) {
         struct tn_free_set *set = pool->sets[i];
-        const bool is_same = set->stream == harvest->stream;
+        const uint64_t before = harvest->taken;
 
-        if ((from != TN_HARVEST_ALL_DONE && is_same != (from == TN_HARVEST_SAME_STREAM)) ||
-            !tn_free_set_may_reach(set, TN_SMALL_BUFFER)) {
+        if (!tn_free_set_may_reach(set, TN_SMALL_BUFFER) ||
+            !is_source(harvest, set->stream, from)) {
             continue;
         }
         if (from == TN_HARVEST_DONE || from == TN_HARVEST_ALL_DONE) {
             st = set_take_done(harvest, set, may_look, error);
         } else if (may_look && set_has_pages(set)) {
             st = set_take_behind(harvest, set, from == TN_HARVEST_ORDERED, error);
+        }
+        if (harvest->taken > before && (from == TN_HARVEST_DONE || from == TN_HARVEST_ORDERED)) {
+            tn_order_taken(harvest->order, set->stream);
         }
     }
     return st;

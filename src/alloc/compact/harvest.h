@@ -32,6 +32,7 @@ struct tn_harvest {
     tarn_stream stream;
     const struct tn_private_pool *owner; /* whose request it is; NULL: the default pools' */
     bool own_only;                       /* nothing but the pools of the request itself */
+    bool not_in_turns;                   /* nothing of streams that take turns */
     int64_t priority;                    /* pools with a higher one keep their pages */
     uint64_t keep_begin; /* addresses whose pages stay: the place they are wanted for */
     uint64_t keep_end;

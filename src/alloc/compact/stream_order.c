@@ -190,6 +190,31 @@ static struct tn_order_stream *stream_add(struct tn_stream_order *order, tarn_st
     return added;
 }
 
+void tn_order_taken(struct tn_stream_order *order, tarn_stream stream)
+{
+    struct tn_order_stream *found = stream_find(order, stream);
+
+    if (found) { /* one without a mark had nothing that was known to be done */
+        found->was_taken_from = true;
+    }
+}
+
+void tn_order_needs(struct tn_stream_order *order, tarn_stream stream)
+{
+    struct tn_order_stream *found = stream_find(order, stream);
+
+    if (found) {
+        found->takes_turns = found->takes_turns || found->was_taken_from;
+    }
+}
+
+bool tn_order_takes_turns(const struct tn_stream_order *order, tarn_stream stream)
+{
+    const struct tn_order_stream *found = stream_find(order, stream);
+
+    return found && found->takes_turns;
+}
+
 void tn_order_mark(struct tn_stream_order *order, tarn_stream stream)
 {
     struct tn_order_stream *found = stream_find(order, stream);

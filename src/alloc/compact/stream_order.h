@@ -32,6 +32,8 @@ struct tn_order_stream {
     int64_t done;                               /* epochs up to this one are done */
     struct tn_order_mark marks[TN_ORDER_MARKS]; /* oldest first */
     unsigned count;
+    bool was_taken_from; /* another stream got pages of this one */
+    bool takes_turns;    /* and then this one needed pages */
 };
 
 struct tn_stream_order {
@@ -68,6 +70,16 @@ int64_t tn_order_done(const struct tn_stream_order *order, tarn_stream stream);
 
 /* The newest epoch that a mark of the stream ended; -1: none. Also while requests are routed. */
 int64_t tn_order_marked(const struct tn_stream_order *order, tarn_stream stream);
+
+/* Notes that another stream got pages of this one. Also while requests are routed. */
+void tn_order_taken(struct tn_stream_order *order, tarn_stream stream);
+
+/* Notes that the stream needs pages. Also while requests are routed. */
+void tn_order_needs(struct tn_stream_order *order, tarn_stream stream);
+
+/* Whether the stream needed pages after others had got some of its own. Also while requests are
+ * routed. */
+bool tn_order_takes_turns(const struct tn_stream_order *order, tarn_stream stream);
 
 /* Marks the stream, ending the epoch. Does nothing if it has TN_ORDER_MARKS, or if the device or
  * host memory fails: free pages are then used later. */

@@ -141,6 +141,50 @@ static void every_verdict(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Pages of 2 MiB in the large pool, too: a block of 3 MiB partly uses the second of four. */
+static void the_promise_of_the_compact_policy(void **state)
+{
+    static const struct {
+        const char *conf;
+        bool is_compact;
+    } runs[] = {{"policy:compact", true},
+                {"max_split_size_mb:64,policy:compact,rules:2.14", true},
+                {"policy:compactor", false},
+                {"policy:exact", false},
+                {"", false}};
+    const struct tarn_report_options options = {.struct_size = sizeof options};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char json[1024];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments': [], 'allocator_settings': {'PYTORCH_CUDA_ALLOC_CONF': '%s',"
+                       " 'expandable_segments': true}, 'device_traces': [["
+                       "{'action': 'segment_map', 'addr': 1073741824, 'size': 8388608,"
+                       " 'stream': 0},"
+                       "{'action': 'alloc', 'addr': 1073741824, 'size': 3145728, 'stream': 0},"
+                       "{'action': 'oom', 'device_free': 0, 'size': 8388608, 'stream': 0},"
+                       "{'action': 'free_completed', 'addr': 1073741824, 'size': 3145728,"
+                       " 'stream': 0},"
+                       "{'action': 'segment_unmap', 'addr': 1073741824, 'size': 8388608,"
+                       " 'stream': 0}]]}",
+                       runs[i].conf);
+        struct tarn_snapshot *snapshot = report_parse(json);
+        const struct report_asked asked = {snapshot, options};
+        char *text = report_text(oom, &asked);
+        const char *promise = strstr(text, "under policy:compact a request fails only if");
+
+        assert_int_equal(promise != NULL, runs[i].is_compact);
+        if (promise) {
+            assert_non_null(strstr(promise, "1.00 MiB is free in such pages, 4.00 MiB in whole"));
+            assert_non_null(strstr(promise, "large, stream 0"));
+        }
+        free(text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 static void many_failures(void **state)
 {
     char json[16384] = "{'segments': [], 'device_traces': [[";
@@ -357,6 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_recorded_failure),
         cmocka_unit_test(every_verdict),
+        cmocka_unit_test(the_promise_of_the_compact_policy),
         cmocka_unit_test(many_failures),
         cmocka_unit_test(no_failure),
         cmocka_unit_test(failures_with_one_reason_are_one_cause),

@@ -173,6 +173,7 @@ static void metadata_may_be_any_dict(void **state)
          "\"state\":\"active_pending_free\",\"frames\":[]}]}"),
         "{\"a\":[[{\"state\":\"active_awaiting_free\",\"size\":1}]]}",
         "{\"history\":[]}",
+        "{\"a\":[-1,18446744073709551615],\"b\":[9223372036854775808,-1],\"c\":[3,4]}",
         "{}"};
 
     (void)state;
