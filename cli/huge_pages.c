@@ -76,15 +76,11 @@ static void memory_release(void *context, void *memory, size_t size)
 /* Whether addresses are limited (ulimit -v, -d): then the heap must not take more than it needs. */
 static bool is_limited(void)
 {
-    static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
-    bool limited = false;
+    struct rlimit space;
+    struct rlimit data;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct rlimit limit;
-
-        limited |= getrlimit(kinds[i], &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-    }
-    return limited;
+    return (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) ||
+           (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY);
 }
 
 void cli_huge_pages_init(void)
