@@ -386,7 +386,7 @@ int main(int argc, char **argv)
             blocks = 0;
         }
     }
-    if (argc % 2 == 0 || blocks < 3 || steps / blocks < CAPTURE_EVERY * GRAPHS) {
+    if (argc % 2 == 0 || blocks < 3 || steps / blocks < (uint64_t)CAPTURE_EVERY * GRAPHS) {
         (void)fprintf(stderr, "usage: soak [--conf SETTINGS] [--steps N] [--blocks N]\n");
         return 2;
     }
