@@ -60,7 +60,7 @@ lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
 
 # Tests of code that starts no thread: commands that read files, and what is behind them.
 ONE_THREAD := '^(analysis|export|fleet|fuzz|page|render|report|snapshot)/' \
-    '|^cli/([^mw]|markers)|^property/[^t]|^replay/[^t]'
+    '|^cli/([^mw]|markers)|^property/[^t]|^replay/[^t]|^stress/soak|^torture/tools'
 
 sanitize: build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja
 sanitize: setup-sanitize ## tests under asan and tsan

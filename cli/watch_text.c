@@ -222,9 +222,8 @@ static void put_numbers(const struct cli_watch_lines *lines, const struct tarn_w
         cli_size_text(allocated).text, current(record, TARN_STAT_ALLOCATION),
         cli_size_text(current(record, TARN_STAT_REQUESTED_BYTES)).text,
         cli_size_text(current(record, TARN_STAT_ACTIVE_BYTES)).text);
-    put(lines, CLI_STYLE_PLAIN,
-        "  %s reserved%s, %s cached; %" PRId64 " device allocations", cli_size_text(reserved).text,
-        in_segments,
+    put(lines, CLI_STYLE_PLAIN, "  %s reserved%s, %s cached; %" PRId64 " device allocations",
+        cli_size_text(reserved).text, in_segments,
         cli_size_text(cli_watch_cached(reserved, allocated)).text, record->stats.num_device_alloc);
     if (record->pages.page_size > 0) {
         put(lines, CLI_STYLE_PLAIN,
