@@ -64,7 +64,7 @@ ONE_THREAD := '^(analysis|export|fleet|fuzz|page|render|report|snapshot)/' \
 
 sanitize: build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja
 sanitize: setup-sanitize ## tests under asan and tsan
-	@cmake --build --preset fuzz -j $(JOBS)
+	@cmake --build --preset fuzz -j $(JOBS) --target fuzz_ops # the tests have the others
 	@cmake --build --preset asan -j $(JOBS)
 	@tools/run_tests.sh build/asan -j $(JOBS)
 	@cmake --build --preset tsan -j $(JOBS)
