@@ -182,6 +182,8 @@ def requests(tarn, watched, folder):
 
 # ---- who holds most ----
 
+# The screen cuts the function's name where numbers are wide.
+SERVER_STACK = 'watched.c:'
 TOP_ROW = r'^ +(?:\S+ [KMG]?i?B|-) +(\S+ [KMG]?i?B) .*  (\S.*)$'
 
 
@@ -201,7 +203,7 @@ def holders_once(tarn, watched, folder):
     ask(tarn, folder, 'control', pid, 'history', 'on')
     end = time.monotonic() + tree_screen.PATIENCE_S
     out = ''
-    while time.monotonic() < end and 'request_step' not in out:
+    while time.monotonic() < end and SERVER_STACK not in out:
         time.sleep(0.5)
         code, out, err = run(tarn, folder, '--once', '--holders', 'watched')
     rows = top_rows(out[out.find('who holds most'):])
@@ -267,12 +269,12 @@ def holders_screen(tarn, watched, folder):
     count('holders: in place of the details', 'device 0: 16.00' not in terminal.text(),
           terminal.text())
     ask(tarn, folder, 'control', str(low.pid), 'history', 'on')
-    press_until(terminal, 'request_step')  # the history may have no events at first
+    press_until(terminal, SERVER_STACK)  # the history may have no events at first
     count('holders: again', terminal.has('as of', '(no frames)', 'total'), terminal.text())
     first = re.findall('as of .*', terminal.text())
     time.sleep(1.2)
     terminal.press(b'h')
-    terminal.wait('holders: later', lambda t: t.has('as of', 'request_step') and
+    terminal.wait('holders: later', lambda t: t.has('as of', SERVER_STACK) and
                   re.findall('as of .*', t.text()) != first)
     terminal.press(DOWN)
     terminal.wait('holders: not of another', lambda t: not t.has('who holds most') and
