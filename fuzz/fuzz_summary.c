@@ -82,11 +82,23 @@ static void read_bytes(const void *data, size_t size)
     tn_vec_fini(&bytes);
 }
 
+/* Bytes behind the last end of a line are in no line: whatever the checksum is, they are wrong. */
+static uint64_t lines_hash(const char *text, size_t size)
+{
+    uint64_t hash = TN_STABLE_HASH_BEGIN;
+
+    for (const char *end; (end = memchr(text, '\n', size)); text = end + 1) {
+        hash = tn_line_hash(hash, text, (size_t)(end - text));
+        size -= (size_t)(end - text) + 1;
+    }
+    return hash;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char end[64];
     struct tn_vec bytes;
-    const uint64_t hash = tn_summary_hash(TN_HASH_BEGIN, data, size);
+    const uint64_t hash = lines_hash((const char *)data, size);
     const int length = snprintf(end, sizeof end, "%s%016" PRIx64 "\"}\n", TN_SUMMARY_END, hash);
 
     read_bytes(data, size);

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
+#include "base/stable_hash.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -403,22 +404,6 @@ enum {
     PATH_TEXT_MAX = 4096 /* bytes of a text in a path */
 };
 
-/* Of equal texts the same in every run (FNV-1a, by eight bytes at a time). */
-static uint64_t text_hash(struct tn_string text)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-
-    for (size_t i = 0; i < text.length; i += sizeof hash) {
-        const size_t left = text.length - i;
-        uint64_t word = 0;
-
-        memcpy(&word, text.text + i, left < sizeof word ? left : sizeof word);
-        hash = (hash ^ word) * 0x100000001b3;
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
 /* A long text may be in every frame of every stack, though it is in the file once: beyond its
  * beginning only length and hash are written. */
 static void path_text_put(struct tn_text_out *out, struct tn_string text)
@@ -428,7 +413,8 @@ static void path_text_put(struct tn_text_out *out, struct tn_string text)
 
     string_put(out, begin);
     if (begin.length < text.length) {
-        tn_text_printf(out, "...(%zu bytes, %016" PRIx64 ")", text.length, text_hash(text));
+        tn_text_printf(out, "...(%zu bytes, %016" PRIx64 ")", text.length,
+                       tn_stable_hash(TN_STABLE_HASH_BEGIN, text.text, text.length));
     }
 }
 

@@ -19,17 +19,32 @@ static struct tn_lifetime *lifetime_at(const struct tn_timeline *timeline, uint6
     return (struct tn_lifetime *)timeline->lifetimes.items + number;
 }
 
-/* Not by tn_vec_append, which copies by a call: a trace has very many. */
-static bool lifetime_add(struct tn_timeline *timeline, struct tn_lifetime lifetime)
+/* Room for one more, to be filled; NULL without host memory. Not tn_vec_push, which is a call: a
+ * trace has very many. */
+static struct tn_lifetime *lifetime_push(struct tn_timeline *timeline)
 {
-    timeline->before_count += lifetime.start == TN_NEVER;
-    timeline->empty_stacks += lifetime.stack == TN_STACK_EMPTY;
     if (timeline->lifetimes.count == timeline->lifetimes.capacity &&
         !tn_vec_reserve(&timeline->lifetimes, 1)) {
-        return false;
+        return NULL;
     }
-    *lifetime_at(timeline, timeline->lifetimes.count++) = lifetime;
-    return true;
+    return lifetime_at(timeline, timeline->lifetimes.count++);
+}
+
+static void lifetime_count(struct tn_timeline *timeline, const struct tn_lifetime *lifetime)
+{
+    timeline->before_count += lifetime->start == TN_NEVER;
+    timeline->empty_stacks += lifetime->stack == TN_STACK_EMPTY;
+}
+
+static bool lifetime_add(struct tn_timeline *timeline, const struct tn_lifetime *lifetime)
+{
+    struct tn_lifetime *added = lifetime_push(timeline);
+
+    if (added) {
+        *added = *lifetime;
+        lifetime_count(timeline, added);
+    }
+    return added != NULL;
 }
 
 static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
@@ -38,22 +53,30 @@ static uint32_t metadata_of(const struct reading *reading, const struct tn_trace
 }
 
 /* A lifetime that begins with the entry. If a free first mentions a block from before, the
- * entry's stack is that of the free. */
-static struct tn_lifetime lifetime_of(const struct reading *reading,
-                                      const struct tn_trace_entry *entry)
+ * entry's stack is that of the free. In place and field by field: to read a struct right after its
+ * fields were written waits for them, which took a third of the time that a trace takes. */
+static bool lifetime_begin(const struct reading *reading, const struct tn_trace_entry *entry)
 {
     const bool is_alloc = entry->action == TN_TRACE_ALLOC;
+    struct tn_lifetime *lifetime = lifetime_push(reading->timeline);
 
-    return (struct tn_lifetime){.address = entry->address,
-                                .size = entry->size,
-                                .stream = entry->stream,
-                                .start = is_alloc ? reading->entry : TN_NEVER,
-                                .requested = TN_NEVER,
-                                .end = TN_NEVER,
-                                .stack = is_alloc ? entry->stack : TN_STACK_NONE,
-                                .extra = is_alloc ? entry->extra : TN_EXTRA_NONE,
-                                .metadata =
-                                    is_alloc ? metadata_of(reading, entry) : TN_STRING_NONE};
+    if (!lifetime) {
+        return false;
+    }
+    lifetime->address = entry->address;
+    lifetime->size = entry->size;
+    lifetime->stream = entry->stream;
+    lifetime->start = is_alloc ? reading->entry : TN_NEVER;
+    lifetime->requested = TN_NEVER;
+    lifetime->end = TN_NEVER;
+    lifetime->stack = is_alloc ? entry->stack : TN_STACK_NONE;
+    lifetime->extra = is_alloc ? entry->extra : TN_EXTRA_NONE;
+    lifetime->metadata = is_alloc ? metadata_of(reading, entry) : TN_STRING_NONE;
+    lifetime->pool_stream = 0;
+    lifetime->annotation = 0;
+    lifetime->category = 0;
+    lifetime_count(reading->timeline, lifetime);
+    return true;
 }
 
 /* Updates the lifetime from the entry. */
@@ -69,13 +92,14 @@ static void lifetime_read(const struct reading *reading, const struct tn_trace_e
     }
 }
 
-static bool entry_read(struct reading *reading, const struct tn_trace_entry *entry)
+/* An entry about a block. */
+static bool block_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
     struct tn_timeline *timeline = reading->timeline;
     struct tn_lifetime_step step;
 
     if (!tn_lifetime_walk_step(&reading->walk, entry, &step) ||
-        (step.is_new && !lifetime_add(timeline, lifetime_of(reading, entry)))) {
+        (step.is_new && !lifetime_begin(reading, entry))) {
         return false;
     }
     if (step.ended != TN_LIFETIME_NONE) {
@@ -84,36 +108,48 @@ static bool entry_read(struct reading *reading, const struct tn_trace_entry *ent
     }
     if (step.lifetime != TN_LIFETIME_NONE) {
         lifetime_read(reading, entry, lifetime_at(timeline, step.lifetime));
-    } else if (entry->action == TN_TRACE_FREE_REQUESTED ||
-               entry->action == TN_TRACE_FREE_COMPLETED) {
+    } else if (entry->action != TN_TRACE_ANNOTATE) {
         timeline->unknown_frees++;
     }
-    return entry->action != TN_TRACE_OOM || tn_vec_append(&timeline->ooms, &reading->entry, 1);
+    return true;
 }
 
 static bool memory_read(struct reading *reading, const struct tn_trace_entry *entry)
 {
-    if (!tn_trace_takes(entry) && !tn_trace_gives_back(entry)) {
-        return true;
-    }
     const struct tn_memory_change change = {.entry = reading->entry,
                                             .bytes = (uint64_t)tn_reserved_delta(entry)};
 
     return tn_vec_append(&reading->timeline->memory, &change, 1);
 }
 
+static bool entry_read(struct reading *reading, const struct tn_trace_entry *entry)
+{
+    switch (entry->action) {
+    case TN_TRACE_ALLOC:
+    case TN_TRACE_FREE_REQUESTED:
+    case TN_TRACE_FREE_COMPLETED:
+    case TN_TRACE_ANNOTATE:
+        return block_read(reading, entry);
+    case TN_TRACE_OOM:
+        return tn_vec_append(&reading->timeline->ooms, &reading->entry, 1);
+    default:
+        return (!tn_trace_takes(entry) && !tn_trace_gives_back(entry)) ||
+               memory_read(reading, entry);
+    }
+}
+
 static bool survivor_read(void *context, const struct tn_model_segment *segment,
                           const struct tn_model_block *block)
 {
-    struct tn_timeline *timeline = context;
+    const struct tn_lifetime lifetime = {.address = block->address,
+                                         .size = block->requested_size,
+                                         .stream = segment->stream,
+                                         .start = TN_NEVER,
+                                         .requested = TN_NEVER,
+                                         .end = TN_NEVER,
+                                         .stack = block->stack};
 
-    return lifetime_add(timeline, (struct tn_lifetime){.address = block->address,
-                                                       .size = block->requested_size,
-                                                       .stream = segment->stream,
-                                                       .start = TN_NEVER,
-                                                       .requested = TN_NEVER,
-                                                       .end = TN_NEVER,
-                                                       .stack = block->stack});
+    return lifetime_add(context, &lifetime);
 }
 
 /* Bytes before the first entry. Readers keep all sizes of a file below 2^62 together. */
@@ -229,9 +265,7 @@ static bool trace_read(struct reading *reading)
     const struct tn_trace_source source = tn_timeline_source(timeline);
 
     for (; reading->entry < timeline->trace->count; reading->entry++) {
-        const struct tn_trace_entry *entry = tn_source_entry(&source, reading->entry);
-
-        if (!entry_read(reading, entry) || !memory_read(reading, entry)) {
+        if (!entry_read(reading, tn_source_entry(&source, reading->entry))) {
             return false;
         }
     }
@@ -322,7 +356,7 @@ static bool lifetimes_narrow(struct tn_timeline *timeline, const struct tn_narro
 
         if (lifetime_cut(&lifetime, narrowing) &&
             (!narrowing->wants || narrowing->wants(narrowing->context, &lifetimes[i])) &&
-            !lifetime_add(timeline, lifetime)) {
+            !lifetime_add(timeline, &lifetime)) {
             return false;
         }
     }

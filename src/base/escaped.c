@@ -161,7 +161,8 @@ static bool is_common(const char *text)
             HIGH_BITS) == 0;
 }
 
-/* Eight at a time while they are the text of names and paths. */
+/* Eight at a time while they are the text of names and paths; the last eight may overlap those
+ * before. */
 static size_t common_count(const char *text, size_t length)
 {
     size_t count = 0;
@@ -169,7 +170,10 @@ static size_t common_count(const char *text, size_t length)
     while (length - count >= sizeof(uint64_t) && is_common(text + count)) {
         count += sizeof(uint64_t);
     }
-    return count;
+    const bool is_whole = length - count < sizeof(uint64_t) && length >= sizeof(uint64_t) &&
+                          is_common(text + length - sizeof(uint64_t));
+
+    return is_whole ? length : count;
 }
 
 size_t tn_escaped_plain(const char *text, size_t length, enum tn_escape_format format)

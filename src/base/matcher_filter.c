@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/matcher_filter.h"
 
+#include "base/bits.h"
+
 enum {
     SLOTS = 8, /* expressions of a word, a byte each */
     SLOT_BITS = 8,
@@ -81,13 +83,15 @@ void tn_filter_follow(const struct tn_matcher_filter *filter, struct tn_filter_p
     }
 }
 
-/* The slots whose beginning is in the text. */
-static void hits_set(struct tn_filter_scan *scan, size_t number)
+/* The slots of a group whose beginning is in the text. */
+static void group_enter(struct tn_filter_scan *scan, size_t number)
 {
     const struct filter_group *group =
         (const struct filter_group *)scan->filter->groups.items + number;
 
-    for (size_t word = 0; word < WORDS; word++) {
+    scan->group = number;
+    scan->word = 0;
+    for (size_t word = 0; word < WORDS && number < scan->filter->groups.count; word++) {
         scan->hits[word] =
             (scan->places[number].seen[word] & group->last[word]) | group->always[word];
     }
@@ -96,27 +100,27 @@ static void hits_set(struct tn_filter_scan *scan, size_t number)
 struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter,
                                            const struct tn_filter_place *places)
 {
-    return (struct tn_filter_scan){.filter = filter, .places = places};
+    struct tn_filter_scan scan = {.filter = filter, .places = places};
+
+    group_enter(&scan, 0);
+    return scan;
 }
 
 bool tn_filter_scan_next(struct tn_filter_scan *scan, size_t *number_out)
 {
-    while (scan->next < scan->filter->count) {
-        const size_t number = scan->next++;
-        const unsigned shift = (unsigned)(number % SLOTS) * SLOT_BITS;
+    while (scan->group < scan->filter->groups.count) {
+        for (; scan->word < WORDS; scan->word++) {
+            uint64_t *hits = &scan->hits[scan->word];
 
-        if (number % GROUP_SLOTS == 0) {
-            hits_set(scan, number / GROUP_SLOTS);
-        }
-        const uint64_t hits = scan->hits[number % GROUP_SLOTS / SLOTS];
+            if (*hits != 0) {
+                const unsigned slot = tn_lowest_bit(*hits) / SLOT_BITS;
 
-        if (number % SLOTS == 0 && hits == 0) {
-            scan->next = number + SLOTS; /* most words */
+                *hits &= ~((uint64_t)0xff << slot * SLOT_BITS);
+                *number_out = (scan->group * WORDS + scan->word) * SLOTS + slot;
+                return true;
+            }
         }
-        if (hits >> shift & 0xff) {
-            *number_out = number;
-            return true;
-        }
+        group_enter(scan, scan->group + 1);
     }
     return false;
 }

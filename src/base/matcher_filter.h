@@ -41,8 +41,9 @@ void tn_filter_follow(const struct tn_matcher_filter *filter, struct tn_filter_p
 struct tn_filter_scan {
     const struct tn_matcher_filter *filter;
     const struct tn_filter_place *places;
-    size_t next;                    /* the first that was not looked at */
-    uint64_t hits[TN_FILTER_WORDS]; /* of its group: some bit of its byte */
+    size_t group;                   /* that is looked at */
+    size_t word;                    /* of it */
+    uint64_t hits[TN_FILTER_WORDS]; /* of its expressions that were not named: some bit of a byte */
 };
 
 struct tn_filter_scan tn_filter_scan_begin(const struct tn_matcher_filter *filter,

@@ -58,7 +58,10 @@ void tn_text_puts(struct tn_text_out *out, const char *text)
 
 void tn_text_putc(struct tn_text_out *out, char c)
 {
-    tn_text_put(out, &c, 1);
+    if (out->used == sizeof out->buffer) {
+        text_flush(out);
+    }
+    out->buffer[out->used++] = c;
 }
 
 void tn_text_printf(struct tn_text_out *out, const char *format, ...)

@@ -151,8 +151,7 @@ struct output {
 
 static void line_put(struct output *out, const char *text, size_t length)
 {
-    out->hash = tn_summary_hash(out->hash, text, length);
-    out->hash = tn_summary_hash(out->hash, "\n", 1);
+    out->hash = tn_line_hash(out->hash, text, length);
     tn_bytes_put(&out->bytes, text, length);
     tn_bytes_put(&out->bytes, "\n", 1);
 }
@@ -170,7 +169,7 @@ static enum tarn_status output_write(struct output *out, const struct tarn_fleet
     char text[sizeof TN_SUMMARY_HEAD + 32];
 
     tn_bytes_init(&out->bytes, writer);
-    out->hash = TN_HASH_BEGIN;
+    out->hash = TN_STABLE_HASH_BEGIN;
     int length = snprintf(text, sizeof text, "%s%d}", TN_SUMMARY_HEAD, TN_SUMMARY_VERSION);
 
     line_put(out, text, (size_t)length);

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/id_table.h"
+#include "base/stable_hash.h"
 #include "base/vec.h"
 #include "fleet/label_table.h"
 #include "tarn/fleet.h"
@@ -26,7 +27,7 @@ enum {
 #define TN_SUMMARY_END   "{\"end\":\""
 
 enum {
-    TN_SUMMARY_VERSION = 1
+    TN_SUMMARY_VERSION = 2
 };
 
 struct tn_line {
@@ -63,9 +64,9 @@ void tn_fleet_sort(struct tarn_fleet *fleet);
 
 /* ---- lines, summary_line.c ---- */
 
-/* FNV-1a; `hash` is that of what comes before, TN_HASH_BEGIN at first. */
-#define TN_HASH_BEGIN 0xcbf29ce484222325u
-uint64_t tn_summary_hash(uint64_t hash, const void *bytes, size_t size);
+/* The checksum of lines up to this one and its end; `hash` is that of the lines before,
+ * TN_STABLE_HASH_BEGIN at first. */
+uint64_t tn_line_hash(uint64_t hash, const char *line, size_t length);
 
 /* The number by which ranks name a stack: of its frames as JSON. Never 0. */
 uint64_t tn_stack_line_id(const char *frames, size_t length);

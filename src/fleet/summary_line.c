@@ -10,19 +10,14 @@ enum {
 /* Between the number of a stack and its frames. */
 static const char middle[] = "\",\"frames\":";
 
-uint64_t tn_summary_hash(uint64_t hash, const void *bytes, size_t size)
+uint64_t tn_line_hash(uint64_t hash, const char *line, size_t length)
 {
-    const unsigned char *at = bytes;
-
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ at[i]) * 0x100000001b3u;
-    }
-    return hash;
+    return tn_stable_hash(tn_stable_hash(hash, line, length), "\n", 1);
 }
 
 uint64_t tn_stack_line_id(const char *frames, size_t length)
 {
-    const uint64_t hash = tn_summary_hash(TN_HASH_BEGIN, frames, length);
+    const uint64_t hash = tn_stable_hash(TN_STABLE_HASH_BEGIN, frames, length);
 
     return hash ? hash : 1;
 }

@@ -56,7 +56,7 @@ static void text_put(struct tn_json_text *json, const char *text, size_t length)
     }
     const int size = snprintf(cut, sizeof cut, "%.*s...(%zu bytes, %016" PRIx64 ")",
                               tn_utf8_fit(text, length, NAME_MAX_BYTES), text, length,
-                              tn_summary_hash(TN_HASH_BEGIN, text, length));
+                              tn_stable_hash(TN_STABLE_HASH_BEGIN, text, length));
 
     tn_json_text(json, NULL, cut, (size_t)size);
 }

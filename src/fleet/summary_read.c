@@ -38,7 +38,7 @@ static void reading_init(struct reading *reading, struct tarn_fleet *fleet, uint
 {
     fleet->budget.limit = max_memory ? max_memory : memory_max;
     reading->fleet = fleet;
-    reading->hash = TN_HASH_BEGIN;
+    reading->hash = TN_STABLE_HASH_BEGIN;
     reading->budget = (struct tn_budget){.limit = fleet->budget.limit};
     tn_record_reader_init(&reading->record);
     tn_arena_init(&reading->arena, &reading->budget);
@@ -175,8 +175,7 @@ static enum tarn_status line_take(struct reading *reading, const char *line, siz
     } else {
         status = line_fail(reading, TARN_ERR_FORMAT, "neither a stack nor a rank", error);
     }
-    reading->hash = tn_summary_hash(reading->hash, line, length);
-    reading->hash = tn_summary_hash(reading->hash, "\n", 1);
+    reading->hash = tn_line_hash(reading->hash, line, length);
     return status;
 }
 

@@ -6,7 +6,8 @@
  * taken for a leak. A group leaks when that growth is above zero, it holds more at the last moment
  * than at the first, and it grew in at least two, and at least a third, of the steps between.
  *
- * Cost: with n time points, O(blocks log n), and O(n^2 log n) for each group that grew.
+ * Cost: with n time points, O(blocks n) at worst and O(blocks) where most of them are short-lived,
+ * and O(n^2 log n) for each group that grew; n is at most TN_REPEATS_MAX.
  */
 #include "analysis/repeat.h"
 #include "analysis/suppress.h"
@@ -48,22 +49,17 @@ static uint64_t point_at(const struct leaks *leaks, size_t number)
     return ((const uint64_t *)leaks->repeats.at.items)[number];
 }
 
-/* The first time point at or after an entry. */
-static size_t point_find(const struct leaks *leaks, uint64_t entry)
+/* The first time point at or after an entry. Looked for from a time point that is likely near: of
+ * blocks one after the other, and of the beginning and end of one. */
+static size_t point_find(const struct leaks *leaks, uint64_t entry, size_t near)
 {
-    size_t low = 0;
-    size_t high = leaks->repeats.at.count;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (point_at(leaks, middle) < entry) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    while (near > 0 && point_at(leaks, near - 1) >= entry) {
+        near--;
     }
-    return low;
+    while (near < leaks->repeats.at.count && point_at(leaks, near) < entry) {
+        near++;
+    }
+    return near;
 }
 
 static bool is_suppressed(struct leaks *leaks, const struct tn_report *report,
@@ -85,13 +81,17 @@ struct points {
     size_t to;
 };
 
-static struct points points_of(const struct leaks *leaks, const struct tn_lifetime *lifetime)
+/* `near` are those of the block before. */
+static struct points points_of(const struct leaks *leaks, const struct tn_lifetime *lifetime,
+                               struct points near)
 {
-    const size_t count = leaks->repeats.at.count;
+    const size_t from =
+        lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start, near.from);
 
-    return (struct points){
-        .from = lifetime->start == TN_NEVER ? 0 : point_find(leaks, lifetime->start),
-        .to = lifetime->end == TN_NEVER ? count : point_find(leaks, lifetime->end)};
+    return (struct points){.from = from,
+                           .to = lifetime->end == TN_NEVER
+                                     ? leaks->repeats.at.count
+                                     : point_find(leaks, lifetime->end, from)};
 }
 
 static void row_count(const struct leaks *leaks, struct row *row, struct points points,
@@ -109,11 +109,16 @@ static bool lifetimes_read(struct leaks *leaks, const struct tn_report *report,
                            const struct tn_analysis *analysis)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
+    struct points points = {0, 0};
 
     for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
         struct row *row = &leaks->suppressed;
         uint64_t key;
 
+        points = points_of(leaks, &lifetimes[i], points);
+        if (report->for_summary && points.from >= points.to) {
+            continue; /* a summary has no count of those that did not grow */
+        }
         if (is_suppressed(leaks, report, analysis->whole.model, lifetimes[i].stack)) {
             leaks->suppressed_blocks++;
         } else {
@@ -124,8 +129,6 @@ static bool lifetimes_read(struct leaks *leaks, const struct tn_report *report,
         if (!row) {
             return false;
         }
-        const struct points points = points_of(leaks, &lifetimes[i]);
-
         if (points.from < points.to) {
             row_count(leaks, row, points, lifetimes[i].size);
             row_count(leaks, &leaks->total, points, lifetimes[i].size);

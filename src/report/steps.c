@@ -4,7 +4,7 @@
  * of steps, or where a stack repeats their beginnings. What a step held at its beginning counts for
  * its peak, as PyTorch counts after reset_peak_memory_stats().
  *
- * Cost: O(events + blocks log steps), and O(steps log steps) when not all are shown.
+ * Cost: O(events + blocks + steps), and O(steps log steps) when not all are shown.
  */
 #include "analysis/repeat.h"
 #include "base/order.h"
@@ -111,33 +111,26 @@ static void row_follow(const struct tn_timeline *timeline, struct tarn_step *row
     row->growth = (int64_t)(row->end - start);
 }
 
-/* The row of an event. */
-static struct tarn_step *row_find(const struct steps *steps, uint64_t event)
+/* The row of an event, at or after that of the event before. */
+static struct tarn_step *row_find(const struct steps *steps, struct tarn_step *row, uint64_t event)
 {
-    size_t low = 0;
-    size_t high = steps->rows.count - 1;
+    const struct tarn_step *last = row_at(steps, steps->rows.count - 1);
 
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (row_at(steps, middle)->last_event < event) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    while (row < last && row->last_event < event) {
+        row++;
     }
-    return row_at(steps, low);
+    return row;
 }
 
 static void allocations_count(const struct steps *steps)
 {
     const struct tn_timeline *timeline = steps->analysis->timeline;
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+    struct tarn_step *row = row_at(steps, 0);
 
     for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        if (lifetimes[i].start != TN_NEVER) {
-            struct tarn_step *row = row_find(steps, lifetimes[i].start);
-
+        if (lifetimes[i].start != TN_NEVER) { /* these begin one after the other */
+            row = row_find(steps, row, lifetimes[i].start);
             row->allocations++;
             row->allocated += lifetimes[i].size;
         }
@@ -160,17 +153,20 @@ static void device_calls_count(const struct steps *steps)
     const struct tn_vec *memory = &steps->analysis->whole.memory;
     const struct tn_memory_change *changes = memory->items;
     const uint64_t *ooms = timeline->ooms.items;
+    struct tarn_step *row = row_at(steps, 0);
 
     for (size_t i = 0; i < memory->count; i++) {
         const uint64_t entry = changes[i].entry;
 
         if (entry >= timeline->first && entry < timeline->limit) {
-            device_call_count(row_find(steps, entry),
-                              tn_trace_at(timeline->model, timeline->trace, entry));
+            row = row_find(steps, row, entry);
+            device_call_count(row, tn_trace_at(timeline->model, timeline->trace, entry));
         }
     }
+    row = row_at(steps, 0);
     for (size_t i = 0; i < timeline->ooms.count; i++) {
-        row_find(steps, ooms[i])->ooms++;
+        row = row_find(steps, row, ooms[i]);
+        row->ooms++;
     }
 }
 

@@ -21,18 +21,21 @@ const HOSTILE = [
 
 // ---- fleets ----
 
-/** FNV-1a of 64 bits, in two halves. @param {Buffer} bytes */
-function checksum(bytes) {
-  let high = 0xcbf29ce4;
-  let low = 0x84222325;
-  for (const byte of bytes) {
-    low = (low ^ byte) >>> 0;
-    const product = low * 0x1b3; // the prime is 2^40 + 0x1b3
-    high = (Math.imul(high, 0x1b3) + Math.floor(product / 2 ** 32) + (low << 8)) >>> 0;
-    low = product >>> 0;
+/** Of each line its words of eight bytes, and one of its end. @param {string} lines */
+function checksum(lines) {
+  let hash = 0xcbf29ce484222325n;
+  const add = (word) => {
+    hash = BigInt.asUintN(64, (hash ^ word) * 0x100000001b3n);
+    hash ^= hash >> 32n;
+  };
+  for (const line of lines.split('\n').slice(0, -1)) {
+    const text = Buffer.from(line);
+    const words = Buffer.alloc(Math.ceil(text.length / 8) * 8);
+    text.copy(words);
+    for (let at = 0; at < words.length; at += 8) add(words.readBigUInt64LE(at));
+    add(10n);
   }
-  const hex = (half) => half.toString(16).padStart(8, '0');
-  return hex(high) + hex(low);
+  return hash.toString(16).padStart(16, '0');
 }
 
 /** A summary of `count` ranks, each that of a recorded snapshot with other labels and as many bytes
@@ -56,7 +59,7 @@ function writeFleet(name, count, labelsOf, more) {
   });
   const body = [lines[0], ...stacks, ...ranks.sort(), ''].join('\n');
   const file = join(work, `${name}.tsum`);
-  writeFileSync(file, `${body}{"end":"${checksum(Buffer.from(body))}"}\n`);
+  writeFileSync(file, `${body}{"end":"${checksum(body)}"}\n`);
   return file;
 }
 
