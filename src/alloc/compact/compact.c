@@ -107,6 +107,20 @@ static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_se
                : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
 }
 
+/* What was taken changed the blocks around the place, and there may be new places behind what
+ * retires. None of those is better than one at the beginning or the end of a block was before; only
+ * where these were not looked at can it be. */
+static enum tarn_status renew_place(struct tn_compact *compact, const struct tn_request *request,
+                                    bool anywhere, struct tn_placement *place,
+                                    struct tarn_error *error)
+{
+    if (!anywhere) {
+        return find_place(compact, request->set, request->size, anywhere, place, error);
+    }
+    tn_placement_renew(request->set, place);
+    return TARN_OK;
+}
+
 /* A request begins with the first effort. */
 static void count_pages(struct tn_compact *compact, enum tn_compact_effort effort, uint64_t moved,
                         uint64_t created)
@@ -395,9 +409,8 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     if (st == TARN_OK) {
         st = collect_pages(compact, request, &place, effort, &moved, error);
     }
-    /* Once more: what was taken changed the holes around it, not the place. */
     if (st == TARN_OK && moved > 0) {
-        st = find_place(compact, request->set, request->size, anywhere, &place, error);
+        st = renew_place(compact, request, anywhere, &place, error);
     }
     if (st == TARN_OK) {
         st = fill_place(compact, request, &place, error);
