@@ -43,13 +43,14 @@ static bool may_look_at_events(const struct tn_compact *compact)
     return !tn_heap_is_capturing(compact->heap);
 }
 
-/* Whether more than half of what may be reserved would be left. */
+/* Whether so many more pages may be reserved without anybody missing them: a limit says how much
+ * is meant to be used; without one, half of the device is left to others. */
 static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
 {
-    const uint64_t total = heap->device->total_memory;
-    const uint64_t limit = tn_heap_limit_is_set(heap) && heap->limit < total ? heap->limit : total;
+    const uint64_t half = heap->device->total_memory / 2;
+    const bool is_limited = tn_heap_limit_is_set(heap) && heap->limit < heap->device->total_memory;
 
-    return heap->reserved + pages * TN_SMALL_BUFFER <= limit / 2;
+    return heap->reserved + pages * TN_SMALL_BUFFER <= (is_limited ? heap->limit : half);
 }
 
 static bool has_time(const struct tn_compact *compact, uint64_t share)
