@@ -27,7 +27,8 @@
 struct tn_sim_vmm {
     struct tn_tree pages;
     struct tn_tree mappings;
-    tn_page_handle last_page; /* numbers are never reused */
+    struct sim_mapping *spare; /* records to use again, or NULL */
+    tn_page_handle last_page;  /* numbers are never reused */
 };
 
 /* Stream-ordered pool (sim_async.c): every block by address; free ones also by size. */

@@ -39,7 +39,27 @@ struct sim_mapping {
     struct sim_page *page;
     void *host;     /* inside its reservation, or NULL */
     tarn_ptr there; /* on the device whose memory it is, or 0 */
+    struct sim_mapping *next_spare;
 };
+
+/* Records of mappings that are gone are kept: the compact policy maps pages all the time. */
+static struct sim_mapping *mapping_create(struct tn_sim_vmm *vmm)
+{
+    struct sim_mapping *mapping = vmm->spare;
+
+    if (!mapping) {
+        return tn_host_alloc_zero(sizeof *mapping);
+    }
+    vmm->spare = mapping->next_spare;
+    *mapping = (struct sim_mapping){.start = 0};
+    return mapping;
+}
+
+static void mapping_keep(struct tn_sim_vmm *vmm, struct sim_mapping *mapping)
+{
+    mapping->next_spare = vmm->spare;
+    vmm->spare = mapping;
+}
 
 static struct sim_page *page_of(const struct tn_tree_node *node)
 {
@@ -65,6 +85,7 @@ void tn_sim_vmm_init(struct tn_sim_vmm *vmm)
 {
     tn_tree_init(&vmm->pages, page_compare, NULL);
     tn_tree_init(&vmm->mappings, mapping_compare, NULL);
+    vmm->spare = NULL;
     vmm->last_page = 0;
 }
 
@@ -91,7 +112,7 @@ static struct sim_mapping *mapping_find_from(const struct tn_sim *sim, uint64_t 
     if (node && address - mapping_of(node)->start < mapping_of(node)->size) {
         return mapping_of(node);
     }
-    node = tn_tree_find_at_least(&sim->vmm.mappings, &key.node);
+    node = node ? tn_tree_next(node) : tn_tree_first(&sim->vmm.mappings);
     return node ? mapping_of(node) : NULL;
 }
 
@@ -332,14 +353,14 @@ enum tarn_status tn_sim_op_map(struct tn_sim *sim, tarn_ptr address, uint64_t si
     if (st != TARN_OK) {
         return st;
     }
-    struct sim_mapping *mapping = tn_host_alloc_zero(sizeof *mapping);
+    struct sim_mapping *mapping = mapping_create(&sim->vmm);
     if (!mapping) {
         return TARN_ERR_HOST_MEMORY;
     }
     if (sim->backed) {
         mapping->host = (char *)range->host + (address - range->start);
         if (!tn_os_object_map(page->object, mapping->host, size)) {
-            tn_host_free(mapping, sizeof *mapping);
+            mapping_keep(&sim->vmm, mapping);
             return TARN_ERR_HOST_MEMORY;
         }
     }
@@ -347,7 +368,7 @@ enum tarn_status tn_sim_op_map(struct tn_sim *sim, tarn_ptr address, uint64_t si
         mapping->there = range->there + (address - range->start);
         st = tn_sim_there_map(sim, mapping->there, size, page->there);
         if (st != TARN_OK) {
-            tn_host_free(mapping, sizeof *mapping);
+            mapping_keep(&sim->vmm, mapping);
             return st;
         }
     }
@@ -364,7 +385,7 @@ static void mapping_destroy(struct tn_sim *sim, struct sim_mapping *mapping)
     tn_assert(mapping->page->mappings > 0);
     mapping->page->mappings--;
     tn_tree_remove(&sim->vmm.mappings, &mapping->node);
-    tn_host_free(mapping, sizeof *mapping);
+    mapping_keep(&sim->vmm, mapping);
 }
 
 enum tarn_status tn_sim_op_unmap(struct tn_sim *sim, tarn_ptr address, uint64_t size)
@@ -425,6 +446,12 @@ void tn_sim_vmm_fini(struct tn_sim *sim)
 
         (void)tn_sim_there_unmap(sim, mapping->there, mapping->size);
         mapping_destroy(sim, mapping);
+    }
+    while (sim->vmm.spare) {
+        struct sim_mapping *mapping = sim->vmm.spare;
+
+        sim->vmm.spare = mapping->next_spare;
+        tn_host_free(mapping, sizeof *mapping);
     }
     while (sim->vmm.pages.root) {
         page_destroy(sim, page_of(sim->vmm.pages.root));

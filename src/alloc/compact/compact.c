@@ -43,13 +43,14 @@ static bool may_look_at_events(const struct tn_compact *compact)
     return !tn_heap_is_capturing(compact->heap);
 }
 
-/* Whether more than half of what may be reserved would be left. */
+/* Whether so many more pages may be reserved without anybody missing them: a limit says how much
+ * is meant to be used; without one, half of the device is left to others. */
 static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
 {
-    const uint64_t total = heap->device->total_memory;
-    const uint64_t limit = tn_heap_limit_is_set(heap) && heap->limit < total ? heap->limit : total;
+    const uint64_t half = heap->device->total_memory / 2;
+    const bool is_limited = tn_heap_limit_is_set(heap) && heap->limit < heap->device->total_memory;
 
-    return heap->reserved + pages * TN_SMALL_BUFFER <= limit / 2;
+    return heap->reserved + pages * TN_SMALL_BUFFER <= (is_limited ? heap->limit : half);
 }
 
 static bool has_time(const struct tn_compact *compact, uint64_t share)
@@ -105,6 +106,20 @@ static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_se
     return tn_placement_find(compact->heap, &compact->retired, set, size, anywhere, place_out)
                ? TARN_OK
                : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
+}
+
+/* What was taken changed the blocks around the place, and there may be new places behind what
+ * retires. None of those is better than one at the beginning or the end of a block was before; only
+ * where these were not looked at can it be. */
+static enum tarn_status renew_place(struct tn_compact *compact, const struct tn_request *request,
+                                    bool anywhere, struct tn_placement *place,
+                                    struct tarn_error *error)
+{
+    if (!anywhere) {
+        return find_place(compact, request->set, request->size, anywhere, place, error);
+    }
+    tn_placement_renew(request->set, place);
+    return TARN_OK;
 }
 
 /* A request begins with the first effort. */
@@ -395,9 +410,8 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     if (st == TARN_OK) {
         st = collect_pages(compact, request, &place, effort, &moved, error);
     }
-    /* Once more: what was taken changed the holes around it, not the place. */
     if (st == TARN_OK && moved > 0) {
-        st = find_place(compact, request->set, request->size, anywhere, &place, error);
+        st = renew_place(compact, request, anywhere, &place, error);
     }
     if (st == TARN_OK) {
         st = fill_place(compact, request, &place, error);

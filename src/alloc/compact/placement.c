@@ -10,8 +10,9 @@ struct search {
     struct tn_segment *segment;
     struct tn_block *first; /* of the hole */
     uint64_t end;
-    uint64_t size; /* wanted */
-    bool anywhere; /* in a hole, or only at its beginning */
+    uint64_t mapped; /* bytes of the hole */
+    uint64_t size;   /* wanted */
+    bool anywhere;   /* in a hole, or only at its beginning */
     struct tn_placement best;
 };
 
@@ -130,16 +131,37 @@ static void try_hole(struct search *search)
 /* Makes the hole around an idle block the one that is searched. */
 static void hole_around(struct search *search, struct tn_block *block)
 {
+    struct tn_block *first = block;
     struct tn_block *last = block;
+    uint64_t mapped = block->mapped ? block->size : 0;
 
-    search->first = block;
-    while (search->first->prev && tn_block_is_idle(search->first->prev)) {
-        search->first = search->first->prev;
+    while (first->prev && tn_block_is_idle(first->prev)) {
+        first = first->prev;
+        mapped += first->mapped ? first->size : 0;
     }
     while (last->next && tn_block_is_idle(last->next)) {
         last = last->next;
+        mapped += last->mapped ? last->size : 0;
     }
+    search->first = first;
     search->end = block_end(last);
+    search->mapped = mapped;
+}
+
+/* Whether a place in the hole may be better than the best in holes at lower addresses: no place
+ * lacks less than what the whole hole has not mapped. */
+static bool hole_may_be_better(const struct search *search)
+{
+    const uint64_t hole = search->end - search->first->address;
+
+    if (hole < search->size || !search->best.block) {
+        return hole >= search->size;
+    }
+    const uint64_t has = search->mapped < search->size ? search->mapped : search->size;
+    const uint64_t missing = tn_pages_up(search->size - has, TN_SMALL_BUFFER);
+
+    return missing < search->best.missing ||
+           (missing == search->best.missing && hole < search->best.hole);
 }
 
 bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *retired,
@@ -148,13 +170,12 @@ bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *reti
 {
     struct search search = {.retired = retired, .size = size, .anywhere = anywhere};
 
-    for (uint32_t i = 0; i < set->unmapped.count; i++) {
+    for (uint32_t i = 0; i < set->unmapped.count; i++) { /* in the order of addresses */
         struct tn_block *block = set->unmapped.blocks[i];
 
-        if (!search.first || block->address >= search.end ||
-            block->address < search.first->address) {
+        if (block->address >= search.end) {
             hole_around(&search, block);
-            if (search.end - search.first->address >= size) {
+            if (hole_may_be_better(&search)) {
                 search.segment = tn_segment_find(heap, block->address);
                 try_hole(&search);
             }
@@ -162,4 +183,13 @@ bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *reti
     }
     *placement_out = search.best;
     return search.best.block != NULL;
+}
+
+void tn_placement_renew(const struct tn_free_set *set, struct tn_placement *place)
+{
+    struct tn_block *unmapped = tn_free_set_find_unmapped(set, place->address);
+
+    if (unmapped) { /* else it begins with a mapped block, whose beginning stays */
+        place->block = unmapped;
+    }
 }

@@ -24,4 +24,7 @@ bool tn_placement_find(const struct tn_heap *heap, const struct tn_retired *reti
                        const struct tn_free_set *set, uint64_t size, bool anywhere,
                        struct tn_placement *placement_out);
 
+/* Finds the block of the place again, after pages outside the place were taken. */
+void tn_placement_renew(const struct tn_free_set *set, struct tn_placement *place);
+
 #endif

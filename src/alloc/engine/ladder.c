@@ -512,14 +512,17 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
                                         struct tarn_error *error)
 {
     const bool compact = request_is_compact(engine, request);
-    const uint64_t after = engine->heap.reserved + request_growth(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
     unsigned fruitless = 0;
     uint64_t missing;
     uint64_t freed;
 
-    if (after <= engine->soft_limit || !may_ask_for_room(engine) ||
-        (!compact && limit_forbids(engine, request))) {
+    if (!may_ask_for_room(engine)) {
+        return st;
+    }
+    const uint64_t after = engine->heap.reserved + request_growth(engine, request);
+
+    if (after <= engine->soft_limit || (!compact && limit_forbids(engine, request))) {
         return st;
     }
     if (compact) {

@@ -360,6 +360,14 @@ bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_blo
     return list_has(&set->unmapped, block);
 }
 
+struct tn_block *tn_free_set_find_unmapped(const struct tn_free_set *set, uint64_t address)
+{
+    const uint32_t behind = list_index(&set->unmapped, 0, address + 1);
+    struct tn_block *block = behind > 0 ? set->unmapped.blocks[behind - 1] : NULL;
+
+    return block && address - block->address < block->size ? block : NULL;
+}
+
 /* ---- host memory ---- */
 
 static void chunk_trim(struct tn_bin *chunk, struct tn_leaf_store *leaves)

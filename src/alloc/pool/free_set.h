@@ -193,6 +193,8 @@ bool tn_free_set_reserve_unmapped(struct tn_free_set *set, uint32_t more) TN_MUS
 void tn_free_set_insert_unmapped(struct tn_free_set *set, struct tn_block *block);
 void tn_free_set_remove_unmapped(struct tn_free_set *set, const struct tn_block *block);
 bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_block *block);
+/* The range that contains the address; NULL if there is none. */
+struct tn_block *tn_free_set_find_unmapped(const struct tn_free_set *set, uint64_t address);
 
 /* Gives back host memory of empty chunks. */
 void tn_free_set_trim(struct tn_free_set *set);

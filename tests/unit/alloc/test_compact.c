@@ -311,6 +311,23 @@ static void streams_that_take_turns_move_pages_when_memory_is_short(void **state
     rig_close(&rig);
 }
 
+/* Under a limit memory is short only when the limit is reached. */
+static void streams_that_take_turns_may_use_all_of_a_limit(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    rig_limit(&rig, 100.0 / 1024);
+    take_turns(&rig, 5);
+    assert_int_equal(moved(&rig), 40); /* to the second stream, and back once */
+    assert_int_equal(reserved(&rig), 80 * MIB);
+    (void)rig_alloc(&rig, 40 * MIB, 3);
+    assert_int_equal(moved(&rig), 40 + 20);
+    assert_int_equal(reserved(&rig), 80 * MIB);
+    rig_close(&rig);
+}
+
 /* A hole whose first half has lost its pages. Returns its address. */
 static tarn_ptr leave_half_a_hole(struct rig *rig)
 {
@@ -797,6 +814,7 @@ int main(void)
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
         cmocka_unit_test(streams_used_once_leave_their_pages_to_the_next),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
+        cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_during_a_capture),

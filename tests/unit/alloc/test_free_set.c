@@ -261,6 +261,26 @@ static void unmapped_ranges_are_kept_by_address(void **state)
     tn_free_set_destroy(set);
 }
 
+static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
+{
+    struct tn_block low = {.address = 4 * MIB, .size = 2 * MIB};
+    struct tn_block high = {.address = 8 * MIB, .size = 6 * MIB};
+    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+
+    (void)state;
+    assert_null(tn_free_set_find_unmapped(set, 4 * MIB));
+    assert_true(tn_free_set_reserve_unmapped(set, 2));
+    tn_free_set_insert_unmapped(set, &high);
+    tn_free_set_insert_unmapped(set, &low);
+    assert_null(tn_free_set_find_unmapped(set, 4 * MIB - 1));
+    assert_ptr_equal(tn_free_set_find_unmapped(set, 4 * MIB), &low);
+    assert_ptr_equal(tn_free_set_find_unmapped(set, 6 * MIB - 1), &low);
+    assert_null(tn_free_set_find_unmapped(set, 6 * MIB));
+    assert_ptr_equal(tn_free_set_find_unmapped(set, 10 * MIB), &high);
+    assert_null(tn_free_set_find_unmapped(set, 14 * MIB));
+    tn_free_set_destroy(set);
+}
+
 static void trimming_gives_memory_back(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0);
@@ -336,6 +356,7 @@ int main(void)
         cmocka_unit_test(blocks_that_bins_cannot_hold_are_found_in_order),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
+        cmocka_unit_test(an_unmapped_range_is_found_by_any_of_its_addresses),
         cmocka_unit_test(trimming_gives_memory_back),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
