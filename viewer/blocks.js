@@ -2,6 +2,7 @@
 // Every allocation as one rectangle: from its birth to its death, and as high as it is large. By
 // address it lies where the allocator put it; piled, blocks stand on each other in the order of
 // their birth, as they are at the moment of the column at which most is in use.
+import { beforeText } from './begin.js';
 import { pileAt } from './blocks_paint.js';
 import { blocksScale, drawPictures, paintForFrame } from './blocks_picture.js';
 import { countText, sizeText, sizeTicks, timeText } from './format.js';
@@ -153,7 +154,7 @@ export function lifetimeLines(app, lifetime) {
     ['requested', sizeText(source.size(lifetime))],
     ['address', source.hex(source.lifetimeAddress[lifetime])],
   ];
-  if (start === NEVER) lines.push(['from before the recording', '']);
+  if (start === NEVER) lines.push([`from ${beforeText(source, 'before the recording')}`, '']);
   else if (end === NEVER) lines.push(['still allocated at the end', '']);
   else {
     lines.push([

@@ -3,11 +3,10 @@
 import { copyText } from './clipboard.js';
 import { byId, element } from './paint.js';
 import { savePicture } from './picture_file.js';
-import { stateFragment } from './state.js';
 
 /** The address of the page with all that is looked at. @param {any} app */
 function linkText(app) {
-  return location.href.replace(/#.*$/, '') + '#' + stateFragment(app.state);
+  return location.href.replace(/#.*$/, '') + app.address.fragment();
 }
 
 /** @param {any} app */

@@ -28,11 +28,11 @@ function makeChoice(label, choices, value, choose, kind = '') {
 }
 
 /** @param {string} label @param {[string, string][]} choices @param {string} value
- * @param {(id: string) => void} choose */
-function makeSwitch(label, choices, value, choose) {
+ * @param {(id: string) => void} choose @param {string} [kind] */
+function makeSwitch(label, choices, value, choose, kind = '') {
   return element(
     'span',
-    { class: 'switch', role: 'group', 'aria-label': label },
+    { class: `switch ${kind}`, role: 'group', 'aria-label': label },
     ...choices.map(([id, text]) =>
       element('button', { 'aria-pressed': id === value, onclick: () => choose(id) }, text),
     ),
@@ -81,6 +81,7 @@ function contentSwitch(app) {
     ],
     state.segments ? 's' : '',
     (id) => app.set({ segments: id === 's' }),
+    'content',
   );
 }
 

@@ -25,6 +25,7 @@ import { doing } from './doing.mjs';
 import { events } from './events.mjs';
 import { inFirefox } from './firefox.mjs';
 import { groupsAreTrue, rulesAreTrue } from './groups.mjs';
+import { joining } from './joined.mjs';
 import { marking } from './marks.mjs';
 import { moving } from './moving.mjs';
 import { noticing } from './notices.mjs';
@@ -888,6 +889,7 @@ async function main() {
     await marking(browser);
     await brokenPages(browser);
     await wrongCharset(browser);
+    await joining(browser);
     await oddFiles(browser);
     if (axePath) await accessibility(browser);
     if (pictures) await takePictures(browser);
