@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Figures of the page are those of the program: of recorded runs, as recorded and replayed, of a run
-// on several devices, and of pages that had to be small.
+// Figures of the page are those of the program: of recorded runs, as recorded and replayed, of a
+// run on several devices, and of pages that had to be small.
 import { execFileSync } from 'node:child_process';
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
