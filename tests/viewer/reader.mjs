@@ -129,7 +129,7 @@ async function twoAreCompared(browser, empty) {
   await close();
 }
 
-/** A file that is dropped on a page that shows one takes its place; one that is refused does not. */
+/** A file that is dropped on a page that shows one takes its place; a refused one does not. */
 async function othersAreDropped(browser, empty, drop) {
   const { page, troubles, close } = await openPage(browser, empty);
   await open(page, [recording('oom')]);
