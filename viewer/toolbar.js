@@ -12,8 +12,9 @@ import { cursorText, figureText } from './describe.js';
 const ZOOM_BUTTON = 0.5; // of the window
 
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
- * @param {string} value @param {(id: string) => void} choose @param {string} [kind] "terse": where
- * there is little room its label is not seen: the choices say it themselves */
+ * @param {string} value @param {(id: string) => void} choose @param {string} [kind] of a label that
+ * the choices make superfluous: an "unlabelled" one is never seen, a "terse" one where there is
+ * room */
 function makeChoice(label, choices, value, choose, kind = '') {
   const select = element(
     'select',
@@ -24,7 +25,8 @@ function makeChoice(label, choices, value, choose, kind = '') {
     ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)),
   );
   /** @type {HTMLSelectElement} */ (select).value = value;
-  return element('label', { class: kind }, element('span', {}, label), select);
+  const isHidden = kind === 'unlabelled' ? 'hidden' : '';
+  return element('label', { class: kind }, element('span', { class: isHidden }, label), select);
 }
 
 /** @param {string} label @param {[string, string][]} choices @param {string} value
@@ -44,13 +46,14 @@ function sourceChoice(app) {
   const { head, state } = app;
   if (head.sources.length < 2) return null;
   return makeChoice(
-    '',
+    'Device',
     head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
       id: String(i),
       text: sourceName(info),
     })),
     String(state.source),
     (id) => app.set({ source: Number(id) }),
+    'unlabelled',
   );
 }
 

@@ -42,15 +42,15 @@ async function tableIsTrue(page, name, snapshot, by, more) {
   expect(`${name}: table by ${by}`, inOrder(rows), inOrder(topRows(wanted)));
 }
 
-/** Lines, which the program names with their folders. */
+/** Innermost frames, which the program names with their folders. */
 async function linesAreTrue(page, name, snapshot, more) {
   await page.evaluate(() => window.tarnView.app.set({ by: 'line', view: 'table' }));
   const rows = await page.evaluate(() =>
     window.tarnView.rows().map((row) => [row.peak, row.end, row.allocated, row.count]),
   );
-  const wanted = report('top', snapshot, '-n', '100000', '--by', 'line', ...more)[0];
+  const wanted = report('top', snapshot, '-n', '100000', '--by', 'frame', ...more)[0];
   expect(
-    `${name}: table by line`,
+    `${name}: table by innermost frame`,
     inOrder(rows),
     inOrder(topRows(wanted).map((row) => row.slice(1, 5))),
   );

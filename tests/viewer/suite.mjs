@@ -594,6 +594,12 @@ async function oddFiles(browser) {
 
 async function accessibility(browser) {
   for (const dark of [false, true]) {
+    for (const name of ['several', 'bare', 'cut']) {
+      const { page, close } = await openPage(browser, join(work, `${name}.html`), { dark });
+      await draw(page);
+      expect(`axe, page "${name}"${dark ? ', dark' : ''}`, await axeFinds(page), []);
+      await close();
+    }
     const { page, close } = await openPage(browser, join(work, 'oom.html'), {
       dark,
       hash: '#c=4000&l=20&z=1&n=1',
@@ -683,8 +689,8 @@ async function main() {
     await touching(browser, VIEWS);
     if (pictures) mkdirSync(pictures, { recursive: true });
     await printing(browser);
-    await reaching(browser);
     await doing(browser);
+    await reaching(browser);
     await seeing(browser);
     await events(browser);
     await noticing(browser);
