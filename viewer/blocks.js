@@ -5,7 +5,7 @@
 import { beforeText } from './begin.js';
 import { pileAt } from './blocks_paint.js';
 import { blocksScale, drawPictures, paintForFrame } from './blocks_picture.js';
-import { countText, sizeText, sizeTicks, timeText } from './format.js';
+import { countText, sizeText, sizeTickText, sizeTicks, timeText } from './format.js';
 import { lifetimesAt } from './layout.js';
 import { openCanvas } from './paint.js';
 import { drawChosenSpan, drawCursors, drawLanes, drawPlaceAxis, hitLanes } from './over_time.js';
@@ -78,7 +78,7 @@ function drawHeightAxis(app, context, box, scale, y) {
   context.fillStyle = theme.muted;
   for (let tick = Math.ceil(scale.low / step) * step; tick <= scale.high; tick += step) {
     context.fillText(
-      sizeText(tick),
+      sizeTickText(tick, step),
       box.left - 8,
       Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))),
     );

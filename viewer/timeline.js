@@ -5,7 +5,7 @@ import { areaLabels, drawAreaLabels } from './area_label.js';
 import { Axis } from './axis.js';
 import { sinceText } from './begin.js';
 import { placeName } from './describe.js';
-import { countText, shareText, sizeText, sizeTicks } from './format.js';
+import { countText, shareText, sizeText, sizeTickText, sizeTicks } from './format.js';
 import {
   drawChosenSpan,
   drawCursors,
@@ -277,7 +277,7 @@ function drawBytesAxis(app, context, box, scale, y) {
   context.textAlign = 'right';
   context.fillStyle = theme.muted;
   for (const tick of ticks)
-    context.fillText(sizeText(tick), box.left - 8, Math.round(y(tick)) + 0.5);
+    context.fillText(sizeTickText(tick, step), box.left - 8, Math.round(y(tick)) + 0.5);
   context.textAlign = 'left';
   return ticks.map((tick) => Math.round(y(tick)));
 }

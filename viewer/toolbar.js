@@ -8,6 +8,7 @@ import { pagesOf } from './segment_pages.js';
 import { sourceName } from './source_name.js';
 import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './describe.js';
+import { offerPictures } from './saving.js';
 
 const ZOOM_BUTTON = 0.5; // of the window
 
@@ -327,6 +328,7 @@ export function drawToolbar(app) {
   ].filter((part) => part !== null);
   byId('list').setAttribute('aria-pressed', String(state.events));
   byId('list').hidden = app.source.count === 0;
+  offerPictures(app);
   byId('filter').setAttribute('aria-pressed', String(state.filter));
   byId('filter').hidden = state.query === '';
   replaceContent(byId('controls'), .../** @type {Node[]} */ (parts));

@@ -394,6 +394,21 @@ async function labelsDiffer(browser) {
     }
   }
   await close();
+  for (const view of ['timeline', 'blocks']) {
+    const deep = await openPage(browser, join(work, 'oom.html'), {
+      hash: `#v=${view}&p=0.46&r=0.47`,
+    });
+    await draw(deep.page);
+    const found = await drawnTexts(deep.page);
+    const texts = found.filter(({ x }) => x === 68).map(({ text }) => text);
+    const isWhole = found.every(({ x, width }) => x !== 68 || width <= 68);
+    expectTrue(
+      `labels of bytes differ, ${view}`,
+      texts.length > 4 && new Set(texts).size === texts.length && isWhole,
+      texts,
+    );
+    await deep.close();
+  }
   const phone = await openPage(browser, join(work, 'oom.html'), { width: 390, height: 844 });
   for (const axis of ['event', 'time']) {
     await phone.page.evaluate((kind) => window.tarnView.app.set({ axis: kind }), axis);
