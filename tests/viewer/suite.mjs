@@ -56,8 +56,8 @@ async function sizesAreTrue() {
 /** Sizes of pages: they are the same on every machine. */
 function pagesAreSmall() {
   for (const [name, most] of [
-    ['tiny', 210],
-    ['gpt2_varlen', 275],
+    ['tiny', 214],
+    ['gpt2_varlen', 279],
     ['llama_generate', 275],
   ]) {
     const bytes = readFileSync(join(work, `${name}.html`)).length;
