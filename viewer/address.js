@@ -16,9 +16,15 @@ function putAddress(fragment, isStep) {
   }
 }
 
-/** Without a history there is one moment only, which the map shows. @param {any} info */
-function firstView(info) {
-  return info?.entries === 0 && info.skipped === 0 && info.lifetimes > 0 ? 'map' : 'timeline';
+/** Whether there is one moment only, which the map shows. @param {any} info */
+function isWithoutHistory(info) {
+  return info?.entries === 0 && info.skipped === 0 && info.lifetimes > 0;
+}
+
+/** The first device on which a request failed, or the first one. @param {any} head */
+function firstSource(head) {
+  const failed = head.sources.findIndex((/** @type {any} */ info) => info.ooms > 0);
+  return Math.max(0, failed);
 }
 
 export class Address {
@@ -31,36 +37,55 @@ export class Address {
 
   /** @param {boolean} isStep whether going back should return here */
   keep(isStep) {
-    const fragment = '#' + stateFragment(this.app.state);
+    const fragment = this.fragment();
     if (fragment === location.hash || (fragment === '#' && location.hash === '')) return;
     clearTimeout(this.timer);
     if (isStep) putAddress(fragment, true);
     else this.timer = setTimeout(() => putAddress(fragment, false), ADDRESS_REST);
   }
 
+  /** The address of what is looked at. */
+  fragment() {
+    const { state } = this.app;
+    return '#' + stateFragment(state, this.opening(state.before, state.source));
+  }
+
+  /** What the page opens with when its address says nothing else.
+   * @param {boolean} before of two recordings, the first one @param {number} [source] */
+  opening(before, source) {
+    const { runs } = this.app;
+    const [{ head: first }] = runs; // what the page was asked to open with is in each
+    const { head } = runs[runs.length > 1 && !before ? 1 : 0];
+    const state = initialState();
+    state.source = firstSource(head);
+    state.segments = first.view === 'segments';
+    if (first.view !== 'timeline') state.view = state.segments ? 'timeline' : first.view;
+    else if (runs.length > 1) state.view = 'compare';
+    else if (isWithoutHistory(head.sources[source ?? state.source])) state.view = 'map';
+    return state;
+  }
+
   read() {
     const { runs } = this.app;
     const isPair = runs.length > 1;
-    const [{ head: first }] = runs; // what the page was asked to open with is in each
-    const state = initialState();
-    state.view = first.view === 'segments' ? 'timeline' : first.view;
-    if (isPair && first.view === 'timeline') state.view = 'compare';
-    state.segments = first.view === 'segments';
+    const said = initialState();
+    readFragment(location.hash, said); // which recording and source: the rest depends on them
+    const before = isPair && said.before;
+    const { sources } = runs[isPair && !before ? 1 : 0].head;
+    const isSaid = /[#&]d=/.test(location.hash) && said.source >= 0;
+    const source = isSaid && said.source < sources.length ? Math.floor(said.source) : undefined;
+    const state = this.opening(before, source);
     readFragment(location.hash, state);
+    state.source = source ?? this.opening(before).source;
     if (!isPair) Object.assign(state, { before: false, otherCursor: -2 });
     if (!isPair && state.view === 'compare') state.view = 'timeline';
-    const { head } = runs[isPair && !state.before ? 1 : 0];
-    if (!(state.source >= 0 && state.source < head.sources.length)) state.source = 0;
-    state.source = Math.floor(state.source);
-    if (!/[#&]v=/.test(location.hash) && state.view === 'timeline' && !state.segments)
-      state.view = firstView(head.sources[state.source]);
     return state;
   }
 
   /** The address changed: shows what it says. */
   follow() {
     const { app } = this;
-    if (location.hash === '#' + stateFragment(app.state)) return;
+    if (location.hash === this.fragment()) return;
     const before = { ...app.state };
     Object.assign(app.state, this.read());
     if (app.state.to < 0) app.state.to = app.source.count;

@@ -10,7 +10,7 @@ import { Numbers } from './payload.js';
 /** @param {import('./trace.js').Source} source @param {any[]} raw of readAnnotations
  * @returns {{spans: Span[], depth: number}} */
 export function placeAnnotations(source, raw) {
-  const zero = source.info.time ?? 0;
+  const zero = (source.info.time ?? 0) - source.timeBegun; // when the recording began
   const mine =
     source.hasTime && !source.info.host
       ? raw.filter((span) => span.device < 0 || span.device === source.info.device)

@@ -2,9 +2,10 @@
 // Every allocation as one rectangle: from its birth to its death, and as high as it is large. By
 // address it lies where the allocator put it; piled, blocks stand on each other in the order of
 // their birth, as they are at the moment of the column at which most is in use.
+import { beforeText } from './begin.js';
 import { pileAt } from './blocks_paint.js';
 import { blocksScale, drawPictures, paintForFrame } from './blocks_picture.js';
-import { countText, sizeText, sizeTicks, timeText } from './format.js';
+import { countText, sizeText, sizeTickText, sizeTicks, timeText } from './format.js';
 import { lifetimesAt } from './layout.js';
 import { openCanvas } from './paint.js';
 import { drawChosenSpan, drawCursors, drawLanes, drawPlaceAxis, hitLanes } from './over_time.js';
@@ -77,7 +78,7 @@ function drawHeightAxis(app, context, box, scale, y) {
   context.fillStyle = theme.muted;
   for (let tick = Math.ceil(scale.low / step) * step; tick <= scale.high; tick += step) {
     context.fillText(
-      sizeText(tick),
+      sizeTickText(tick, step),
       box.left - 8,
       Math.min(box.bottom - 5, Math.max(box.top + 6, y(tick))),
     );
@@ -153,7 +154,7 @@ export function lifetimeLines(app, lifetime) {
     ['requested', sizeText(source.size(lifetime))],
     ['address', source.hex(source.lifetimeAddress[lifetime])],
   ];
-  if (start === NEVER) lines.push(['from before the recording', '']);
+  if (start === NEVER) lines.push([`from ${beforeText(source, 'before the recording')}`, '']);
   else if (end === NEVER) lines.push(['still allocated at the end', '']);
   else {
     lines.push([

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The card of whatever was clicked: what it is, where it lived, its whole stack, and what else that
 // stack holds. It can be copied as text.
+import { sinceText } from './begin.js';
 import { cardOf } from './card_facts.js';
 import { copyText } from './clipboard.js';
 import { countOf, sizeText } from './format.js';
@@ -32,7 +33,10 @@ export function stackSums(app, stack) {
 function stackSentence(app, stack) {
   const { blocks, bytes, live, liveBytes } = stackSums(app, stack);
   if (blocks === 0) return '';
-  const whole = `${countOf(blocks, 'block')}, ${sizeText(bytes)} in total, came from this stack; `;
+  const since = sinceText(app.source);
+  const whole =
+    `${countOf(blocks, 'block')}, ${sizeText(bytes)} in total${since}, ` +
+    'came from this stack; ';
   const now = live > 0 ? `${sizeText(liveBytes)} in ${countOf(live, 'block')}` : 'nothing';
   return `${whole}${now} at the cursor.`;
 }

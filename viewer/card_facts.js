@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the card of a block, an event, a segment or a stack says, before it is drawn or copied.
+import { beforeText } from './begin.js';
 import { unitRounded } from './block_size.js';
 import { eventFacts } from './event_rows.js';
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
@@ -121,6 +122,7 @@ function blockCard(app, lifetime) {
   const free = freeStackOf(source, lifetime);
   const stacks = [{ head: 'Allocated by', stack: source.lifetimeStack[lifetime] }];
   if (free > 0) stacks.push({ head: 'Freed by', stack: free });
+  const before = beforeText(source, 'before the recording');
   const takes = `${sizeText(source.blockSize(lifetime))}, ${roundingText(source, lifetime)}`;
   return {
     title: `Block of ${sizeText(size)}`,
@@ -130,7 +132,7 @@ function blockCard(app, lifetime) {
       { name: 'address', text: source.hex(address), isCode: true },
       { name: 'where', text: source.poolStreamText(source.lifetimePoolStream[lifetime]) },
       ...segmentFacts(source, address, seen),
-      eventFact(source, 'allocated', start === NEVER ? -1 : start, 'before the recording'),
+      eventFact(source, 'allocated', start === NEVER ? -1 : start, before),
       eventFact(source, 'freed', end === NEVER ? -1 : end, 'not in the recording'),
       ...durationFacts(source, lifetime),
       ...saidFacts(source, lifetime),
@@ -205,7 +207,7 @@ function segmentCard(app, number) {
         name: 'where',
         text: `${span.large ? 'large' : 'small'} pool, ${source.poolStreamText(poolStream)}`,
       },
-      eventFact(source, 'reserved', start, 'before the recording'),
+      eventFact(source, 'reserved', start, beforeText(source, 'before the recording')),
       eventFact(source, 'given back', isFinite(end) ? end : -1, 'not in the recording'),
       { name: 'at the cursor', text: held },
     ],

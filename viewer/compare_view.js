@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The recording before and the one after side by side, on one scale, and below what grew.
+import { sinceText } from './begin.js';
 import { changesOf, sidesOf, sumChanges } from './compare.js';
 import { copyText } from './clipboard.js';
 import { placeName } from './describe.js';
@@ -141,7 +142,7 @@ function panelPart(app, i) {
 /** What is compared of a recording. @param {import('./compare.js').Side} side */
 function captionText(side) {
   const { curve, cursor, source } = side;
-  const peak = cursor === curve.peak.entry ? 'at the peak, ' : '';
+  const peak = cursor === curve.peak.entry ? `at the peak${sinceText(source)}, ` : '';
   return (
     `${peak}${placeName(source, cursor)}: ${sizeText(curve.requested(cursor))} requested ` +
     `of ${sizeText(curve.reserved(cursor))} reserved`

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Entries, moments and what is in use then, in words.
+import { beforeText, sinceText } from './begin.js';
 import { countText, shareText, shownText, sizeText, timeText } from './format.js';
 import { element } from './paint.js';
 import { KIND, KIND_NAMES } from './kind.js';
 
 /** @param {import('./trace.js').Source} source @param {number} entry */
 export function placeName(source, entry) {
-  if (entry < 0) return 'before the first event';
+  if (entry < 0) return beforeText(source, 'before the first event');
   const time = source.hasTime ? `, ${timeText(source.time[entry])}` : '';
   return `event ${countText(entry + source.info.skipped)}${time}`;
 }
@@ -46,8 +47,10 @@ export function cursorText(app) {
   if (source.count === 0) return 'when the snapshot was taken';
   const entry = app.entryAtCursor();
   const name =
-    entry < 0 ? 'before the first event' : `at event ${countText(entry + source.info.skipped)}`;
-  return state.cursor < -1 ? `at the peak, ${name}` : name;
+    entry < 0
+      ? beforeText(source, 'before the first event')
+      : `at event ${countText(entry + source.info.skipped)}`;
+  return state.cursor < -1 ? `at the peak${sinceText(source)}, ${name}` : name;
 }
 
 /** What is in use and reserved at the cursor. @param {any} app @returns {(string | Node)[]} */

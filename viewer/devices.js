@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // All devices of a recording one above another, when there are several: what was requested and
 // reserved over the events of each. A click shows one in full.
+import { sinceText } from './begin.js';
 import { sizeText } from './format.js';
 import { sourceName } from './source_name.js';
 import { byId, element, openCanvas } from './paint.js';
@@ -51,7 +52,7 @@ function stripButton(app, info, i) {
     element(
       'span',
       { class: 'number' },
-      `peak ${sizeText(mostOf(info, 0))} of ${sizeText(mostOf(info, 1))}`,
+      `peak ${sizeText(mostOf(info, 0))} of ${sizeText(mostOf(info, 1))}${sinceText({ info })}`,
     ),
   );
 }

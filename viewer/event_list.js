@@ -15,6 +15,8 @@ export class EventList {
   /** @param {any} app */
   constructor(app) {
     this.app = app;
+    /** That the rows are of. @type {import('./trace.js').Source | null} */
+    this.source = null;
     /** @type {Uint32Array | null} entries; null: all */
     this.rows = null;
     this.count = 0;
@@ -126,6 +128,7 @@ export class EventList {
 
   /** Puts words into the elements in sight. @param {boolean} [isNew] all of them */
   fill(isNew = false) {
+    if (this.source !== this.app.source) return; // the next draw takes the rows of that one
     const first = Math.max(0, Math.floor(this.top) - SPARE);
     const count = Math.min(this.count - first, Math.ceil(this.sight()) + 2 * SPARE);
     const at = this.isScaled()
@@ -219,6 +222,7 @@ export class EventList {
 
   takeRows() {
     const { app } = this;
+    this.source = app.source;
     this.rows = eventRows(app);
     this.count = this.rows ? this.rows.length : app.source.count;
     this.choice.value = app.state.actions;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stacks as an icicle: the width of a box is what its frame and those it called hold.
+import { sinceText } from './begin.js';
 import { LIBRARY_SHARE, fileColour, fileOfBox } from './flame_file.js';
 import { boxName, flamePlan } from './flame_tree.js';
 import { countOf, shareText, sizeText } from './format.js';
@@ -91,6 +92,8 @@ export function drawFlame(app, canvas, width, height) {
 function rootText(app) {
   const { root, shrunk } = app.flame;
   if (app.state.through > 0) return `${root.text}: ${sizeText(root.bytes)}`;
+  if (app.state.flame === 'peak')
+    return `all ${sizeText(root.bytes)} at the peak${sinceText(app.source)}`;
   if (app.state.flame !== 'growth') return `all ${sizeText(root.bytes)}`;
   const grown = root.bytes - shrunk;
   const less =

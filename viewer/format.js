@@ -23,6 +23,16 @@ export function sizeText(bytes) {
   return `${sign}${unit === 0 ? Math.round(value) : hundredthsText(value)} ${UNITS[unit]}`;
 }
 
+/** The same for a label of an axis: labels that are `step` apart differ.
+ * @param {number} bytes @param {number} step */
+export function sizeTickText(bytes, step) {
+  let unit = 1;
+  while (bytes / unit >= 1024) unit *= 1024;
+  const places = Math.ceil(Math.log10(unit / step));
+  const [, name] = sizeText(bytes).split(' ');
+  return places > 2 ? `${(bytes / unit).toFixed(places)} ${name}` : sizeText(bytes);
+}
+
 /** 35860 as "35,860". @param {number} number */
 export function countText(number) {
   return Math.round(number)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What blocks have in common: each of them has one key of a grouping.
+import { beforeText, sinceText } from './begin.js';
 import { NEVER } from './kind.js';
 import { baseName, shownText } from './format.js';
 
@@ -130,8 +131,11 @@ export class GroupKeys {
         put(`c${text}`, shownText(text, 200)),
       );
     } else if (by === 'origin') {
-      this.recorded = put('recorded', 'allocated in the recording');
-      this.old = put('old', 'from before the recording');
+      this.recorded = put(
+        'recorded',
+        `allocated ${sinceText(source).trim() || 'in the recording'}`,
+      );
+      this.old = put('old', `from ${beforeText(source, 'before the recording')}`);
     } else {
       this.keyOfExtra = Uint32Array.from(names.extras, (extra) => {
         const text = detail.of(extra);

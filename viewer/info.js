@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What is in the file and what is not.
+import { beforeText, sinceText } from './begin.js';
 import { countOf, countText, shownText, sizeText, timeText } from './format.js';
 import { element, replaceContent } from './paint.js';
 import { KIND_NAMES, NEVER } from './kind.js';
@@ -43,9 +44,11 @@ export function limits(app) {
   if (old > 0 && source.count > 0) {
     lines.push(
       `${countOf(old, 'block')} of ${sizeText(bytes)} were ` +
-        `allocated before the first event: the recording began ` +
-        `mid-run, or its ring overflowed. Where the trace ` +
-        `frees such a block, who allocated it is not known.`,
+        (info.skipped > 0
+          ? `allocated ${beforeText(source, '')}.`
+          : `allocated before the first event: the recording began ` +
+            `mid-run, or its ring overflowed. Where the trace ` +
+            `frees such a block, who allocated it is not known.`),
     );
   }
   if (head.partial) lines.push('The file ends early: what could be read is shown.');
@@ -73,18 +76,22 @@ export function fillInfo(app, into) {
   }
   let withStack = 0;
   for (let entry = 0; entry < source.count; entry++) withStack += source.stack[entry] > 0 ? 1 : 0;
-  const at = (/** @type {any} */ peak) =>
-    peak.entry < 0
-      ? 'before the first event'
-      : `at event ${countText(peak.entry + source.info.skipped)}`;
+  const since = sinceText(source);
+  const at = (/** @type {any} */ peak) => {
+    if (peak.entry < 0) return beforeText(source, 'before the first event');
+    const event = countText(peak.entry + source.info.skipped);
+    return `at event ${event}${since && `, of those${since}`}`;
+  };
   const span =
-    source.hasTime && source.count > 1 ? `, ${timeText(source.time[source.count - 1])}` : '';
+    source.hasTime && source.count > 1
+      ? `, ${timeText(source.time[source.count - 1] - source.timeBegun)}`
+      : '';
   const sum =
     [...kinds.values()].length > 0
       ? element(
           'table',
           { class: 'figures narrow' },
-          element('caption', {}, 'Events by action'),
+          element('caption', {}, `Events by action${since}`),
           element(
             'tbody',
             {},
@@ -121,7 +128,7 @@ export function fillInfo(app, into) {
         ...fact('Source', source.name),
         ...fact(
           'Trace',
-          source.count > 0 ? countOf(source.count, 'event', 'events') + span : 'none',
+          source.count > 0 ? countOf(source.count, 'event', 'events') + since + span : 'none',
         ),
         ...fact('Peak requested', `${sizeText(curve.peak.value)} ${at(curve.peak)}`),
         ...fact(

@@ -3,7 +3,7 @@
 import { toggleSandwich } from './flame_tree.js';
 import { groupingsOf } from './group_keys.js';
 import { moveCursor, nextMatch, nextOom, nextStep, panWindow, zoomWindow } from './navigation.js';
-import { nextThing } from './next_thing.js';
+import { nextBeside, nextThing } from './next_thing.js';
 import { byId, element } from './paint.js';
 import { VIEWS } from './state.js';
 import { showTip } from './tip.js';
@@ -17,7 +17,8 @@ const KEYS = [
   [', .', 'previous, next step or annotation'],
   ['a d', 'move the window'],
   ['w s  + -', 'zoom in, out, at the pointer'],
-  ['j k', 'next, previous group, block or box: choose without a mouse'],
+  ['j k', 'next, previous group, row, block or segment; in the flame, into a box and out'],
+  ['J K', 'in the flame, next, previous box beside the chosen one'],
   ['0', 'show all'],
   ['Home End', 'cursor to the start, the end'],
   ['p', 'cursor to the peak; P: of reserved'],
@@ -48,6 +49,7 @@ const KEYS = [
   ['two fingers', 'zoom and move'],
 ];
 
+const CURSOR_KEYS = ['ArrowLeft', 'ArrowRight'];
 const SLIDER_KEYS = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End'];
 const ZOOM_IN = 0.6;
 const PAN = 0.2; // of the window
@@ -143,6 +145,8 @@ const ACTIONS = {
   '-': (app) => zoomAtPointer(app, 1 / ZOOM_IN),
   j: (app) => nextThing(app, 1),
   k: (app) => nextThing(app, -1),
+  J: (app) => nextBeside(app, 1),
+  K: (app) => nextBeside(app, -1),
   0: (app) => app.set({ from: 0, to: app.source.count, low: 0, high: 1 }),
   Home: (app) => moveCursor(app, -1),
   End: (app) => moveCursor(app, app.source.count - 1),
@@ -183,13 +187,18 @@ function searchKey(app, event) {
   if (event.key === 'Enter') nextMatch(app, event.shiftKey ? -1 : 1);
 }
 
+/** Whether a list has a use for a key. @param {string} key */
+function isOfList(key) {
+  return key.length > 1 || key === ' ';
+}
+
 /** Whether the key means something to what has the focus.
  * @param {any} app @param {KeyboardEvent} event */
 function isTaken(app, event) {
   const { tagName } = /** @type {HTMLElement} */ (event.target);
   if (/** @type {HTMLDialogElement} */ (byId('keys')).open) return true;
-  // A letter is a shortcut also while a list has the focus, which it keeps after a choice.
-  if (tagName === 'SELECT') return event.key.length > 1 || event.key === ' ';
+  // A list keeps the focus after a choice: letters, and arrows it does not need, are shortcuts.
+  if (tagName === 'SELECT') return !CURSOR_KEYS.includes(event.key) && isOfList(event.key);
   if (tagName === 'INPUT' && SLIDER_KEYS.includes(event.key)) return true;
   if (tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter')) return true;
   return !CANVAS_VIEWS[app.state.view] && ['Home', 'End', ' '].includes(event.key);

@@ -6,6 +6,9 @@ import { countOf, countText, sizeText } from './format.js';
 import { jumpTo } from './navigation.js';
 import { VERDICTS, oomFacts } from './oom.js';
 import { byId, element } from './paint.js';
+import { sourceName } from './source_name.js';
+
+const ELSEWHERE_BUTTONS = 3; // more devices are in the list of them
 
 /** @param {any} app */
 function oomNotice(app) {
@@ -36,6 +39,32 @@ function oomNotice(app) {
   );
 }
 
+/** Requests that failed on devices that are not shown. @param {any} app */
+function elsewhereNotice(app) {
+  const { head, state } = app;
+  const others = head.sources
+    .map((/** @type {any} */ info, /** @type {number} */ i) => ({ info, i }))
+    .filter((/** @type {any} */ { info, i }) => info.ooms > 0 && i !== state.source);
+  if (others.length === 0) return null;
+  const words = others.map(
+    (/** @type {any} */ { info }) => `${countOf(info.ooms, 'request')} on ${sourceName(info)}`,
+  );
+  return element(
+    'div',
+    { class: 'notice oom' },
+    element('p', {}, element('strong', {}, 'Out of memory elsewhere: '), `${words.join(', ')}.`),
+    ...others
+      .slice(0, ELSEWHERE_BUTTONS)
+      .map((/** @type {any} */ { info, i }) =>
+        element(
+          'button',
+          { 'data-key': `elsewhere ${i}`, onclick: () => app.set({ source: i }) },
+          `Show ${sourceName(info)}`,
+        ),
+      ),
+  );
+}
+
 /** @param {any} app */
 function contradictionNotice(app) {
   const texts = contradictions(app);
@@ -55,6 +84,6 @@ function contradictionNotice(app) {
 /** @param {any} app */
 export function drawNotices(app) {
   if (!app.isStale('notices', app.source.id, app.state.view === 'oom')) return;
-  const parts = [oomNotice(app), contradictionNotice(app)];
+  const parts = [oomNotice(app), elsewhereNotice(app), contradictionNotice(app)];
   byId('notices').replaceChildren(.../** @type {Node[]} */ (parts.filter((part) => part)));
 }

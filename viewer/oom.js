@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Why requests failed: what was requested, what was free where, and who held the memory.
+import { sinceText } from './begin.js';
 import { countOf, countText, shareText, sizeText } from './format.js';
 import { GroupKeys, groupRows } from './group_keys.js';
 import { explainOom } from './layout.js';
@@ -189,8 +190,8 @@ export function fillOom(app, into) {
         'p',
         {},
         source.count > 0
-          ? `None of the ${countOf(source.count, 'trace event', 'trace events')} ` +
-              `of ${source.name} is an out-of-memory error.`
+          ? `None of the ${countOf(source.count, 'trace event', 'trace events')}` +
+              `${sinceText(source)} of ${source.name} is an out-of-memory error.`
           : 'The file has no trace of this device, so it does not say.',
       ),
     );

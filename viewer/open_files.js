@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A page without data: asks for a snapshot, or two to compare, and reads them here.
+import { showBroken } from './broken.js';
 import { shownText } from './format.js';
 import { byId, element } from './paint.js';
 import { MappedSections, breathe } from './payload.js';
@@ -71,43 +72,60 @@ function askPart(choose) {
   );
 }
 
-/** Waits until files have been chosen that can be read. @returns {Promise<Run[]>} */
-export async function askForFiles() {
+/** Why files are not shown, where they were asked for, or above what is shown.
+ * @param {string} message */
+function showRefusal(message) {
+  const text = `Not shown: ${message}`;
+  const refusal = document.getElementById('refusal');
+  if (refusal) {
+    refusal.hidden = false;
+    refusal.textContent = text;
+  } else byId('notices').prepend(element('p', { class: 'notice', role: 'alert' }, text));
+}
+
+/** Reads files, and gives them to `show`, unless they are refused.
+ * @param {Reader} reader @param {File[]} files @param {(runs: Run[]) => void | Promise<void>} show
+ * @param {(error: any) => void} fail */
+async function openFiles(reader, files, show, fail) {
+  if (files.length === 0) return;
+  const { body } = document;
+  body.classList.add('loading');
+  try {
+    await show(await readFiles(reader, files));
+  } catch (error) {
+    body.classList.remove('loading');
+    if (error instanceof Refused) {
+      if (body.classList.contains('asking')) byId('status').textContent = '';
+      showRefusal(error.message);
+    } else fail(error);
+  }
+}
+
+/** Waits until files have been chosen that can be read. Files that are dropped later take their
+ * place: a browser would otherwise leave the page for them.
+ * @param {(runs: Run[]) => Promise<void>} showOthers @returns {Promise<Run[]>} */
+export async function askForFiles(showOthers) {
   const reader = await Reader.load();
   const place = byId('empty');
-  document.body.classList.remove('loading');
-  document.body.classList.add('asking');
+  const { classList } = document.body;
+  classList.remove('loading');
+  classList.add('asking');
   return new Promise((done, fail) => {
-    const choose = async (/** @type {File[]} */ files) => {
-      if (files.length === 0) return;
-      document.body.classList.add('loading');
-      try {
-        const runs = await readFiles(reader, files);
-        stop();
-        document.body.classList.remove('asking');
-        place.replaceChildren();
-        place.hidden = true;
-        done(runs);
-      } catch (error) {
-        document.body.classList.remove('loading');
-        byId('status').textContent = '';
-        if (!(error instanceof Refused)) fail(error);
-        const refusal = byId('refusal');
-        refusal.hidden = false;
-        refusal.textContent = `Not shown: ${/** @type {Error} */ (error).message}`;
-      }
+    const showFirst = (/** @type {Run[]} */ runs) => {
+      classList.remove('asking');
+      place.replaceChildren();
+      place.hidden = true;
+      done(runs);
     };
-    const allow = (/** @type {DragEvent} */ event) => event.preventDefault();
-    const drop = (/** @type {DragEvent} */ event) => {
+    const choose = (/** @type {File[]} */ files) =>
+      classList.contains('asking')
+        ? openFiles(reader, files, showFirst, fail)
+        : openFiles(reader, files, showOthers, showBroken);
+    window.addEventListener('dragover', (event) => event.preventDefault());
+    window.addEventListener('drop', (event) => {
       event.preventDefault();
       choose([...(event.dataTransfer?.files ?? [])]);
-    };
-    const stop = () => {
-      window.removeEventListener('dragover', allow);
-      window.removeEventListener('drop', drop);
-    };
-    window.addEventListener('dragover', allow);
-    window.addEventListener('drop', drop);
+    });
     place.replaceChildren(askPart(choose));
     place.hidden = false;
   });

@@ -3,6 +3,7 @@
 // when it is wanted first, and with it its like in the other recording.
 import { placeAnnotations } from './annotation.js';
 import { showBroken } from './broken.js';
+import { drawTitle } from './page_title.js';
 import { byId } from './paint.js';
 import { searchFor } from './searchbar.js';
 import { clampState } from './state.js';
@@ -41,6 +42,28 @@ export async function openSource(app, number) {
   Object.assign(app, { sides, source, curve, extents, annotations });
   app.capacity = capacityAtOom(app);
   app.group();
+}
+
+/** Shows other recordings in place of those that the page has.
+ * @param {any} app @param {any[]} runs */
+export async function replaceRuns(app, runs) {
+  document.body.classList.add('loading');
+  app.player.stop();
+  for (const run of runs) await run.readTables();
+  Object.assign(app, { runs, blocksJob: null, blocksPicture: null, blocksWorkshop: null });
+  app.made.clear();
+  byId('tabs').replaceChildren();
+  byId('notices').replaceChildren();
+  /** @type {HTMLInputElement} */ (byId('search')).value = '';
+  Object.assign(app.state, app.address.opening(false));
+  drawTitle(runs);
+  await openSource(app, app.state.source);
+  clampState(app.state, app.source);
+  searchFor(app, '');
+  app.group();
+  app.keepAddress(true);
+  document.body.classList.remove('loading');
+  app.refresh();
 }
 
 /** @param {any} app @param {number} cursor -2: the peak */

@@ -21,7 +21,7 @@ export function lanesOf(app) {
 /** Labels of the axis, and where they belong. @param {any} app @param {any} axis
  * @returns {{at: number, text: string}[]} */
 function placeTicks(app, axis) {
-  const count = axis.width / 110;
+  const count = Math.max(axis.width / 110, Math.min(4, axis.width / 75));
   if (!axis.isTime) {
     const { skipped } = app.source.info; // numbers are those of the whole recording
     return roundTicks(axis.low + skipped, axis.high + skipped, count, 1).map((tick) => ({

@@ -237,6 +237,7 @@ export class Pointer {
     const lines = event.deltaMode === 1 ? LINE : 1;
     const amount = (event.deltaY || event.deltaX) * lines;
     event.preventDefault();
+    showTip(null, 0, 0); // what it says is not there any more
     if (!this.view()?.isOverTime) {
       if (app.state.view === 'map') app.mapScroll = (app.mapScroll || 0) + amount;
       else app.flameScroll = (app.flameScroll || 0) + amount;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The view on paper: whole, in light colours, with what is looked at and its figures as text. It is
 // made when printing begins and goes when it ends.
+import { sinceText } from './begin.js';
 import { countText, shareText, shownText, sizeText } from './format.js';
 import { flamePlan } from './flame_tree.js';
 import { byId, element, themeOf } from './paint.js';
@@ -156,7 +157,8 @@ export class Printer {
       element(
         'p',
         { class: 'note' },
-        `tarn ${app.head.tool}; ${countText(app.source.count)} trace events`,
+        `tarn ${app.head.tool}; ${countText(app.source.count)} trace events` +
+          sinceText(app.source),
       ),
     );
     return sheets;

@@ -9,15 +9,19 @@ import { Curve } from './curve.js';
 import { Extents } from './extents.js';
 
 const FORMAT = 4;
-const SOURCES_MAX = 1000; // of a recording: ids of the second begin behind them
+const SOURCES_MAX = 1000; // of a recording: ids of the next one begin behind them
 
 /** @typedef {{source: Source, curve: Curve, extents: Extents}} Loaded */
+
+/** How many recordings the page has had: each of their sources has an id of its own. */
+let runsMade = 0;
 
 export class Run {
   /** @param {number} number @param {{read: (name: string) => Promise<Uint8Array>}} sections
    * @param {any} head */
   constructor(number, sections, head) {
     this.number = number;
+    this.firstId = SOURCES_MAX * runsMade++;
     this.sections = sections;
     this.head = head;
     this.names = new Names();
@@ -51,7 +55,7 @@ export class Run {
   async open(number, say) {
     const known = this.loaded.get(number);
     if (known) return known;
-    const id = this.number * SOURCES_MAX + number;
+    const id = this.firstId + number;
     const source = new Source(this.head.sources[number], this.names, this.head, number, id);
     await new SourceReader(source).read(this.sections, this.sizes, (share) =>
       say(`reading ${source.name}: ${Math.round(share * 100)} %`),

@@ -2,12 +2,17 @@
 // The menu of what can be taken away from the page: the picture, and a link to what is seen.
 import { copyText } from './clipboard.js';
 import { byId, element } from './paint.js';
-import { savePicture } from './picture_file.js';
-import { stateFragment } from './state.js';
+import { hasPicture, savePicture } from './picture_file.js';
 
 /** The address of the page with all that is looked at. @param {any} app */
 function linkText(app) {
-  return location.href.replace(/#.*$/, '') + '#' + stateFragment(app.state);
+  return location.href.replace(/#.*$/, '') + app.address.fragment();
+}
+
+/** Offers the picture where the view has one. @param {any} app */
+export function offerPictures(app) {
+  for (const option of /** @type {HTMLSelectElement} */ (byId('save')).options)
+    option.disabled = ['png', 'svg'].includes(option.value) && !hasPicture(app);
 }
 
 /** @param {any} app */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The field at the top: what is looked for, and how much was found.
+import { sinceText } from './begin.js';
 import { countOf, sizeText } from './format.js';
 import { byId } from './paint.js';
 import { findMatches } from './search.js';
@@ -9,7 +10,8 @@ const SEARCH_REST = 90; // milliseconds without a key
 /** How much was found: blocks, or else events that are of none. @param {any} app */
 function foundText(app) {
   const { blocks, bytes, hasEvent } = app.matches;
-  if (blocks > 0) return `${countOf(blocks, 'block')}, ${sizeText(bytes)} in total`;
+  if (blocks > 0)
+    return `${countOf(blocks, 'block')}, ${sizeText(bytes)} in total${sinceText(app.source)}`;
   const events = app.source.events.filter((/** @type {any} */ event) => hasEvent(event.entry));
   return events.length > 0 ? countOf(events.length, 'event') : 'nothing matches';
 }
@@ -29,7 +31,9 @@ export function searchFor(app, query) {
   app.matching = app.matches.has;
   app.frameMatches = app.matches.frames;
   found.textContent = foundText(app);
-  found.title = 'Blocks of the whole recording: they need not be there at once';
+  found.title =
+    `Blocks of the whole ${sinceText(app.source) ? 'page' : 'recording'}: ` +
+    'they need not be there at once';
 }
 
 /** @param {any} app */

@@ -3,11 +3,11 @@
 import { App } from './app.js';
 import { showBroken } from './broken.js';
 import { figuresOf } from './figures.js';
-import { countOf, shownText } from './format.js';
 import { askForFiles } from './open_files.js';
-import { openSource } from './open_source.js';
+import { openSource, replaceRuns } from './open_source.js';
 import { drawFirstPicture } from './overview.js';
 import { byId, element } from './paint.js';
+import { drawTitle } from './page_title.js';
 import { breathe } from './payload.js';
 import { Reader } from './reader.js';
 import { Run } from './run.js';
@@ -33,24 +33,20 @@ async function start() {
   const wantsDark = matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.classList.toggle('dark', keptTheme() ?? wantsDark.matches);
   const isReader = Reader.has();
-  const runs = isReader ? await askForFiles() : await runsOfPage();
+  /** @type {(runs: Run[]) => Promise<void>} */
+  let showOthers = async () => reloadPage(); // where nothing is shown
+  const runs = isReader ? await askForFiles((others) => showOthers(others)) : await runsOfPage();
   const [first] = runs;
-  byId('title').textContent = shownText(first.head.title, 200);
-  const skipped = runs.reduce((sum, run) => sum + run.skipped, 0);
-  if (skipped > 0) {
-    const text = `without the first ${countOf(skipped, 'event')}`;
-    const why = 'left out to keep the page small (--max-size): figures are those of the rest';
-    byId('title').after(element('span', { class: 'cut', title: why }, text));
+  drawTitle(runs);
+  if (isReader) {
+    const again = element('button', { class: 'tool', onclick: reloadPage }, 'Open another');
+    byId('title').after(again);
   }
   if (first.head.sources.length === 0) {
     byId('empty').textContent = 'The snapshot is empty: it has no segments and no trace.';
     byId('empty').hidden = false;
     document.body.classList.remove('loading');
     return;
-  }
-  if (isReader) {
-    const again = element('button', { class: 'tool', onclick: reloadPage }, 'Open another');
-    byId('title').after(again);
   }
   const app = new App(runs);
   app.state = app.address.read();
@@ -79,6 +75,7 @@ async function start() {
   app.listen();
   document.body.classList.remove('loading');
   /** @type {any} */ (window).tarnView = figuresOf(app);
+  showOthers = (others) => replaceRuns(app, others);
   app.draw();
 }
 

@@ -102,9 +102,10 @@ export function initialState() {
   };
 }
 
-/** @param {State} state */
-export function stateFragment(state) {
-  const initial = /** @type {any} */ (initialState());
+/** All that is not as the page opens by itself. @param {State} state
+ * @param {State} [opening] what it opens with */
+export function stateFragment(state, opening = initialState()) {
+  const initial = /** @type {any} */ (opening);
   const parts = [];
   for (const [name, short] of Object.entries(SHORT)) {
     let value = /** @type {any} */ (state)[name];

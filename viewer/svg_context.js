@@ -52,8 +52,10 @@ function svgNamespace() {
 
 /** Takes the place of a canvas and of its context. */
 export class SvgContext {
-  /** @param {number} width @param {number} height of the page, in CSS pixels */
-  constructor(width, height) {
+  /** @param {number} width @param {number} height of the page, in CSS pixels
+   * @param {string} [name] that no other picture of the file has */
+  constructor(width, height, name = '') {
+    this.name = name;
     this.shown = { width, height };
     this.width = 0; // of a canvas, in its own pixels
     this.height = 0;
@@ -121,7 +123,7 @@ export class SvgContext {
   }
 
   clip() {
-    const id = `clip${++this.clips}`;
+    const id = `clip${this.name}${++this.clips}`;
     this.parts.push(`<clipPath id="${id}"><path d="${this.path.join('')}"/></clipPath>`);
     this.open(`clip-path="url(#${id})"`);
   }
@@ -239,6 +241,11 @@ export class SvgContext {
    * @param {number} height */
   drawImage(canvas, x, y, width, height) {
     this.image(dataOf(canvas, canvas.width, canvas.height), x, y, width, height);
+  }
+
+  /** Puts another picture into this one. @param {SvgContext} other @param {number} x */
+  nest(other, x) {
+    this.parts.push(other.text().replace('<svg ', `<svg x="${short(x)}" `));
   }
 
   /** The whole picture as a file. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Groups as a table: what they hold and ask for. It says in words what the pictures show.
+import { sinceText } from './begin.js';
 import { countText, shareText, sizeText } from './format.js';
 import { copyText } from './clipboard.js';
 import { GROUPINGS, groupRows } from './group_keys.js';
@@ -251,7 +252,8 @@ export function figuresTable(app, most) {
     element(
       'caption',
       {},
-      `What each group holds ${cursorText(app)}, held at the peak, and requested in total`,
+      `What each group holds ${cursorText(app)}, held at the peak, and requested in total` +
+        sinceText(app.source),
     ),
     element(
       'thead',

@@ -3,8 +3,9 @@
 // of the column at which most is in use, so that no peak is lost however far one zooms out.
 import { areaLabels, drawAreaLabels } from './area_label.js';
 import { Axis } from './axis.js';
+import { sinceText } from './begin.js';
 import { placeName } from './describe.js';
-import { countText, shareText, sizeText, sizeTicks } from './format.js';
+import { countText, shareText, sizeText, sizeTickText, sizeTicks } from './format.js';
 import {
   drawChosenSpan,
   drawCursors,
@@ -215,18 +216,37 @@ function drawReserved(app, context, box, data, columns, y) {
   }
 }
 
+/** The name of the peak: as much of it as fits. @param {any} app
+ * @param {CanvasRenderingContext2D} context @param {number} room in pixels */
+function peakText({ curve, source }, context, room) {
+  const since = sinceText(source);
+  const short = `peak${since}${since ? ':' : ''} ${sizeText(curve.peak.value)}`;
+  const whole = `${short}, event ${countText(curve.peak.entry + source.info.skipped)}`;
+  return context.measureText(whole).width <= room ? whole : short;
+}
+
+/** Where the name of the peak begins: beside its line, where neither the cursor nor a failed
+ * request after it strike the name out. @param {any} box @param {number} x of the line
+ * @param {number} width of the name */
+function peakLeft(box, x, width) {
+  const [before, behind] = [x - width - 7, x + 7];
+  if (before >= box.left + 4) return before;
+  if (behind + width <= box.right - 4) return behind;
+  return Math.max(box.left + 4, box.right - width - 4);
+}
+
 /** Names the peak, above what is reserved then. @param {any} app
  * @param {CanvasRenderingContext2D} context @param {any} box @param {any} data
  * @param {(bytes: number) => number} y */
 function drawPeak(app, context, box, data, y) {
-  const { curve, source, state, theme } = app;
+  const { curve, state, theme } = app;
   const { entry, value } = curve.peak;
   if (state.segments || !(value > 0) || entry < state.from || entry >= state.to) return;
   const x = box.left + box.axis.pixel(entry + (box.axis.isTime ? 0 : 0.5));
-  const text = `peak ${sizeText(value)}, event ${countText(entry + source.info.skipped)}`;
   context.font = FONT_BOLD;
+  const text = peakText(app, context, box.axis.width - 8);
   const width = context.measureText(text).width;
-  const left = Math.max(box.left + 4, Math.min(box.right - width - 4, x - width / 2));
+  const left = peakLeft(box, x, width);
   const times = data.reserved.length / box.axis.width;
   const from = Math.floor((left - box.left) * times);
   let above = value;
@@ -239,7 +259,7 @@ function drawPeak(app, context, box, data, y) {
   context.globalAlpha = 1;
   context.fillStyle = theme.text;
   context.fillText(text, left, at);
-  context.fillRect(Math.round(x) - 0.5, at + 8, 1, Math.max(0, y(value) - at - 8));
+  context.fillRect(Math.round(x) - 0.5, at - 8, 1, Math.max(0, y(value) - at + 8));
   context.font = FONT;
 }
 
@@ -257,7 +277,7 @@ function drawBytesAxis(app, context, box, scale, y) {
   context.textAlign = 'right';
   context.fillStyle = theme.muted;
   for (const tick of ticks)
-    context.fillText(sizeText(tick), box.left - 8, Math.round(y(tick)) + 0.5);
+    context.fillText(sizeTickText(tick, step), box.left - 8, Math.round(y(tick)) + 0.5);
   context.textAlign = 'left';
   return ticks.map((tick) => Math.round(y(tick)));
 }

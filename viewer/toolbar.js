@@ -8,12 +8,14 @@ import { pagesOf } from './segment_pages.js';
 import { sourceName } from './source_name.js';
 import { CANVAS_VIEWS } from './views.js';
 import { cursorText, figureText } from './describe.js';
+import { offerPictures } from './saving.js';
 
 const ZOOM_BUTTON = 0.5; // of the window
 
 /** @param {string} label @param {{id: string, text: string, hint?: string}[]} choices
- * @param {string} value @param {(id: string) => void} choose @param {string} [kind] "terse": where
- * there is little room its label is not seen: the choices say it themselves */
+ * @param {string} value @param {(id: string) => void} choose @param {string} [kind] of a label that
+ * the choices make superfluous: an "unlabelled" one is never seen, a "terse" one where there is
+ * room */
 function makeChoice(label, choices, value, choose, kind = '') {
   const select = element(
     'select',
@@ -24,15 +26,16 @@ function makeChoice(label, choices, value, choose, kind = '') {
     ...choices.map((c) => element('option', { value: c.id, title: c.hint }, c.text)),
   );
   /** @type {HTMLSelectElement} */ (select).value = value;
-  return element('label', { class: kind }, element('span', {}, label), select);
+  const isHidden = kind === 'unlabelled' ? 'hidden' : '';
+  return element('label', { class: kind }, element('span', { class: isHidden }, label), select);
 }
 
 /** @param {string} label @param {[string, string][]} choices @param {string} value
- * @param {(id: string) => void} choose */
-function makeSwitch(label, choices, value, choose) {
+ * @param {(id: string) => void} choose @param {string} [kind] */
+function makeSwitch(label, choices, value, choose, kind = '') {
   return element(
     'span',
-    { class: 'switch', role: 'group', 'aria-label': label },
+    { class: `switch ${kind}`, role: 'group', 'aria-label': label },
     ...choices.map(([id, text]) =>
       element('button', { 'aria-pressed': id === value, onclick: () => choose(id) }, text),
     ),
@@ -44,13 +47,14 @@ function sourceChoice(app) {
   const { head, state } = app;
   if (head.sources.length < 2) return null;
   return makeChoice(
-    '',
+    'Device',
     head.sources.map((/** @type {any} */ info, /** @type {number} */ i) => ({
       id: String(i),
       text: sourceName(info),
     })),
     String(state.source),
     (id) => app.set({ source: Number(id) }),
+    'unlabelled',
   );
 }
 
@@ -81,6 +85,7 @@ function contentSwitch(app) {
     ],
     state.segments ? 's' : '',
     (id) => app.set({ segments: id === 's' }),
+    'content',
   );
 }
 
@@ -323,6 +328,7 @@ export function drawToolbar(app) {
   ].filter((part) => part !== null);
   byId('list').setAttribute('aria-pressed', String(state.events));
   byId('list').hidden = app.source.count === 0;
+  offerPictures(app);
   byId('filter').setAttribute('aria-pressed', String(state.filter));
   byId('filter').hidden = state.query === '';
   replaceContent(byId('controls'), .../** @type {Node[]} */ (parts));

@@ -36,7 +36,10 @@ export class Source {
     this.kind = new Uint8Array(this.count);
     this.ref = new Uint32Array(this.count);
     this.stack = numbersBelow(this.count, names.stackNode.length);
-    this.time = info.span < 2 ** 32 ? new Uint32Array(this.count) : new Float64Array(this.count);
+    /** Microseconds of the recording before the page begins. @type {number} */
+    this.timeBegun = info.since ?? 0;
+    const lasts = this.timeBegun + info.span;
+    this.time = lasts < 2 ** 32 ? new Uint32Array(this.count) : new Float64Array(this.count);
     this.lifetimeAddress = new Float64Array(this.lifetimes);
     /** Bytes asked for. @type {Uint32Array | Float64Array} */
     this.lifetimeSize = new Uint32Array(this.lifetimes);
@@ -165,9 +168,9 @@ export class Source {
     return '0x' + (this.base + BigInt(Math.round(address))).toString(16);
   }
 
-  /** Microseconds since the first entry, at a place between entries. @param {number} at */
+  /** Microseconds since the recording began, at a place between entries. @param {number} at */
   timeAt(at) {
-    if (this.count === 0 || at <= 0) return 0;
+    if (this.count === 0 || at <= 0) return this.timeBegun;
     const entry = Math.min(Math.floor(at), this.count - 1);
     const from = this.time[entry];
     const to = entry + 1 < this.count ? this.time[entry + 1] : from;

@@ -67,6 +67,17 @@ static void addresses_look_at(struct tn_record *record)
     record->unit = bits == 0 ? 1 : bits & (0 - bits);
 }
 
+/* Times of the page count from there, wherever it begins. */
+static void time_begin(struct tn_record *record)
+{
+    const uint64_t count = record->source->trace->count;
+
+    record->time_begun = TN_TIME_NONE;
+    for (uint64_t i = 0; i < count && record->time_begun == TN_TIME_NONE; i++) {
+        record->time_begun = entry_at(record, i)->time_us;
+    }
+}
+
 bool tn_record_init(struct tn_record *record, const struct tn_trace_source *source,
                     struct tn_names *names, struct tn_pool_stream_table *pool_streams,
                     struct tn_size_table *sizes, uint64_t first, uint64_t first_step)
@@ -90,6 +101,7 @@ bool tn_record_init(struct tn_record *record, const struct tn_trace_source *sour
         record->overview[0][i] = TN_OVERVIEW_NONE;
     }
     addresses_look_at(record);
+    time_begin(record);
     if (!source->is_host &&
         !tn_gradients_init_trace(&record->gradients, source->model, (size_t)source->device,
                                  names->categories, first_step)) {
@@ -327,6 +339,7 @@ static void details_put(struct tn_record *record, enum tn_record_kind kind,
         where_put(record, entry);
         return;
     case TN_RECORD_OOM:
+        record->ooms++;
         plain_put(record, entry->size);
         plain_put(record, entry->address); /* free bytes of the device */
         number_put(

@@ -98,6 +98,8 @@ struct tn_record {
     int64_t time;              /* last written */
     int64_t time_first;        /* TN_TIME_NONE: no entry has one */
     int64_t time_last;         /* the greatest */
+    int64_t time_begun;        /* of the first entry that has one, also where the page has not */
+    uint64_t ooms;             /* failed requests, of those that the page has */
     uint64_t requested;        /* requested bytes less those from before, modulo 2^64 */
     uint64_t requested_before; /* bytes allocated before the first entry */
     uint64_t reserved_before;  /* bytes, the same */

@@ -217,6 +217,13 @@ void tn_view_head_add(struct tn_view_head *head, const struct tn_record *record)
     } else {
         tn_text_printf(out, "\"time\":%" PRId64 ",\"span\":%" PRIu64 ",", record->time_first,
                        (uint64_t)record->time_last - (uint64_t)record->time_first);
+        if (record->time_first > record->time_begun) {
+            tn_text_printf(out, "\"since\":%" PRIu64 ",",
+                           (uint64_t)record->time_first - (uint64_t)record->time_begun);
+        }
+    }
+    if (record->ooms > 0) {
+        tn_text_printf(out, "\"ooms\":%" PRIu64 ",", record->ooms);
     }
     tn_text_printf(out, "\"requested\":%" PRIu64 ",\"reserved\":%" PRIu64 ",",
                    record->requested_before, record->reserved_before);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What people do beyond looking: going from mark to mark, letting it run, what grew, copying,
 // looking for labels, and pages that are given away.
-import { readFileSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { join } from 'node:path';
-import { draw, openPage } from './browser.mjs';
-import { data, expect, expectTrue, report, work, writePage } from './check.mjs';
+import { draw, openPage, whenReady } from './browser.mjs';
+import { data, expect, expectTrue, report, tarn, work, writePage } from './check.mjs';
 
 const state = (page) => page.evaluate(() => ({ ...window.tarnView.app.state }));
 
@@ -244,22 +245,136 @@ async function cutPagesSaySo(browser) {
   await close();
 }
 
-/** The texts that a picture draws along its foot. */
-async function axisTexts(page) {
+/** The texts that a picture draws, and where. */
+function drawnTexts(page) {
   return page.evaluate(() => {
     const { app } = window.tarnView;
     const context = app.canvas.getContext('2d');
     const texts = [];
     const fillText = context.fillText.bind(context);
     context.fillText = (text, x, y) => {
-      texts.push([text, y]);
+      const { width } = context.measureText(text);
+      texts.push({ text, x, y, width });
       fillText(text, x, y);
     };
     app.draw();
     delete context.fillText;
-    const foot = app.picture.box.bottom + 13;
-    return texts.filter(([text, y]) => y === foot && /[0-9]/.test(text)).map(([text]) => text);
+    const { bottom } = app.picture.box;
+    return texts.map((one) => ({ ...one, foot: one.y === bottom + 13 }));
   });
+}
+
+/** The texts that a picture draws along its foot. */
+async function axisTexts(page) {
+  const texts = await drawnTexts(page);
+  return texts.filter(({ text, foot }) => foot && /[0-9]/.test(text)).map(({ text }) => text);
+}
+
+/** A sum, or the most, of a page that is cut says that it is of the rest; moments are those of the
+ * whole recording. */
+async function cutFiguresSaySo(browser) {
+  const file = join(work, 'cut.html');
+  const { page, troubles, close } = await openPage(browser, file);
+  await draw(page);
+  const skipped = await page.evaluate(() => window.tarnView.app.source.info.skipped);
+  const count = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+  const since = `since event ${count(skipped)}`;
+  const says = async (what, selector, words = since) => {
+    const text = await page.innerText(selector);
+    expectTrue(`a cut page, ${what}: ${words}`, text.includes(words), text.slice(0, 300));
+  };
+  await says('the figure at the cursor', '#controls .figure');
+  const names = (await drawnTexts(page)).map(({ text }) => text);
+  expectTrue(
+    'a cut page, the peak in the picture',
+    names.some((text) => text.startsWith(`peak ${since}: `)),
+    names,
+  );
+  await page.fill('#search', '_init_group');
+  await page.waitForTimeout(200);
+  await says('what is found', '#found', `in total ${since}`);
+  await page.keyboard.press('Enter');
+  await draw(page);
+  await says('a card, of its stack', '.card', `in total ${since}`);
+  await says('a card, of a block', '.card', `before event ${count(skipped)}`);
+  for (const [view, selector] of [
+    ['table', '#document caption'],
+    ['oom', '#document'],
+    ['info', '#document dl'],
+    ['info', '#document caption'],
+  ]) {
+    await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+    await draw(page);
+    await says(view, selector);
+  }
+  const info = await page.innerText('#document');
+  expectTrue('a cut page blames no ring', !/overflowed/.test(info), info);
+  const wanted = await wholeTimes(browser, skipped);
+  const found = await page.evaluate(() => {
+    const { source, annotations } = window.tarnView.app;
+    const last = annotations.spans[annotations.spans.length - 1];
+    return {
+      times: [0, 700, source.count - 1].map((entry) => source.time[entry]),
+      starts: source.timeAt(0),
+      step: Math.round(source.timeAt(last.start)),
+    };
+  });
+  expect('a cut page has the times of the recording', found, wanted);
+  expect('a cut page: troubles', troubles, []);
+  await close();
+}
+
+/** The times that entries of a cut page have in the page of all of them. */
+async function wholeTimes(browser, skipped) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'));
+  const times = await page.evaluate((from) => {
+    const { source, annotations } = window.tarnView.app;
+    const last = annotations.spans[annotations.spans.length - 1];
+    return {
+      times: [from, from + 700, source.count - 1].map((entry) => source.time[entry]),
+      starts: source.time[from],
+      step: Math.round(source.timeAt(last.start)),
+    };
+  }, skipped);
+  await close();
+  return times;
+}
+
+/** What a page opens with by itself, left for another view, does not come back when the page is
+ * loaded again, or by its link. */
+async function viewsStay(browser) {
+  const snapshot = join(data, 'oom.pickle.gz');
+  const segment = {
+    device: 0,
+    address: 512,
+    total_size: 2097152,
+    stream: 0,
+    segment_type: 'small',
+    blocks: [{ size: 2097152, state: 'active_allocated', requested_size: 5, frames: [] }],
+  };
+  const bare = join(work, 'bare.json');
+  writeFileSync(bare, JSON.stringify({ segments: [segment], device_traces: [] }));
+  const plot = join(work, 'segment_plot.html');
+  execFileSync(tarn, ['segment_plot', '-q', snapshot, '-o', plot]);
+  const pages = {
+    'of two recordings': [writePage('two', snapshot, snapshot), 'compare', 'timeline'],
+    'without history': [writePage('bare', bare), 'map', 'timeline'],
+    'of segment_plot': [plot, 'map', 'timeline'],
+  };
+  for (const [what, [file, opens, chosen]] of Object.entries(pages)) {
+    const { page, troubles, close } = await openPage(browser, file);
+    expect(`a page ${what} opens with its view`, (await state(page)).view, opens);
+    await page.keyboard.press('1');
+    await page.waitForTimeout(200);
+    await page.reload();
+    await whenReady(page);
+    expect(`a page ${what}: the view chosen stays`, (await state(page)).view, chosen);
+    await page.goBack();
+    await page.waitForTimeout(150);
+    expect(`a page ${what}: going back`, (await state(page)).view, opens);
+    expect(`a page ${what}: troubles`, troubles, []);
+    await close();
+  }
 }
 
 async function labelsDiffer(browser) {
@@ -279,6 +394,63 @@ async function labelsDiffer(browser) {
     }
   }
   await close();
+  for (const view of ['timeline', 'blocks']) {
+    const deep = await openPage(browser, join(work, 'oom.html'), {
+      hash: `#v=${view}&p=0.46&r=0.47`,
+    });
+    await draw(deep.page);
+    const found = await drawnTexts(deep.page);
+    const texts = found.filter(({ x }) => x === 68).map(({ text }) => text);
+    const isWhole = found.every(({ x, width }) => x !== 68 || width <= 68);
+    expectTrue(
+      `labels of bytes differ, ${view}`,
+      texts.length > 4 && new Set(texts).size === texts.length && isWhole,
+      texts,
+    );
+    await deep.close();
+  }
+  const phone = await openPage(browser, join(work, 'oom.html'), { width: 390, height: 844 });
+  for (const axis of ['event', 'time']) {
+    await phone.page.evaluate((kind) => window.tarnView.app.set({ axis: kind }), axis);
+    const texts = await axisTexts(phone.page);
+    expectTrue(`labels of a narrow picture by ${axis}`, texts.length >= 2, texts);
+  }
+  await phone.close();
+}
+
+/** Nothing that is drawn at the peak goes through its name, and the name is whole. */
+async function peakIsLegible(browser) {
+  for (const [name, width] of [
+    ['oom', 1440],
+    ['oom', 390],
+    ['cut', 390],
+    ['gpt2_varlen', 1440],
+  ]) {
+    const { page, close } = await openPage(browser, join(work, `${name}.html`), { width });
+    await page.keyboard.press('p');
+    await draw(page);
+    const label = (await drawnTexts(page)).find(({ text }) => /^peak /.test(text));
+    const { lines, left, right } = await page.evaluate(() => {
+      const { app } = window.tarnView;
+      const { box } = app.picture;
+      const at = (entry) => box.left + box.axis.pixel(entry + 0.5);
+      return {
+        lines: [app.state.cursor, ...app.source.ooms].map(at),
+        left: box.left,
+        right: box.right,
+      };
+    });
+    const isClear =
+      name === 'cut' || lines.every((x) => x < label.x || x > label.x + label.width);
+    const isWhole = label.x >= left && label.x + label.width <= right;
+    expectTrue(`${name} at ${width}: the name of the peak`, isClear && isWhole, [
+      label,
+      lines,
+      left,
+      right,
+    ]);
+    await close();
+  }
 }
 
 /** The peak is named in the picture, and the height can be that of what is allocated. */
@@ -376,6 +548,12 @@ async function listsLeaveShortcuts(browser) {
   const peak = await page.evaluate(() => window.tarnView.app.curve.peak.entry);
   expect('p after a choice goes to the peak', (await state(page)).cursor, peak);
   expect('and does not choose', (await state(page)).by, 'category');
+  await page.keyboard.press('ArrowRight');
+  expect(
+    'an arrow after a choice moves the cursor',
+    [(await state(page)).cursor, (await state(page)).by],
+    [peak + 1, 'category'],
+  );
   await page.keyboard.press('3');
   expect('3 after a choice is the map', (await state(page)).view, 'map');
   await close();
@@ -403,8 +581,11 @@ export async function doing(browser) {
   await flameLink(browser);
   await givenAway(browser);
   await cutPagesSaySo(browser);
+  await cutFiguresSaySo(browser);
+  await viewsStay(browser);
   await labelsDiffer(browser);
   await peakIsNamed(browser);
+  await peakIsLegible(browser);
   await hoveringShowsStacks(browser);
   await wrongAddressesAreIgnored(browser);
   await listsLeaveShortcuts(browser);

@@ -42,6 +42,20 @@ async function tableIsTrue(page, name, snapshot, by, more) {
   expect(`${name}: table by ${by}`, inOrder(rows), inOrder(topRows(wanted)));
 }
 
+/** Innermost frames, which the program names with their folders. */
+async function linesAreTrue(page, name, snapshot, more) {
+  await page.evaluate(() => window.tarnView.app.set({ by: 'line', view: 'table' }));
+  const rows = await page.evaluate(() =>
+    window.tarnView.rows().map((row) => [row.peak, row.end, row.allocated, row.count]),
+  );
+  const wanted = report('top', snapshot, '-n', '100000', '--by', 'frame', ...more)[0];
+  expect(
+    `${name}: table by innermost frame`,
+    inOrder(rows),
+    inOrder(topRows(wanted).map((row) => row.slice(1, 5))),
+  );
+}
+
 /** What is in use at moments, from the sums that pictures are drawn from. */
 async function momentsAreTrue(page, name, snapshot, by, more) {
   const instants = ['peak', 'reserved-peak', 'end'];
@@ -106,6 +120,7 @@ export async function groupsAreTrue(page, name, snapshot, more = []) {
     await peakIsTrue(page, name, snapshot, by, more);
     await flameIsTrue(page, name, snapshot, by, more);
   }
+  await linesAreTrue(page, name, snapshot, more);
   await page.evaluate(() => window.tarnView.app.set({ by: 'line', boxes: 'stack' }));
 }
 

@@ -3,7 +3,7 @@
 // devices of a run; and where a page without history opens.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { draw, openPage } from './browser.mjs';
+import { draw, openPage, whenReady } from './browser.mjs';
 import { data, expect, expectTrue, report, work, writePage } from './check.mjs';
 
 const MIB = 1 << 20;
@@ -147,6 +147,48 @@ async function devices(browser) {
   await close();
 }
 
+/** A request that failed on another device than the first. */
+async function failedElsewhere(browser) {
+  const rows = [
+    ['segment_alloc', MIB, 8 * MIB],
+    ['alloc', MIB, 3 * MIB],
+  ];
+  const failed = [
+    ...traceOf(rows),
+    { action: 'oom', size: 20 * MIB, device_free: 4096, stream: 0, time_us: 20 },
+  ];
+  const file = writeRun('elsewhere', [traceOf(rows), failed, failed]);
+  const { page, troubles, close } = await openPage(browser, file);
+  await draw(page);
+  const shown = () => page.evaluate(() => window.tarnView.app.source.number);
+  expect('a page opens at the device on which a request failed', await shown(), 1);
+  const text = await page.innerText('#notices');
+  expectTrue('with the verdict', /Out of memory at event 2: no 20\.00 MiB/.test(text), text);
+  expectTrue('and names the other one', /elsewhere: 1 request on device 2/.test(text), text);
+  await page.evaluate(() => window.tarnView.app.set({ source: 0 }));
+  await page.waitForFunction(() => window.tarnView.app.source.number === 0);
+  await draw(page);
+  const other = await page.innerText('#notices');
+  expectTrue(
+    'a device without says where one failed',
+    /1 request on device 1, 1 request on device 2/.test(other),
+    other,
+  );
+  await page.waitForFunction(() => /d=0/.test(location.hash));
+  await page.reload();
+  await whenReady(page);
+  expect('and stays when the page is loaded again', await shown(), 0);
+  await page.click('#notices >> text=Show device 2');
+  await page.waitForFunction(() => window.tarnView.app.source.number === 2);
+  await draw(page);
+  expectTrue(
+    'a button leads there',
+    /Out of memory at event 2/.test(await page.innerText('#notices')),
+  );
+  expect('elsewhere: troubles', troubles, []);
+  await close();
+}
+
 async function withoutHistory(browser) {
   const segment = {
     device: 0,
@@ -173,5 +215,6 @@ export async function noticing(browser) {
   await verdictOnTop(browser);
   await contradicting(browser);
   await devices(browser);
+  await failedElsewhere(browser);
   await withoutHistory(browser);
 }

@@ -207,6 +207,24 @@ async function rowsAreWhole(browser, view, file) {
   await close();
 }
 
+/** A table of several sheets: each has the heads of its columns, the last one the sums, once. */
+async function tableIsPrinted(browser) {
+  const { page, close } = await openPage(browser, join(work, 'gpt2_varlen.html'), {
+    hash: '#v=table&g=stack',
+  });
+  await draw(page);
+  await page.emulateMedia({ media: 'print' });
+  await page.waitForFunction(() => document.body.classList.contains('printing'));
+  const pdf = await page.pdf();
+  const sheets = pdf.toString('latin1').match(/\/Type\s*\/Page\b/g).length;
+  const texts = pdfText(pdf).map((text) => text.replace(/\s/g, ''));
+  const count = (words) => Math.max(...texts.map((text) => text.split(words).length - 1));
+  expectTrue('a printed table has several sheets', sheets >= 2, sheets);
+  expect('each with the heads of its columns', count('Meanlifetime'), sheets);
+  expect('and the sums once', count('total9.72GiB'), 1);
+  await close();
+}
+
 /** One stack of many frames: a flame of several sheets. */
 function deepStack() {
   const frames = Array.from({ length: 90 }, (_, i) => ({
@@ -223,6 +241,7 @@ function deepStack() {
 export async function printing(browser) {
   await rowsAreWhole(browser, 'map', writePage('many_segments', manySegments()));
   await rowsAreWhole(browser, 'flame', writePage('deep_stack', deepStack()));
+  await tableIsPrinted(browser);
   const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), {
     dark: true,
     hash: '#c=4442&l=20',

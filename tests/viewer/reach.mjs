@@ -171,6 +171,24 @@ async function enlarged(browser) {
   await close();
 }
 
+/** A page of 1280 at 400 %: nothing has to be scrolled sideways to be read. */
+async function enlargedMost(browser) {
+  for (const name of ['oom', 'cut', 'several']) {
+    const { page, close } = await openPage(browser, join(work, `${name}.html`), {
+      width: 320,
+      height: 700,
+      hash: '#l=20&z=1',
+    });
+    for (const view of VIEWS) {
+      await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+      await draw(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(`${name}, ${view} at 400 %: nothing is cut off`, wide, 320);
+    }
+    await close();
+  }
+}
+
 /** Where the system says the colours, what is chosen is told apart, and groups keep theirs. */
 async function forcedColours(browser) {
   const { page, close } = await openPage(browser, OOM(), { hash: '#c=4442&g=line' });
@@ -224,6 +242,7 @@ async function stillness(browser) {
 export async function reaching(browser) {
   await keyboardOnly(browser);
   await enlarged(browser);
+  await enlargedMost(browser);
   await forcedColours(browser);
   await stillness(browser);
 }

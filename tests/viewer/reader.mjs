@@ -6,8 +6,9 @@ import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { axeFinds } from './axe.mjs';
-import { draw, openPage } from './browser.mjs';
+import { draw, openPage, whenReady } from './browser.mjs';
 import {
+  VIEWS,
   axePath,
   counts,
   data,
@@ -128,6 +129,46 @@ async function twoAreCompared(browser, empty) {
   await close();
 }
 
+/** A file that is dropped on a page that shows one takes its place; a refused one does not. */
+async function othersAreDropped(browser, empty, drop) {
+  const { page, troubles, close } = await openPage(browser, empty);
+  await open(page, [recording('oom')]);
+  for (const view of ['blocks', 'flame', 'table', 'map', 'timeline']) {
+    await page.evaluate((v) => window.tarnView.app.set({ view: v, events: true }), view);
+    await draw(page);
+  }
+  await page.evaluate(() => window.tarnView.app.set({ query: 'adam', cursor: 4000, by: 'own' }));
+  await drop(page, readFileSync(join(data, '../../../README.md')), 'README.md');
+  await page.waitForSelector('#notices [role="alert"]');
+  const refused = await page.innerText('#notices [role="alert"]');
+  expectTrue('reader: dropped later, refused', /README.md is not a snapshot/.test(refused));
+  expect('reader: what was shown stays', await page.innerText('#title'), 'oom.pickle.gz');
+  await drop(page, readFileSync(recording('tiny')), 'tiny.pickle.gz');
+  await page.waitForFunction(() => document.getElementById('title').textContent[0] === 't');
+  await whenReady(page);
+  const written = await openPage(browser, join(work, 'reader_tiny.html'));
+  expect('reader: dropped later', await figures(page), await figures(written.page));
+  for (const view of VIEWS) {
+    for (const one of [page, written.page]) {
+      await one.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+      await draw(one);
+    }
+    const texts = (one) => one.innerText('#controls');
+    expect(`reader: dropped later, ${view}`, await texts(page), await texts(written.page));
+  }
+  expect('reader: dropped later: tabs', (await page.$$('#tabs button')).length, 8);
+  await page.evaluate(() => window.tarnView.app.set({ view: 'timeline', events: true }));
+  await draw(page);
+  expect(
+    'reader: dropped later: the list of events',
+    await page.innerText('#events .head .number'),
+    '21 events',
+  );
+  expect('reader: dropped later: troubles', troubles, []);
+  await written.close();
+  await close();
+}
+
 /** A file that is dropped, one that ends early, and one that is empty. */
 async function filesAreDropped(browser, empty) {
   const plain = gunzipSync(readFileSync(recording('tiny')));
@@ -160,6 +201,7 @@ async function filesAreDropped(browser, empty) {
     expect(`reader: ${what}: troubles`, troubles, []);
     await close();
   }
+  await othersAreDropped(browser, empty, drop);
   const none = join(work, 'nothing.json');
   writeFileSync(none, '{"segments": [], "device_traces": []}');
   const { page, close } = await openPage(browser, empty);

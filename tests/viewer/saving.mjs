@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { draw, openPage } from './browser.mjs';
-import { expect, expectTrue, work } from './check.mjs';
+import { data, expect, expectTrue, work, writePage } from './check.mjs';
 
 const PICTURES = ['timeline', 'blocks', 'map', 'flame'];
 
@@ -88,6 +88,51 @@ async function downloads(browser) {
   await close();
 }
 
+/** Both pictures of a comparison are saved, side by side; where there is none, none is offered. */
+async function pairIsSaved(browser) {
+  const pair = ['gpt2_varlen', 'oom'].map((name) => join(data, `${name}.pickle.gz`));
+  const { page, troubles, close } = await openPage(browser, writePage('pair_saved', ...pair));
+  await draw(page);
+  const files = {};
+  for (const form of ['png', 'svg']) {
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.selectOption('#save', form),
+    ]);
+    files[form] = readFileSync(await file.path());
+    expectTrue(`compare as ${form}: name`, file.suggestedFilename().endsWith(`_compare.${form}`));
+  }
+  const wide = await page.$$eval('[data-side] canvas', (all) =>
+    all.reduce((sum, canvas) => sum + canvas.width, 0),
+  );
+  expect('compare as PNG: as wide as both', files.png.readUInt32BE(16), wide);
+  const svg = files.svg.toString();
+  const found = await page.evaluate((text) => {
+    const parsed = new DOMParser().parseFromString(text, 'image/svg+xml');
+    const ids = [...parsed.querySelectorAll('[id]')].map((one) => one.id);
+    return [
+      parsed.querySelector('parsererror') === null,
+      parsed.querySelectorAll('svg svg').length,
+      [...parsed.querySelectorAll('text')].filter((one) => /^peak /.test(one.textContent)).length,
+      ids.length - new Set(ids).size,
+    ];
+  }, svg);
+  expect('compare as SVG: two pictures, with their texts', found, [true, 2, 2, 0]);
+  for (const [view, isOffered] of [
+    ['table', false],
+    ['flame', true],
+  ]) {
+    await page.evaluate((v) => window.tarnView.app.set({ view: v }), view);
+    await draw(page);
+    const offered = await page.$$eval('#save option', (all) =>
+      all.filter((one) => /picture/.test(one.textContent)).map((one) => !one.disabled),
+    );
+    expect(`${view}: a picture is offered`, offered, [isOffered, isOffered]);
+  }
+  expect('compare saved: troubles', troubles, []);
+  await close();
+}
+
 async function segments(browser) {
   for (const name of ['oom', 'gpt2_varlen_expandable']) {
     const { page, troubles, close } = await openPage(browser, join(work, `${name}.html`), {
@@ -140,5 +185,6 @@ async function segments(browser) {
 export async function saving(browser) {
   await picturesAreSaved(browser);
   await downloads(browser);
+  await pairIsSaved(browser);
   await segments(browser);
 }

@@ -331,6 +331,73 @@ async function hitsAreMarked(browser) {
   await close();
 }
 
+/** Every box of the flame can be reached, not only the largest ones. */
+async function boxesByKeys(page) {
+  await page.evaluate(() => window.tarnView.app.set({ view: 'flame', focus: '' }));
+  await draw(page);
+  for (const key of ['j', 'j', 'j', 'J']) await page.keyboard.press(key);
+  await draw(page);
+  const found = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    const beside = [...app.flameFocus.parent.children.values()];
+    beside.sort((a, b) => b.bytes - a.bytes);
+    return [beside.length > 1, beside.indexOf(app.flameFocus)];
+  });
+  expect('flame: J goes to the next box beside', found, [true, 1]);
+  await page.keyboard.press('K');
+  await draw(page);
+  const first = await page.evaluate(() => {
+    const { app } = window.tarnView;
+    const beside = [...app.flameFocus.parent.children.values()];
+    return app.flameFocus.bytes === Math.max(...beside.map((box) => box.bytes));
+  });
+  expect('flame: K to the one before', first, true);
+  await page.keyboard.press('Escape');
+}
+
+/** Rows of the table in its own order, however far down, each brought into sight. */
+async function rowsByKeys(page) {
+  await page.evaluate(() =>
+    window.tarnView.app.set({ view: 'table', by: 'stack', group: '', sort: 'count' }),
+  );
+  await draw(page);
+  const order = await page.evaluate(() => {
+    const { grouping } = window.tarnView.app;
+    return window.tarnView.rows().map((row) => grouping.keys[row.key].key);
+  });
+  for (let i = 0; i < 30; i++) {
+    await page.keyboard.press('j');
+    if (i % 10 === 0) await draw(page);
+  }
+  await draw(page);
+  expect('table: j goes down the rows', (await state(page)).group, order[29]);
+  const isSeen = await page.evaluate(() => {
+    const row = document.querySelector('#document tr.chosen').getBoundingClientRect();
+    const box = document.getElementById('document').getBoundingClientRect();
+    return row.top >= box.top - 1 && row.bottom <= box.bottom + 1;
+  });
+  expectTrue('table: the row is in sight', isSeen);
+  await page.keyboard.press('k');
+  expect('table: k goes up', (await state(page)).group, order[28]);
+  await page.evaluate(() => window.tarnView.app.set({ by: 'line', group: '', sort: 'live' }));
+}
+
+async function segmentsByKeys(page) {
+  await page.evaluate(() => window.tarnView.app.set({ view: 'timeline', segments: true }));
+  await draw(page);
+  const list = await page.evaluate(() =>
+    window.tarnView.segmentsAt(window.tarnView.app.state.cursor),
+  );
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await draw(page);
+  expect('segments: j chooses the one above', (await state(page)).picked, `s${list[1]}`);
+  expectTrue('segments: its card shows', /^Segment of/.test(await page.innerText('.card h2')));
+  await page.keyboard.press('k');
+  expect('segments: k the one below', (await state(page)).picked, `s${list[0]}`);
+  await page.evaluate(() => window.tarnView.app.set({ segments: false, picked: '' }));
+}
+
 async function keysAlone(browser) {
   const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'), {
     hash: '#c=4400',
@@ -351,6 +418,9 @@ async function keysAlone(browser) {
     );
     expect(`${view}: k the one below`, (await state(page)).lifetime, first);
   }
+  await boxesByKeys(page);
+  await rowsByKeys(page);
+  await segmentsByKeys(page);
   await page.evaluate(() => window.tarnView.app.set({ view: 'timeline', lifetime: -1 }));
   await draw(page);
   await page.mouse.move(300, 500);
@@ -371,6 +441,11 @@ async function keysAlone(browser) {
     await place(),
   ]);
   expectTrue('a key takes the tooltip away', await page.isHidden('#tip'));
+  await page.mouse.move(304, 500);
+  expectTrue('hovering shows it again', await page.isVisible('#tip'));
+  await page.mouse.wheel(0, 120);
+  await page.waitForTimeout(60);
+  expectTrue('the wheel takes the tooltip away', await page.isHidden('#tip'));
   const outline = () => page.$eval('#canvas', (canvas) => getComputedStyle(canvas).outlineStyle);
   await page.mouse.click(400, 500);
   await page.keyboard.press('ArrowRight');

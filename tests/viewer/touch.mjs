@@ -246,6 +246,9 @@ async function fitting(browser, views) {
         .map((e) => e.textContent.slice(0, 20)),
       stage: document.getElementById('stage').getBoundingClientRect().height,
       controls: document.getElementById('controls').getBoundingClientRect().height,
+      hidden: [...document.querySelectorAll('#controls > :not(:empty)')]
+        .filter((e) => e.getClientRects().length === 0)
+        .map((e) => e.textContent),
       named: [...document.querySelectorAll('#controls select')].every((e) => e.labels.length > 0),
     }));
     expect(`${view} is as wide as a phone`, found.wide, 390);
@@ -253,6 +256,7 @@ async function fitting(browser, views) {
     expectTrue(`${view} has room on a phone`, found.stage >= 380, found.stage);
     expectTrue(`${view}: its controls are two rows`, found.controls <= 135, found.controls);
     expect(`${view}: and have names`, found.named, true);
+    expect(`${view}: none is left out`, found.hidden, []);
   }
   await close();
 }
