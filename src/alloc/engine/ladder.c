@@ -201,16 +201,31 @@ static int64_t frees_of(const struct tn_engine *engine)
            out->origin[TN_LARGE] - tn_counter_all(out);
 }
 
+/* Rounds that led nowhere weigh on a request. One without a free: it should end soon. One after
+ * which no less is allocated, because a callback allocates as much as it frees or because other
+ * threads take what it frees: it should end some day. */
+enum {
+    WEIGHT_IN_VAIN = 1,
+    WEIGHT_NO_FREE = 128,
+    WEIGHT_MOST = TARN_PRESSURE_ROUNDS * WEIGHT_NO_FREE
+};
+
 /* Asks for room once more and returns how much was made, 0 = there is no point in going on: nobody
  * frees anything, or somebody only says so. */
 static uint64_t pressure_round(struct tn_engine *engine, const struct tn_request *request,
-                               uint64_t bytes, bool is_soft, unsigned *fruitless)
+                               uint64_t bytes, bool is_soft, unsigned *weight)
 {
-    const int64_t before = frees_of(engine);
+    const struct tn_counter *allocated = &engine->heap.shard.counters.bytes.out;
+    const int64_t frees = frees_of(engine);
+    const int64_t bytes_before = tn_counter_all(allocated);
     const uint64_t freed = run_pressure(engine, request, bytes, is_soft);
 
-    *fruitless = frees_of(engine) != before ? 0 : *fruitless + 1;
-    return *fruitless < TARN_PRESSURE_ROUNDS ? freed : 0;
+    if (tn_counter_all(allocated) < bytes_before) {
+        *weight = 0;
+    } else {
+        *weight += frees_of(engine) == frees ? WEIGHT_NO_FREE : WEIGHT_IN_VAIN;
+    }
+    return *weight < WEIGHT_MOST ? freed : 0;
 }
 
 /* Nobody is asked for a request that a callback makes itself. */
@@ -514,7 +529,7 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
     const bool compact = request_is_compact(engine, request);
     const uint64_t after = engine->heap.reserved + request_growth(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
-    unsigned fruitless = 0;
+    unsigned weight = 0;
     uint64_t missing;
     uint64_t freed;
 
@@ -527,7 +542,7 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
     }
     missing = after - engine->soft_limit;
     while (st == TARN_ERR_NOT_FOUND && missing > 0 &&
-           (freed = pressure_round(engine, request, missing, true, &fruitless)) > 0) {
+           (freed = pressure_round(engine, request, missing, true, &weight)) > 0) {
         missing -= freed < missing ? freed : missing;
         st = tn_ladder_prepare(engine, request, error);
         if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
@@ -558,10 +573,10 @@ static enum tarn_status step_pressure(struct tn_engine *engine, struct tn_reques
 {
     const uint64_t bytes = request_growth(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
-    unsigned fruitless = 0;
+    unsigned weight = 0;
 
     while (st == TARN_ERR_NOT_FOUND && may_ask_for_room(engine) &&
-           pressure_round(engine, request, bytes, false, &fruitless) > 0) {
+           pressure_round(engine, request, bytes, false, &weight) > 0) {
         request->block = NULL;
         st = try_again(engine, request, error);
     }
@@ -613,11 +628,16 @@ enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *re
     const ladder_step *step = compact ? compact_ladder : ladder;
     const uint64_t begin_ns = compact ? tn_clock_now_ns() : 0;
     const uint64_t pages_before = tn_compact_pages(&engine->compact);
+    struct tarn_error failure; /* of a step; a later one may succeed */
     enum tarn_status st = TARN_ERR_NOT_FOUND;
 
+    failure.status = TARN_OK;
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
     for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
-        st = (*step)(engine, request, error);
+        st = (*step)(engine, request, error ? &failure : NULL);
+    }
+    if (st && error && failure.status) {
+        *error = failure;
     }
     if (compact && (st || tn_compact_pages(&engine->compact) > pages_before)) {
         tn_compact_measured(&engine->compact, tn_clock_now_ns() - begin_ns);
