@@ -621,24 +621,46 @@ static const ladder_step compact_ladder[] = {
     NULL,
 };
 
+static enum tarn_status climb(struct tn_engine *engine, struct tn_request *request,
+                              const ladder_step *step, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+
+    for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
+        st = (*step)(engine, request, error);
+    }
+    return st;
+}
+
+/* The same for a caller who reads errors: a step's is one only if no later step succeeds. */
+static TN_NOINLINE enum tarn_status climb_reporting(struct tn_engine *engine,
+                                                    struct tn_request *request,
+                                                    const ladder_step *step,
+                                                    struct tarn_error *error)
+{
+    struct tarn_error failure;
+
+    failure.status = TARN_OK;
+    const enum tarn_status st = climb(engine, request, step, &failure);
+
+    if (st && failure.status) {
+        *error = failure;
+    }
+    return st;
+}
+
 enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
                                  struct tarn_error *error)
 {
     const bool compact = request_is_compact(engine, request);
-    const ladder_step *step = compact ? compact_ladder : ladder;
+    const ladder_step *first = compact ? compact_ladder : ladder;
     const uint64_t begin_ns = compact ? tn_clock_now_ns() : 0;
     const uint64_t pages_before = tn_compact_pages(&engine->compact);
-    struct tarn_error failure; /* of a step; a later one may succeed */
-    enum tarn_status st = TARN_ERR_NOT_FOUND;
 
-    failure.status = TARN_OK;
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
-    for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
-        st = (*step)(engine, request, error ? &failure : NULL);
-    }
-    if (st && error && failure.status) {
-        *error = failure;
-    }
+    const enum tarn_status st = error ? climb_reporting(engine, request, first, error)
+                                      : climb(engine, request, first, NULL);
+
     if (compact && (st || tn_compact_pages(&engine->compact) > pages_before)) {
         tn_compact_measured(&engine->compact, tn_clock_now_ns() - begin_ns);
     }

@@ -54,14 +54,14 @@ enum {
 struct tn_undo_entry {
     struct tn_block *block;
     uint64_t address;     /* of the block */
-    uint64_t requested;   /* the request that it serves */
+    uint64_t key;         /* what a request is compared with: tn_undo_key */
     tarn_stream stream;   /* of that request */
     uint64_t *stale;      /* requested size of the remainder, if the block was split */
     int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
     uint32_t hits;        /* redone and not counted yet; UINT32_MAX: cannot be redone */
     int16_t split_blocks; /* as split_bytes */
     uint8_t pool;         /* TN_SMALL or TN_LARGE */
-    uint64_t key;         /* what a request is compared with: tn_undo_key */
+    uint64_t requested;   /* bytes of the request that it serves */
 };
 
 static_assert(sizeof(struct tn_undo_entry) == TN_CACHE_LINE, "an entry is one cache line");
