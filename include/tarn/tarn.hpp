@@ -619,8 +619,8 @@ class stream_source
 
 #if TARN_EXCEPTIONS
 
-// RMM: device_memory_resource<rmm::mr::device_memory_resource, rmm::cuda_stream_view> is a memory
-// resource of RMM.
+// RMM up to 26.04: device_memory_resource<rmm::mr::device_memory_resource, rmm::cuda_stream_view> is
+// a memory resource of RMM. Newer ones have no such class and take CCCL's, below.
 template <class Base, class StreamView> class device_memory_resource final : public Base
 {
   public:
