@@ -9,6 +9,8 @@
  *   try_fails_refused      the device said no a moment ago
  *   try_pair               a try that a free block serves, and its free
  *   pool_pair              an allocation from a pool, and its free
+ *   ring                   the oldest of 64 blocks is freed and another allocated, per pair
+ *   pool_ring              the same from a pool
  *   alloc_fails            what tarn_allocator_alloc costs when it fails, with its message
  *   alloc_fails_quietly    and without one
  *   alloc_with_pressure    a callback frees one block, the request is served from it
@@ -27,7 +29,8 @@
 
 enum {
     REPEATS = 15,
-    BLOCKS = 100
+    BLOCKS = 100,
+    RING = 64 /* a power of two, at most BLOCKS */
 };
 
 static const char *origin;
@@ -87,6 +90,23 @@ static void pool_pair(struct state *state)
 
     must(tarn_pool_alloc(state->pool, 4096, 0, &ptr, NULL));
     must(tarn_allocator_free(state->allocator, ptr, NULL));
+}
+
+/* Not in the order that the undo log is for. */
+static void ring(struct state *state)
+{
+    tarn_ptr *oldest = &state->blocks[state->next++ % RING];
+
+    must(tarn_allocator_free(state->allocator, *oldest, NULL));
+    must(tarn_allocator_alloc(state->allocator, 4096, 0, oldest, NULL));
+}
+
+static void pool_ring(struct state *state)
+{
+    tarn_ptr *oldest = &state->blocks[state->next++ % RING];
+
+    must(tarn_allocator_free(state->allocator, *oldest, NULL));
+    must(tarn_pool_alloc(state->pool, 4096, 0, oldest, NULL));
 }
 
 static void alloc_fails(struct state *state)
@@ -157,7 +177,9 @@ static const struct measure measures[] = {
     {"try_fails_limit", fill_and_limit, try_plainly, 200000},
     {"try_fails_refused", fill, try_plainly, 200000},
     {"try_pair", nothing, try_pair, 400000},
-    {"pool_pair", nothing, pool_pair, 200000},
+    {"pool_pair", nothing, pool_pair, 400000},
+    {"ring", nothing, ring, 400000},
+    {"pool_ring", nothing, pool_ring, 400000},
     {"alloc_fails", fill, alloc_fails, 2000},
     {"alloc_fails_quietly", fill, alloc_fails_quietly, 20000},
     {"alloc_with_pressure", fill_and_listen, alloc_with_pressure, 20000},

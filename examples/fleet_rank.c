@@ -5,6 +5,10 @@
  * the embedding; every rank sees other lengths of text. Rank KEEPER (none) forgets to free what it
  * keeps of each step. Frames are those of a program in Python, as a host language gives them.
  */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+#endif
+
 #include "example.h"
 
 #include <tarn/allocator.h>

@@ -4,6 +4,10 @@
  * requests on three streams that allocate and free. By default on a simulated device of 16 GiB, for
  * five minutes; `tarn watch` shows it.
  */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+#endif
+
 #include "example.h"
 
 #include <tarn/allocator.h>

@@ -51,8 +51,12 @@ fi
 compile_all C17 c "$work/all" "$cc" -std=c17 -D_POSIX_C_SOURCE=200809L
 compile_all C99 c "$work/public" "$cc" -std=c99
 if [ -n "$cxx" ]; then
-    compile_all C++11 cc "$work/public" "$cxx" -std=c++11
-    compile_all C++17 cc "$work/hpp" "$cxx" -std=c++17
+    # What projects that include the headers from their own tree often ask for as well.
+    strict="-Wshadow -Wold-style-cast -Wzero-as-null-pointer-constant"
+    # shellcheck disable=SC2086 # a list of options
+    compile_all C++11 cc "$work/public" "$cxx" -std=c++11 $strict
+    # shellcheck disable=SC2086 # likewise
+    compile_all C++17 cc "$work/hpp" "$cxx" -std=c++17 $strict
 else
     echo "skip: no C++ compiler, headers not compiled as C++11"
 fi

@@ -49,19 +49,19 @@ static void list_print(void)
     int defaults = 7;
     int ranges = 7;
 
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         names = width_max(names, option->name);
         defaults = width_max(defaults, option->default_text);
         ranges = width_max(ranges, option->range);
     }
     (void)printf("%-*s  %-*s  %-*s  %s\n", names, "OPTION", defaults, "DEFAULT", ranges, "ALLOWED",
                  "MEANING");
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         (void)printf("%-*s  %-*s  %-*s  %s\n", names, option->name, defaults, option->default_text,
                      ranges, option->range, option->help);
     }
     (void)putchar('\n');
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         if (option->alias) {
             (void)printf("%s may be written as %s\n", option->name, option->alias);
         }
@@ -97,7 +97,7 @@ static void list_print_json(void)
     struct cli_json json;
 
     cli_json_begin(&json, stdout, "tarn.config.options/1", true);
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         cli_json_open_object(&json, NULL);
         cli_json_text(&json, "name", option->name);
         cli_json_text(&json, "alias", option->alias);
@@ -147,12 +147,12 @@ static void markdown_print(void)
     const struct tarn_config_option *option;
 
     (void)fputs(markdown_head, stdout);
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         (void)printf("| `%s` | `%s` | %s | %s | %s |\n", option->name, option->default_text,
                      option->range, option->since, option->resets ? "yes" : "");
     }
     (void)fputs("\n## What they do\n\n", stdout);
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         (void)printf("- `%s`: %s.", option->name, option->help);
         if (option->alias) {
             (void)printf(" Also `%s`.", option->alias);
@@ -181,14 +181,14 @@ static void explain_print(const struct cli_call *call, const struct tarn_config 
     int names = 6;
     int values = 5;
 
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         names = width_max(names, option->name);
         if (tarn_config_option_value(config, i, &value) == TARN_OK) {
             values = width_max(values, value.text);
         }
     }
     (void)printf("  %-*s  %-*s  %s\n", names, "OPTION", values, "VALUE", "MEANING");
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         if (tarn_config_option_value(config, i, &value) == TARN_OK) {
             (void)printf("%s%c %-*s  %-*s%s  %s\n", value.is_default ? "" : bold,
                          value.is_default ? ' ' : '*', names, option->name, values, value.text,
@@ -216,7 +216,7 @@ static void explain_print_json(const struct tarn_config *config)
     cli_json_text(&json, "short_form", short_form(config, text));
     cli_json_bool(&json, "no_caching", config->no_caching);
     cli_json_open_array(&json, "options");
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         if (tarn_config_option_value(config, i, &value) == TARN_OK) {
             cli_json_open_object(&json, NULL);
             cli_json_text(&json, "name", option->name);

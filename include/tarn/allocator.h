@@ -116,9 +116,9 @@ TARN_API enum tarn_status tarn_allocator_block_size(struct tarn_allocator *alloc
 
 /* Switches the cache on or off; it starts on. While it is off, allocations come straight from the
  * device, appear in no counter and no walk, and return to the device when freed. Blocks allocated
- * earlier still go to the cache when freed. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync,
- * which has no cache of its own, and for switching on a cache that the settings disable
- * (no_caching). */
+ * earlier still go to the cache when freed, and requests that name a pool (pool.h) are served from
+ * it as before. TARN_ERR_NOT_SUPPORTED for backend:cudaMallocAsync, which has no cache of its own,
+ * and for switching on a cache that the settings disable (no_caching). */
 TARN_API enum tarn_status tarn_allocator_set_enabled(struct tarn_allocator *allocator, bool enabled,
                                                      struct tarn_error *error) TARN_MUST_CHECK;
 TARN_API bool tarn_allocator_is_enabled(struct tarn_allocator *allocator);
@@ -151,8 +151,8 @@ TARN_API enum tarn_status tarn_allocator_cache_info(struct tarn_allocator *alloc
                                                     uint64_t *largest_in_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;
 
-/* Checks every invariant, describes the violations and returns how many there are. Changes
- * nothing. */
+/* Checks every invariant, describes the violations in `findings`, which may be NULL, and returns
+ * how many there are. Changes nothing. */
 TARN_API uint64_t tarn_allocator_check(struct tarn_allocator *allocator,
                                        struct tarn_findings *findings);
 
@@ -246,7 +246,7 @@ enum {
 
 typedef void (*tarn_oom_observer)(void *context, const struct tarn_oom *oom);
 
-/* Adds an observer, with the `context` it is called with. */
+/* Adds an observer, with the `context` it is called with. TARN_ERR_INVALID_ARGUMENT for NULL. */
 TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator *allocator,
                                                           tarn_oom_observer observer,
                                                           void *context) TARN_MUST_CHECK;
@@ -257,8 +257,8 @@ TARN_API enum tarn_status tarn_allocator_add_oom_observer(struct tarn_allocator 
 typedef bool (*tarn_memory_callback)(void *context, struct tarn_allocator *allocator, uint64_t size,
                                      tarn_stream stream);
 
-/* Adds one; TARN_ERR_LIMIT when there are too many. tarn/pressure.h removes them, and has callbacks
- * that are not called at every miss. */
+/* Adds one; TARN_ERR_INVALID_ARGUMENT for NULL, TARN_ERR_LIMIT when there are too many.
+ * tarn/pressure.h removes them, and has callbacks that are not called at every miss. */
 TARN_API enum tarn_status tarn_allocator_add_memory_callback(struct tarn_allocator *allocator,
                                                              tarn_memory_callback callback,
                                                              void *context) TARN_MUST_CHECK;

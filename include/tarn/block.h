@@ -33,8 +33,9 @@ struct tarn_block {
 };
 
 /* What is known about the block at `ptr`. Fields beyond struct_size are not written.
- * TARN_ERR_INVALID_POINTER as tarn_allocator_free; TARN_ERR_NOT_SUPPORTED under
- * backend:cudaMallocAsync, without a cache and for blocks that bypassed it. */
+ * TARN_ERR_INVALID_ARGUMENT if that is not set; TARN_ERR_INVALID_POINTER as tarn_allocator_free and
+ * for a block that bypassed the cache (tarn_allocator_set_enabled); TARN_ERR_NOT_SUPPORTED under
+ * backend:cudaMallocAsync and without a cache. */
 TARN_API enum tarn_status tarn_allocator_find_block(struct tarn_allocator *allocator, tarn_ptr ptr,
                                                     struct tarn_block *block_out,
                                                     struct tarn_error *error) TARN_MUST_CHECK;

@@ -175,7 +175,7 @@ struct tarn_config_option {
 };
 
 /* The option at an index, NULL past the last. */
-TARN_API const struct tarn_config_option *tarn_config_option(size_t index);
+TARN_API const struct tarn_config_option *tarn_config_get_option(size_t index);
 
 /* The value of one option. */
 struct tarn_config_value {

@@ -96,8 +96,8 @@ struct tarn_pool_stats {
     uint64_t segments;
 };
 
-/* Fields beyond struct_size are not written. Costs a walk over the allocator's segments and the
- * pool's blocks. */
+/* Fields beyond struct_size are not written; TARN_ERR_INVALID_ARGUMENT if that is not set. Costs a
+ * walk over the allocator's segments and the pool's blocks. */
 TARN_API enum tarn_status tarn_pool_get_stats(struct tarn_pool *pool,
                                               struct tarn_pool_stats *stats_out) TARN_MUST_CHECK;
 

@@ -41,17 +41,18 @@ struct tarn_pressure {
  * be freed. It is called on the thread of the request, with no lock held, after everything cached
  * has been given back, never at a mere miss of the cache. The request is then tried again; this
  * repeats while a callback returns more than 0, unless TARN_PRESSURE_ROUNDS times in a row not one
- * block was freed. For the soft limit it ends when enough was freed. A request that it makes itself
- * calls no callback. What it frees stays with a pool whose priority is higher than the request's
- * (pool.h): free blocks that the request can use. */
+ * block was freed, or a thousand times in a row no less was allocated afterwards, as when a
+ * callback only frees what it allocates itself. For the soft limit it ends when enough was freed. A
+ * request that it makes itself calls no callback. What it frees stays with a pool whose priority is
+ * higher than the request's (pool.h): free blocks that the request can use. */
 typedef uint64_t (*tarn_pressure_callback)(void *context, const struct tarn_pressure *pressure);
 
 enum {
     TARN_PRESSURE_ROUNDS = 8
 };
 
-/* Adds a callback; at most TARN_OBSERVERS_MAX, then TARN_ERR_LIMIT. They are called in this order,
- * until enough has been freed. */
+/* Adds a callback; at most TARN_OBSERVERS_MAX, then TARN_ERR_LIMIT. TARN_ERR_INVALID_ARGUMENT for
+ * NULL. They are called in this order, until enough has been freed. */
 TARN_API enum tarn_status tarn_allocator_add_pressure_callback(struct tarn_allocator *allocator,
                                                                tarn_pressure_callback callback,
                                                                void *context) TARN_MUST_CHECK;

@@ -25,8 +25,9 @@ TARN_API enum tarn_status tarn_stream_create(struct tarn_device *device, tarn_st
                                              struct tarn_error *error) TARN_MUST_CHECK;
 
 /* Destroys the stream without waiting; queued work still completes. First free the blocks that were
- * allocated for it and call tarn_allocator_empty_cache: memory cached for one stream serves no
- * other, and returning expandable segments waits for their stream, which must still exist. */
+ * allocated for it and call tarn_allocator_release_stream (block.h): memory cached for one stream
+ * serves no other, and returning expandable segments waits for their stream, which must still
+ * exist. */
 TARN_API enum tarn_status tarn_stream_destroy(struct tarn_device *device, tarn_stream stream,
                                               struct tarn_error *error) TARN_MUST_CHECK;
 

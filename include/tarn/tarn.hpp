@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory_resource>
 #include <new>
 #include <type_traits>
@@ -506,8 +507,10 @@ class pinned_resource : public std::pmr::memory_resource
                 return memory;
             }
             (void)!tarn_pinned_free(pinned_, memory, nullptr);
+            static constexpr char reason[] = "pinned memory has no block of that alignment";
+
             error.status = TARN_ERR_OUT_OF_MEMORY;
-            error.text[0] = '\0';
+            std::memcpy(error.text, reason, sizeof reason);
         }
 #if TARN_EXCEPTIONS
         detail::raise(error);
@@ -542,6 +545,9 @@ class pinned_resource : public std::pmr::memory_resource
 
 namespace detail
 {
+
+template <class Type, class... Types>
+inline constexpr bool is_one_of = (std::is_same_v<Type, Types> || ...);
 
 // Where an adaptor takes memory from: an allocator or a pool. Memory that is given back on another
 // stream than it was allocated on is not reused before that stream is done with it.
@@ -619,8 +625,8 @@ class stream_source
 
 #if TARN_EXCEPTIONS
 
-// RMM: device_memory_resource<rmm::mr::device_memory_resource, rmm::cuda_stream_view> is a memory
-// resource of RMM.
+// RMM up to 26.04: device_memory_resource<rmm::mr::device_memory_resource, rmm::cuda_stream_view> is
+// a memory resource of RMM. Newer ones have no such class and take CCCL's, below.
 template <class Base, class StreamView> class device_memory_resource final : public Base
 {
   public:
@@ -725,8 +731,7 @@ template <class... Properties> class resource
         return !(a == b);
     }
     // That the memory has these properties.
-    template <class Property,
-              class = std::enable_if_t<(std::is_same_v<Property, Properties> || ...)>>
+    template <class Property, class = std::enable_if_t<detail::is_one_of<Property, Properties...>>>
     friend constexpr void get_property(const resource &, Property) noexcept
     {
     }

@@ -24,6 +24,12 @@ static inline size_t tn_sized_common(uint32_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Whether the caller's size can be one. */
+static inline bool tn_sized_is_set(const void *given)
+{
+    return tn_sized_size(given) >= sizeof(uint32_t);
+}
+
 /* Fills in what the caller gave over the defaults in `full`, whose own size is `size`. False, and
  * nothing changes, if the caller's size cannot be one. */
 static inline bool tn_sized_read(void *full, size_t size, const void *given)
@@ -31,7 +37,7 @@ static inline bool tn_sized_read(void *full, size_t size, const void *given)
     const uint32_t known = tn_sized_size(given);
     const uint32_t own = (uint32_t)size;
 
-    if (known < sizeof known) {
+    if (!tn_sized_is_set(given)) {
         return false;
     }
     memcpy(full, given, tn_sized_common(known, size));

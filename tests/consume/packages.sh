@@ -66,11 +66,11 @@ documents_go_along() {
         [ -s "$usr/share/man/man3/tarn_allocator_alloc.3" ]
 }
 
-# The examples, with the libraries as pkg-config tells.
+# The examples, with the libraries as pkg-config tells and no other option that they need.
 examples_build() {
     for example in "$usr"/share/doc/libtarn-dev/examples/*.c; do
         # shellcheck disable=SC2046 # lists of options
-        cc -std=c17 "$example" -o "$work/example" \
+        cc -std=c17 -Wall -Wextra -Werror "$example" -o "$work/example" \
             $(pkg-config --cflags --libs tarn-tools) -ldl || return 1
     done
 }

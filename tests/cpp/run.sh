@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # run.sh LIBRARY_FOLDER WORK_FOLDER: tarn/tarn.hpp compiled as C++17 and C++20, by g++ and clang++,
 # with and without exceptions and RTTI, without a warning, and run on the simulated device; and the
-# adaptor for TensorRT.
+# adaptor for TensorRT. Over the real interfaces of CCCL and TensorRT where their headers are: in
+# CUDA_INCLUDE (/usr/local/cuda/include) and TENSORRT_INCLUDE.
 set -u
 
 library=$1
@@ -33,6 +34,25 @@ try() { # TEST NAME COMPILER FLAG...
     fi
 }
 
+cuda=${CUDA_INCLUDE:-/usr/local/cuda/include}
+tensorrt=${TENSORRT_INCLUDE:-}
+
+try_real() { # COMPILER
+    if [ -e "$cuda/cccl/cuda/memory_resource" ]; then
+        try test_cccl "$1" "$1" -std=c++17 -isystem "$cuda/cccl" -isystem "$cuda"
+    else
+        echo "skip: test_cccl-$1: no headers of CCCL in $cuda"
+        skipped=$((skipped + 1))
+    fi
+    if [ -e "$tensorrt/NvInferRuntime.h" ] && [ -e "$cuda/cuda_runtime_api.h" ]; then
+        try test_tensorrt "$1-real" "$1" -std=c++17 -DREAL_TENSORRT -isystem "$tensorrt" \
+            -isystem "$cuda"
+    else
+        echo "skip: test_tensorrt-$1-real: no headers of TensorRT in TENSORRT_INCLUDE"
+        skipped=$((skipped + 1))
+    fi
+}
+
 for compiler in g++ clang++; do
     for standard in 17 20; do
         try test_hpp "$compiler-$standard" "$compiler" "-std=c++$standard"
@@ -40,6 +60,7 @@ for compiler in g++ clang++; do
             -fno-rtti
     done
     try test_tensorrt "$compiler" "$compiler" -std=c++17
+    try_real "$compiler"
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -140,6 +140,14 @@ static int containers_live_in_pinned_memory()
 
     CHECK(reinterpret_cast<std::uintptr_t>(aligned) % 1024 == 0);
     resource.deallocate(aligned, 10, 1024);
+#if TARN_EXCEPTIONS
+    try { // such a block may happen to be there
+        aligned = resource.allocate(10, std::size_t{1} << 24);
+        resource.deallocate(aligned, 10, std::size_t{1} << 24);
+    } catch (const std::bad_alloc &error) {
+        CHECK(std::strstr(error.what(), "alignment"));
+    }
+#endif
     CHECK(resource == resource);
 #if defined(__cpp_rtti)
     CHECK(resource == same);
@@ -348,6 +356,7 @@ static int cccl_gets_a_resource()
     static_assert(has_property<resource_type, device_accessible>::value, "has");
     static_assert(!has_property<resource_type, host_accessible>::value, "has not");
     static_assert(std::is_copy_constructible_v<resource_type>, "copies");
+    static_assert(!has_property<tarn::resource<>, device_accessible>::value, "without any");
     CHECK(resource == copy);
     void *sync = resource.allocate(MIB);
     void *async = copy.allocate_async(MIB, 4096, stream);

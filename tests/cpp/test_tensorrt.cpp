@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* adaptors/tensorrt_tarn.hpp over a declaration of TensorRT's interface, on the simulated device. */
+/* adaptors/tensorrt_tarn.hpp over a declaration of TensorRT's interface, or with REAL_TENSORRT over
+ * TensorRT's own headers, on the simulated device. */
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
+#ifdef REAL_TENSORRT
+#include <NvInferRuntime.h>
+#else
 using cudaStream_t = struct CUstream_st *;
 
 namespace nvinfer1
@@ -21,6 +25,7 @@ class IGpuAsyncAllocator
 };
 
 } // namespace nvinfer1
+#endif
 
 #include "adaptors/tensorrt_tarn.hpp"
 

@@ -225,7 +225,7 @@ const char *tn_config_name_suggest(const char *word)
     return best;
 }
 
-const struct tarn_config_option *tarn_config_option(size_t index)
+const struct tarn_config_option *tarn_config_get_option(size_t index)
 {
     return index < ROW_COUNT ? &rows[index].option : NULL;
 }

@@ -284,9 +284,17 @@ void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator)
 
 uint64_t tarn_allocator_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
 {
-    return tn_fork_passed(&allocator->fork) ? 0
-                                            : allocator->methods->check(allocator, findings) +
-                                                  tn_ipc_cache_check(&allocator->opened, findings);
+    struct tarn_findings unread;
+
+    if (tn_fork_passed(&allocator->fork)) {
+        return 0;
+    }
+    if (!findings) {
+        unread.count = 0;
+        findings = &unread;
+    }
+    return allocator->methods->check(allocator, findings) +
+           tn_ipc_cache_check(&allocator->opened, findings);
 }
 
 enum tarn_status tn_allocator_walk(struct tarn_allocator *allocator,

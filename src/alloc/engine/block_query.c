@@ -44,6 +44,9 @@ enum tarn_status tarn_allocator_find_block(struct tarn_allocator *allocator, tar
     if (st) {
         return st;
     }
+    if (!tn_sized_is_set(block_out)) {
+        return tn_fail(error, TARN_ERR_INVALID_ARGUMENT, "struct_size of the block is not set");
+    }
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
 

@@ -5,6 +5,9 @@
 
 enum tarn_status tn_callback_add(struct tn_callback_list *list, tn_any_function call, void *context)
 {
+    if (!call) {
+        return TARN_ERR_INVALID_ARGUMENT;
+    }
     if (list->count == TARN_OBSERVERS_MAX) {
         return TARN_ERR_LIMIT;
     }

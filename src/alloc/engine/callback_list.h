@@ -22,7 +22,7 @@ struct tn_callback_list {
     unsigned count;
 };
 
-/* TARN_ERR_LIMIT when the list is full. */
+/* TARN_ERR_INVALID_ARGUMENT for NULL, TARN_ERR_LIMIT when the list is full. */
 enum tarn_status tn_callback_add(struct tn_callback_list *list, tn_any_function call,
                                  void *context);
 

@@ -201,16 +201,31 @@ static int64_t frees_of(const struct tn_engine *engine)
            out->origin[TN_LARGE] - tn_counter_all(out);
 }
 
+/* Rounds that led nowhere weigh on a request. One without a free: it should end soon. One after
+ * which no less is allocated, because a callback allocates as much as it frees or because other
+ * threads take what it frees: it should end some day. */
+enum {
+    WEIGHT_IN_VAIN = 1,
+    WEIGHT_NO_FREE = 128,
+    WEIGHT_MOST = TARN_PRESSURE_ROUNDS * WEIGHT_NO_FREE
+};
+
 /* Asks for room once more and returns how much was made, 0 = there is no point in going on: nobody
  * frees anything, or somebody only says so. */
 static uint64_t pressure_round(struct tn_engine *engine, const struct tn_request *request,
-                               uint64_t bytes, bool is_soft, unsigned *fruitless)
+                               uint64_t bytes, bool is_soft, unsigned *weight)
 {
-    const int64_t before = frees_of(engine);
+    const struct tn_counter *allocated = &engine->heap.shard.counters.bytes.out;
+    const int64_t frees = frees_of(engine);
+    const int64_t bytes_before = tn_counter_all(allocated);
     const uint64_t freed = run_pressure(engine, request, bytes, is_soft);
 
-    *fruitless = frees_of(engine) != before ? 0 : *fruitless + 1;
-    return *fruitless < TARN_PRESSURE_ROUNDS ? freed : 0;
+    if (tn_counter_all(allocated) < bytes_before) {
+        *weight = 0;
+    } else {
+        *weight += frees_of(engine) == frees ? WEIGHT_NO_FREE : WEIGHT_IN_VAIN;
+    }
+    return *weight < WEIGHT_MOST ? freed : 0;
 }
 
 /* Nobody is asked for a request that a callback makes itself. */
@@ -513,7 +528,7 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
 {
     const bool compact = request_is_compact(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
-    unsigned fruitless = 0;
+    unsigned weight = 0;
     uint64_t missing;
     uint64_t freed;
 
@@ -530,7 +545,7 @@ static enum tarn_status step_soft_limit(struct tn_engine *engine, struct tn_requ
     }
     missing = after - engine->soft_limit;
     while (st == TARN_ERR_NOT_FOUND && missing > 0 &&
-           (freed = pressure_round(engine, request, missing, true, &fruitless)) > 0) {
+           (freed = pressure_round(engine, request, missing, true, &weight)) > 0) {
         missing -= freed < missing ? freed : missing;
         st = tn_ladder_prepare(engine, request, error);
         if (st == TARN_OK && !tn_best_fit(&engine->heap, request)) {
@@ -561,10 +576,10 @@ static enum tarn_status step_pressure(struct tn_engine *engine, struct tn_reques
 {
     const uint64_t bytes = request_growth(engine, request);
     enum tarn_status st = TARN_ERR_NOT_FOUND;
-    unsigned fruitless = 0;
+    unsigned weight = 0;
 
     while (st == TARN_ERR_NOT_FOUND && may_ask_for_room(engine) &&
-           pressure_round(engine, request, bytes, false, &fruitless) > 0) {
+           pressure_round(engine, request, bytes, false, &weight) > 0) {
         request->block = NULL;
         st = try_again(engine, request, error);
     }
@@ -609,19 +624,46 @@ static const ladder_step compact_ladder[] = {
     NULL,
 };
 
+static enum tarn_status climb(struct tn_engine *engine, struct tn_request *request,
+                              const ladder_step *step, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_ERR_NOT_FOUND;
+
+    for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
+        st = (*step)(engine, request, error);
+    }
+    return st;
+}
+
+/* The same for a caller who reads errors: a step's is one only if no later step succeeds. */
+static TN_NOINLINE enum tarn_status climb_reporting(struct tn_engine *engine,
+                                                    struct tn_request *request,
+                                                    const ladder_step *step,
+                                                    struct tarn_error *error)
+{
+    struct tarn_error failure;
+
+    failure.status = TARN_OK;
+    const enum tarn_status st = climb(engine, request, step, &failure);
+
+    if (st && failure.status) {
+        *error = failure;
+    }
+    return st;
+}
+
 enum tarn_status tn_ladder_climb(struct tn_engine *engine, struct tn_request *request,
                                  struct tarn_error *error)
 {
     const bool compact = request_is_compact(engine, request);
-    const ladder_step *step = compact ? compact_ladder : ladder;
+    const ladder_step *first = compact ? compact_ladder : ladder;
     const uint64_t begin_ns = compact ? tn_clock_now_ns() : 0;
     const uint64_t pages_before = tn_compact_pages(&engine->compact);
-    enum tarn_status st = TARN_ERR_NOT_FOUND;
 
     request->segment_size = tn_segment_size(request->size, &engine->heap.config);
-    for (; st == TARN_ERR_NOT_FOUND && *step; step++) {
-        st = (*step)(engine, request, error);
-    }
+    const enum tarn_status st = error ? climb_reporting(engine, request, first, error)
+                                      : climb(engine, request, first, NULL);
+
     if (compact && (st || tn_compact_pages(&engine->compact) > pages_before)) {
         tn_compact_measured(&engine->compact, tn_clock_now_ns() - begin_ns);
     }

@@ -217,10 +217,16 @@ TN_NO_STACK_GUARD enum tarn_status tn_native_alloc(struct tn_engine *engine, uin
     return st;
 }
 
-enum tarn_status tn_native_alloc_in(struct tn_engine *engine, struct tn_private_pool *owner,
-                                    uint64_t size, tarn_stream stream, tarn_ptr *ptr_out,
-                                    struct tarn_error *error)
+TN_NO_STACK_GUARD enum tarn_status tn_native_alloc_in(struct tn_engine *engine,
+                                                      struct tn_private_pool *owner, uint64_t size,
+                                                      tarn_stream stream, tarn_ptr *ptr_out,
+                                                      struct tarn_error *error)
 {
+    if (tn_likely(tn_fast_alloc_in(&engine->fast, &engine->heap, owner, size, stream, ptr_out))) {
+        tn_core_assert_fast(engine);
+        TN_PROBE4(malloc, *ptr_out, engine->heap.device->ordinal, size, stream);
+        return TARN_OK;
+    }
     const enum tarn_status st = alloc_slow(engine, owner, size, stream, 0, ptr_out, error);
 
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);

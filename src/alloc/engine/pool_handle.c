@@ -146,18 +146,24 @@ void tarn_pool_destroy(struct tarn_pool *handle)
 
 /* ---- memory ---- */
 
+/* Who has no pools: a forked child. */
+static TN_COLD enum tarn_status refuse(const struct tarn_pool *pool, struct tarn_error *error)
+{
+    struct tn_engine *engine;
+
+    return tn_allocator_need_engine(pool->allocator, "a pool", &engine, error);
+}
+
 enum tarn_status tarn_pool_alloc(struct tarn_pool *pool, uint64_t size, tarn_stream stream,
                                  tarn_ptr *ptr_out, struct tarn_error *error)
 {
-    struct tn_engine *engine = NULL;
-
-    if (size == 0) {
+    if (tn_unlikely(size == 0)) {
         *ptr_out = 0;
         return TARN_OK;
     }
-    const enum tarn_status st = tn_allocator_need_engine(pool->allocator, "a pool", &engine, error);
-
-    return st ? st : tn_native_alloc_in(engine, pool->pool, size, stream, ptr_out, error);
+    return tn_likely(tn_allocator_is_native(pool->allocator))
+               ? tn_native_alloc_in(engine_of(pool), pool->pool, size, stream, ptr_out, error)
+               : refuse(pool, error);
 }
 
 enum tarn_status tarn_pool_trim(struct tarn_pool *pool, uint64_t target, uint64_t *reserved_out,
@@ -228,6 +234,9 @@ enum tarn_status tarn_pool_get_stats(struct tarn_pool *pool, struct tarn_pool_st
 
     if (st) {
         return st;
+    }
+    if (!tn_sized_is_set(stats_out)) {
+        return TARN_ERR_INVALID_ARGUMENT;
     }
     tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
     stats.priority = pool->pool->priority;

@@ -171,6 +171,18 @@ static enum tarn_status alloc_with_wish(struct tn_engine *engine, struct tn_requ
     return st;
 }
 
+/* What needs no look at the wish: a free block that is taken on the way of every allocation. */
+static bool alloc_fast(struct tn_engine *engine, struct tn_request *request,
+                       const struct tn_wish *wish, tarn_ptr *ptr_out)
+{
+    const uint64_t size = request->requested;
+
+    return wish->owner ? tn_fast_alloc_in(&engine->fast, &engine->heap, wish->owner, size,
+                                          request->stream, ptr_out)
+                       : tn_fast_alloc(&engine->fast, &engine->heap, size, request->stream,
+                                       &request->stack, ptr_out);
+}
+
 enum tarn_status tn_request_alloc(struct tn_engine *engine, uint64_t size, tarn_stream stream,
                                   const struct tn_wish *wish, tarn_ptr *ptr_out,
                                   struct tarn_error *error)
@@ -183,8 +195,7 @@ enum tarn_status tn_request_alloc(struct tn_engine *engine, uint64_t size, tarn_
         return tn_oom_absurd(error);
     }
     request.requested += aligned ? 0 : wish->alignment - TN_MIN_BLOCK_SIZE;
-    if (!aligned || wish->owner ||
-        !tn_fast_alloc(&engine->fast, &engine->heap, size, stream, &request.stack, ptr_out)) {
+    if (!aligned || !alloc_fast(engine, &request, wish, ptr_out)) {
         st = alloc_with_wish(engine, &request, wish, ptr_out, error);
     }
     TN_PROBE4(malloc, st ? 0 : *ptr_out, engine->heap.device->ordinal, size, stream);
@@ -216,7 +227,8 @@ static enum tarn_status front_alloc(struct tarn_allocator *allocator, uint64_t s
         *ptr_out = 0;
         return TARN_OK;
     }
-    return tn_allocator_is_native(allocator) && allocator->methods->is_enabled(allocator)
+    return tn_allocator_is_native(allocator) &&
+                   (wish->owner || allocator->methods->is_enabled(allocator))
                ? tn_request_alloc(tn_allocator_engine(allocator), size, stream, wish, ptr_out,
                                   error)
                : alloc_plainly(allocator, size, stream, wish, ptr_out, error);

@@ -176,7 +176,7 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
     } else if (size < TN_MAX_REQUEST) {
         const struct fast_side side = fast_prepare_side(fast, heap, stream);
 
-        served = tn_serve(heap, side.shard, side.log, &request, ptr_out);
+        served = tn_serve(heap, side.shard, side.log, &request, NULL, ptr_out);
         if (served) {
             tn_heap_end_capture(heap, stack); /* the block has it */
         }
@@ -201,8 +201,34 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
         (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
         tn_undo_log_flush(heap, &heap->shard, &fast->log);
     }
-    const bool served = tn_serve(heap, &heap->shard, &fast->log, &request, ptr_out);
+    const bool served = tn_serve(heap, &heap->shard, &fast->log, &request, NULL, ptr_out);
 
+    tn_biased_lock_release(&heap->lock);
+    return served;
+}
+
+/* Whether requests that name the pool find what is free in it, and nothing else has to be asked:
+ * none are served while it sleeps, and under the compact policy the engine looks whether a capture
+ * uses it. */
+static bool fast_serves_pool(const struct tn_heap *heap, const struct tn_private_pool *owner)
+{
+    return !owner->sleeps && heap->config.policy != TARN_POLICY_COMPACT;
+}
+
+TN_NOINLINE bool tn_fast_alloc_in_miss(struct tn_fast *fast, struct tn_heap *heap,
+                                       struct tn_private_pool *owner, uint64_t size,
+                                       tarn_stream stream, tarn_ptr *ptr_out)
+{
+    struct tn_request request = {.requested = size, .stream = stream};
+    bool served = false;
+
+    if (tn_likely(size < TN_MAX_REQUEST && fast_serves_pool(heap, owner))) {
+        if (!tn_undo_log_is_empty(&fast->log)) {
+            (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+            tn_undo_log_flush(heap, &heap->shard, &fast->log);
+        }
+        served = tn_serve(heap, &heap->shard, &fast->log, &request, owner, ptr_out);
+    }
     tn_biased_lock_release(&heap->lock);
     return served;
 }

@@ -4,8 +4,9 @@
  * call or decline it; the engine then serves it from the start. It decides exactly as the engine
  * does.
  *
- * Three functions: allocate, free, and flush, which does the work that the first two have
- * postponed. A build with TN_FAST_PATH 0 leaves all of it out.
+ * Three functions: allocate (from the default pools or from one that is named), free, and flush,
+ * which does the work that the first two have postponed. A build with TN_FAST_PATH 0 leaves all of
+ * it out.
  */
 #ifndef TN_ALLOC_FAST_FAST_H
 #define TN_ALLOC_FAST_FAST_H
@@ -61,6 +62,9 @@ bool tn_fast_alloc_slow(struct tn_fast *fast, struct tn_heap *heap, uint64_t siz
                         tarn_stream stream, uint64_t *stack, tarn_ptr *ptr_out);
 bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, uint64_t size,
                         tarn_stream stream, tarn_ptr *ptr_out);
+bool tn_fast_alloc_in_miss(struct tn_fast *fast, struct tn_heap *heap,
+                           struct tn_private_pool *owner, uint64_t size, tarn_stream stream,
+                           tarn_ptr *ptr_out);
 bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr, uint64_t *stack);
 void tn_fast_flush_caches(struct tn_fast *fast, struct tn_heap *heap, enum tn_flush what);
 
@@ -119,7 +123,26 @@ TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_h
     return true;
 }
 
-/* The same. What other blocks wait for, and where requests go, does not concern a free. */
+/* The same for a request that names its pool, which somebody keeps alive: only while nothing is
+ * unusual. */
+TN_MUST_CHECK static inline bool tn_fast_alloc_in(struct tn_fast *fast, struct tn_heap *heap,
+                                                  struct tn_private_pool *owner, uint64_t size,
+                                                  tarn_stream stream, tarn_ptr *ptr_out)
+{
+    if (tn_unlikely(!tn_fast_enter(heap, 0))) {
+        return false;
+    }
+    const struct tn_undo_entry *entry = tn_undo_log_redo_in(&fast->log, owner, size, stream);
+
+    if (tn_unlikely(!entry)) {
+        return tn_fast_alloc_in_miss(fast, heap, owner, size, stream, ptr_out);
+    }
+    *ptr_out = entry->address;
+    tn_biased_lock_release(&heap->lock);
+    return true;
+}
+
+/* As tn_fast_alloc. What other blocks wait for, and where requests go, does not concern a free. */
 TN_MUST_CHECK static inline bool tn_fast_free(struct tn_fast *fast, struct tn_heap *heap,
                                               tarn_ptr ptr, uint64_t *stack)
 {
@@ -200,6 +223,19 @@ TN_MUST_CHECK static inline bool tn_fast_alloc(struct tn_fast *fast, struct tn_h
     (void)size;
     (void)stream;
     (void)stack;
+    (void)ptr_out;
+    return false;
+}
+
+TN_MUST_CHECK static inline bool tn_fast_alloc_in(struct tn_fast *fast, struct tn_heap *heap,
+                                                  struct tn_private_pool *owner, uint64_t size,
+                                                  tarn_stream stream, tarn_ptr *ptr_out)
+{
+    (void)fast;
+    (void)heap;
+    (void)owner;
+    (void)size;
+    (void)stream;
     (void)ptr_out;
     return false;
 }

@@ -11,8 +11,9 @@
 #include "alloc/pool/best_fit.h"
 
 /* An allocation from a free block gets an entry in its stream's log. */
-static inline void tn_serve_add_entry(struct tn_undo_log *log, const struct tn_request *request,
-                                      bool split, const struct tn_split_change *change)
+static TN_INLINE void tn_serve_add_entry(struct tn_undo_log *log, const struct tn_request *request,
+                                         const struct tn_private_pool *owner, bool split,
+                                         const struct tn_split_change *change)
 {
     struct tn_undo_entry *entry = tn_undo_log_add(log);
     struct tn_block *block = request->block;
@@ -20,6 +21,7 @@ static inline void tn_serve_add_entry(struct tn_undo_log *log, const struct tn_r
     entry->block = block;
     entry->address = block->address;
     entry->requested = request->requested;
+    entry->key = tn_undo_key(request->requested, owner);
     entry->stream = request->stream;
     entry->stale = split ? &block->next->requested_size : &log->unused;
     entry->split_bytes = change->bytes;
@@ -29,7 +31,8 @@ static inline void tn_serve_add_entry(struct tn_undo_log *log, const struct tn_r
 
 /* Marks the block found allocated and logs that. */
 static TN_INLINE void tn_serve_alloc(struct tn_heap *heap, struct tn_shard *shard,
-                                     struct tn_undo_log *log, struct tn_request *request)
+                                     struct tn_undo_log *log, struct tn_request *request,
+                                     const struct tn_private_pool *owner)
 {
     const bool split = tn_request_splits(heap, request);
     const struct tn_split_change change = tn_heap_mark_allocated(
@@ -38,19 +41,19 @@ static TN_INLINE void tn_serve_alloc(struct tn_heap *heap, struct tn_shard *shar
     /* Undo and redo count no oversize allocations, and age nothing. */
     if (request->block->size < heap->config.max_split_size && !tn_heap_collects_garbage(heap) &&
         tn_undo_log_wants_entry(log)) {
-        tn_serve_add_entry(log, request, split, &change);
+        tn_serve_add_entry(log, request, owner, split, &change);
     } else {
         tn_undo_log_invalidate(heap, shard, log);
     }
 }
 
-/* Takes a free block that fits, marks it allocated and logs that; false if there is none. The log
- * is flushed and counted. */
+/* Takes a free block of the pool (NULL: the default ones) that fits, marks it allocated and logs
+ * that; false if there is none. The log is flushed and counted. */
 static TN_INLINE bool tn_serve(struct tn_heap *heap, struct tn_shard *shard,
                                struct tn_undo_log *log, struct tn_request *request,
-                               tarn_ptr *ptr_out)
+                               struct tn_private_pool *owner, tarn_ptr *ptr_out)
 {
-    tn_request_route(heap, request, NULL);
+    tn_request_route(heap, request, owner);
     if (tn_unlikely(tn_request_prepare(heap, shard, request, NULL))) {
         return false;
     }
@@ -58,7 +61,7 @@ static TN_INLINE bool tn_serve(struct tn_heap *heap, struct tn_shard *shard,
         tn_fit_uncount(heap, request);
         return false;
     }
-    tn_serve_alloc(heap, shard, log, request);
+    tn_serve_alloc(heap, shard, log, request, owner);
     *ptr_out = request->block->address;
     return true;
 }

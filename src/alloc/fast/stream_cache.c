@@ -266,7 +266,7 @@ static bool cache_serve(struct tn_stream_caches *caches, struct tn_stream_cache 
         tn_pool_insert(request->block);
         return false;
     }
-    tn_serve_alloc(heap, shard, &cache->log, request);
+    tn_serve_alloc(heap, shard, &cache->log, request, NULL);
     cache_set_limits(cache);
     cache->hits++;
     return true;

@@ -37,11 +37,13 @@
 #include "alloc/fast/backoff.h"
 #include "alloc/pool/core.h"
 #include "alloc/pool/counters.h"
+#include "alloc/pool/pool.h"
 #include "base/attr.h"
 
 #include <assert.h>
 
 struct tn_heap;
+struct tn_private_pool;
 struct tn_shard;
 
 enum {
@@ -52,17 +54,24 @@ enum {
 struct tn_undo_entry {
     struct tn_block *block;
     uint64_t address;     /* of the block */
-    uint64_t requested;   /* the request that it serves */
+    uint64_t key;         /* what a request is compared with: tn_undo_key */
     tarn_stream stream;   /* of that request */
     uint64_t *stale;      /* requested size of the remainder, if the block was split */
     int64_t split_bytes;  /* what the allocation did to the counters of free parts of segments */
     uint32_t hits;        /* redone and not counted yet; UINT32_MAX: cannot be redone */
     int16_t split_blocks; /* as split_bytes */
     uint8_t pool;         /* TN_SMALL or TN_LARGE */
-    uint64_t padding;     /* to 64 bytes, so that indexing is a shift */
+    uint64_t requested;   /* bytes of the request that it serves */
 };
 
 static_assert(sizeof(struct tn_undo_entry) == TN_CACHE_LINE, "an entry is one cache line");
+
+/* A request that names its pool (`owner`) is told from all that do not by one bit, so that these
+ * need no test more. */
+static inline uint64_t tn_undo_key(uint64_t requested, const struct tn_private_pool *owner)
+{
+    return owner ? requested | (uint64_t)1 << 63 : requested;
+}
 
 /* All zero is an empty log. */
 struct tn_undo_log {
@@ -148,24 +157,34 @@ static inline bool tn_undo_log_wants_entry(struct tn_undo_log *log)
     return log->backoff.left == 0;
 }
 
-/* Redoes the next entry if it is this request. Else NULL. */
-static inline struct tn_undo_entry *tn_undo_log_redo(struct tn_undo_log *log, uint64_t requested,
-                                                     tarn_stream stream)
+/* Redoes the next entry if it is this request, of a pool or of nobody's. Else NULL. */
+static TN_INLINE struct tn_undo_entry *tn_undo_log_redo_in(struct tn_undo_log *log,
+                                                           const struct tn_private_pool *owner,
+                                                           uint64_t requested, tarn_stream stream)
 {
     struct tn_undo_entry *entry = &log->entries[log->cursor];
 
-    if (log->cursor >= log->ceiling || entry->requested != requested || entry->stream != stream ||
-        entry->hits == UINT32_MAX) {
+    if (log->cursor >= log->ceiling || entry->key != tn_undo_key(requested, owner) ||
+        entry->stream != stream || entry->hits == UINT32_MAX) {
         return NULL;
     }
     struct tn_block *block = entry->block;
 
+    if (owner && block->set->pool->owner != owner) {
+        return NULL;
+    }
     log->cursor++;
     log->high = log->cursor > log->high ? log->cursor : log->high;
     entry->hits++;
     *entry->stale = block->requested_size; /* as if it had been one block: see tn_block_split */
     block->requested_size = requested;
     return entry;
+}
+
+static inline struct tn_undo_entry *tn_undo_log_redo(struct tn_undo_log *log, uint64_t requested,
+                                                     tarn_stream stream)
+{
+    return tn_undo_log_redo_in(log, NULL, requested, stream);
 }
 
 /* Undoes the entry before the cursor if it is this pointer. Else NULL. */

@@ -690,6 +690,19 @@ static void structs_of_an_older_program_are_understood(void **state)
     rig_close(&rig);
 }
 
+static void a_check_needs_no_findings(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, MIB, 0);
+
+    assert_int_equal(tarn_allocator_check(rig.allocator, NULL), 0);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -716,6 +729,7 @@ int main(void)
         cmocka_unit_test(requests_are_rounded_as_the_settings_say),
         cmocka_unit_test(the_device_shows_what_was_taken),
         cmocka_unit_test(contents_stay_intact),
+        cmocka_unit_test(a_check_needs_no_findings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,10 @@ static void a_block_is_described(void **state)
         assert_int_equal(tarn_allocator_find_block(rig.allocator, in_pool, &block, NULL), TARN_OK);
         assert_int_equal(block.pool.second, tarn_pool_get_id(pool).second);
         assert_false(block.is_large);
+        block.struct_size = 0;
+        assert_int_equal(tarn_allocator_find_block(rig.allocator, ptr, &block, &rig.error),
+                         TARN_ERR_INVALID_ARGUMENT);
+        block.struct_size = sizeof block;
         rig_free(&rig, ptr);
         assert_int_equal(tarn_allocator_find_block(rig.allocator, ptr, &block, &rig.error),
                          TARN_ERR_INVALID_POINTER);

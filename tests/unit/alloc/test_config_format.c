@@ -173,7 +173,7 @@ static void the_walk_shows_every_option_once(void **state)
 
     (void)state;
     tarn_config_init(&config);
-    for (; (option = tarn_config_option(count)); count++) {
+    for (; (option = tarn_config_get_option(count)); count++) {
         struct tarn_config_value value;
 
         assert_int_equal(tarn_config_option_value(&config, count, &value), TARN_OK);
@@ -183,11 +183,11 @@ static void the_walk_shows_every_option_once(void **state)
         assert_true(option->range[0] != '\0');
         assert_true(option->since[0] == '2' || strcmp(option->since, "tarn") == 0);
         for (size_t i = 0; i < count; i++) {
-            assert_string_not_equal(tarn_config_option(i)->name, option->name);
+            assert_string_not_equal(tarn_config_get_option(i)->name, option->name);
         }
     }
     assert_int_equal(count, 19);
-    assert_null(tarn_config_option(SIZE_MAX));
+    assert_null(tarn_config_get_option(SIZE_MAX));
 }
 
 /* The table says which options an update resets; update must agree. */
@@ -210,12 +210,12 @@ static void options_that_reset_are_marked(void **state)
                           "pinned_reserve_segment_size_mb:8,pinned_free_catch_all:True",
                           &config, NULL),
         TARN_OK);
-    for (size_t i = 0; tarn_config_option(i); i++) {
+    for (size_t i = 0; tarn_config_get_option(i); i++) {
         assert_int_equal(tarn_config_option_value(&config, i, &value), TARN_OK);
         assert_false(value.is_default);
     }
     assert_int_equal(tarn_config_update("", &config, NULL), TARN_OK);
-    for (size_t i = 0; (option = tarn_config_option(i)); i++) {
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
         assert_int_equal(tarn_config_option_value(&config, i, &value), TARN_OK);
         assert_int_equal(value.is_default, option->resets);
     }

@@ -4,6 +4,7 @@
 
 #include "support/draw.h"
 #include "support/rig.h"
+#include "tarn/block.h"
 #include "tarn/pool.h"
 #include "tarn/request.h"
 #include "tarn/sleep.h"
@@ -117,9 +118,14 @@ static tarn_ptr handle_alloc(struct tarn_pool *pool, uint64_t size, tarn_stream 
     return ptr;
 }
 
+enum {
+    SAME_POOLS = 2
+};
+
 /* One call at random, without a look at counters in between, which would end the postponed work of
- * the fast path: the same for both, from the pool or not. */
-static void same_call(struct rig *rigs, struct tarn_pool **pools, uint64_t *seed, tarn_ptr *live)
+ * the fast path: the same for both, from one of the pools or not. */
+static void same_call(struct rig *rigs, struct tarn_pool *pools[2][SAME_POOLS], uint64_t *seed,
+                      tarn_ptr *live)
 {
     static const uint64_t sizes[] = {512, 4096, MIB, 3 * MIB, 12 * MIB, 30 * MIB};
     const uint64_t size = sizes[draw(seed) % 6];
@@ -134,8 +140,10 @@ static void same_call(struct rig *rigs, struct tarn_pool **pools, uint64_t *seed
         *slot = rig_alloc(&rigs[0], size, stream);
         assert_int_equal(rig_alloc(&rigs[1], size, stream), *slot);
     } else {
-        *slot = routed_alloc(&rigs[0], tarn_pool_get_id(pools[0]), size, stream);
-        assert_int_equal(handle_alloc(pools[1], size, stream, draw(seed) % 2 == 0), *slot);
+        const unsigned p = draw(seed) % SAME_POOLS;
+
+        *slot = routed_alloc(&rigs[0], tarn_pool_get_id(pools[0][p]), size, stream);
+        assert_int_equal(handle_alloc(pools[1][p], size, stream, draw(seed) % 2 == 0), *slot);
     }
 }
 
@@ -146,12 +154,14 @@ static void a_handle_decides_as_a_route(void **state)
     for (size_t i = 0; i < 2; i++) { /* the exact policy */
         uint64_t seed = i;
         struct rig rigs[2];
-        struct tarn_pool *pools[2];
+        struct tarn_pool *pools[2][SAME_POOLS];
         tarn_ptr live[64] = {0};
 
         for (int k = 0; k < 2; k++) {
             rig_open(&rigs[k], 8 * GIB, settings[i]);
-            pools[k] = pool_open(&rigs[k], (struct tarn_pool_options){0});
+            for (int p = 0; p < SAME_POOLS; p++) {
+                pools[k][p] = pool_open(&rigs[k], (struct tarn_pool_options){0});
+            }
         }
         for (int step = 0; step < 20000; step++) {
             same_call(rigs, pools, &seed, live);
@@ -166,7 +176,9 @@ static void a_handle_decides_as_a_route(void **state)
             for (size_t n = 0; n < sizeof live / sizeof live[0]; n++) {
                 rig_free(&rigs[k], live[n]);
             }
-            tarn_pool_destroy(pools[k]);
+            for (int p = 0; p < SAME_POOLS; p++) {
+                tarn_pool_destroy(pools[k][p]);
+            }
         }
         tarn_allocator_destroy(rigs[0].allocator);
         sim_close(rigs[0].device);
@@ -585,6 +597,47 @@ static void options_are_checked(void **state)
 
     assert_int_equal(tarn_pool_alloc(pool, 0, 0, &ptr, &rig.error), TARN_OK);
     assert_int_equal(ptr, 0);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* The cache that can be switched off is that of the default pools. */
+static void pools_serve_while_the_cache_is_off(void **state)
+{
+    struct tarn_alloc_options options = {.struct_size = sizeof options};
+    struct tarn_block block = {.struct_size = sizeof block};
+    tarn_ptr ptrs[3] = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.limit = 4 * MIB});
+
+    options.pool = pool;
+    assert_int_equal(tarn_allocator_set_enabled(rig.allocator, false, NULL), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 4096, 0, &ptrs[0], NULL), TARN_OK);
+    assert_int_equal(tarn_pool_alloc_try(pool, 4096, 0, 0, &ptrs[1]), TARN_OK);
+    assert_int_equal(tarn_alloc_with(rig.allocator, 4096, 0, &options, &ptrs[2], NULL), TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tarn_allocator_find_block(rig.allocator, ptrs[i], &block, NULL), TARN_OK);
+        assert_int_equal(block.pool.second, tarn_pool_get_id(pool).second);
+        rig_free(&rig, ptrs[i]);
+    }
+    assert_int_equal(tarn_pool_alloc_try(pool, 8 * MIB, 0, 0, &ptrs[0]), TARN_ERR_OUT_OF_MEMORY);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static void counters_need_their_size(void **state)
+{
+    struct tarn_pool_stats stats = {.struct_size = 0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    assert_int_equal(tarn_pool_get_stats(pool, &stats), TARN_ERR_INVALID_ARGUMENT);
     tarn_pool_destroy(pool);
     rig_close(&rig);
 }
@@ -1034,6 +1087,8 @@ int main(void)
         cmocka_unit_test(a_handle_outlives_its_id),
         cmocka_unit_test(segments_come_from_the_pool_s_source),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(pools_serve_while_the_cache_is_off),
+        cmocka_unit_test(counters_need_their_size),
         cmocka_unit_test(other_engines_have_no_pools),
         cmocka_unit_test(free_pages_of_a_pool_move_beside_blocks_with_contents),
         cmocka_unit_test(pages_of_a_pool_stay_if_its_user_needs_them),

@@ -185,6 +185,75 @@ static void a_callback_that_frees_nothing_ends(void **state)
     }
 }
 
+/* A callback that frees only what it allocates itself, and claims that this is room. */
+static uint64_t free_own(void *context, const struct tarn_pressure *pressure)
+{
+    tarn_ptr ptr = 0;
+
+    ++*(int *)context;
+    assert_int_equal(tarn_allocator_alloc(pressure->allocator, MIB, 0, &ptr, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_free(pressure->allocator, ptr, NULL), TARN_OK);
+    return pressure->bytes;
+}
+
+/* An error is written by the call that fails, not by one whose callback has made room. */
+static void a_request_that_is_served_writes_no_error(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct rig rig;
+        tarn_ptr ptr = 0;
+
+        rig_open(&rig, 256 * MIB, settings[i]);
+        cache_fill(&cache, &rig, 2);
+        rig.error = (struct tarn_error){.offset = 77};
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 200 * MIB, 0, &ptr, &rig.error),
+                         TARN_OK);
+        assert_true(cache.calls > 0);
+        assert_int_equal(rig.error.offset, 77);
+        assert_int_equal(rig.error.text[0], 0);
+        rig_free(&rig, ptr);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
+static void no_callback_is_refused(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, NULL, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, NULL, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, NULL, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    rig_alloc_oom(&rig, GIB, 0);
+    rig_close(&rig);
+}
+
+static void a_callback_that_frees_only_its_own_ends(void **state)
+{
+    int calls = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    const tarn_ptr most = rig_alloc(&rig, 200 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, free_own, &calls),
+                     TARN_OK);
+    rig_alloc_oom(&rig, 100 * MIB, 0);
+    assert_in_range(calls, 1000, 1100);
+    assert_int_equal(tarn_allocator_remove_pressure_callback(rig.allocator, free_own, &calls),
+                     TARN_OK);
+    rig_free(&rig, most);
+    rig_close(&rig);
+}
+
 static void the_soft_limit_asks_and_lets_grow(void **state)
 {
     (void)state;
@@ -430,6 +499,9 @@ int main(void)
         cmocka_unit_test(a_limit_asks_as_the_device_does),
         cmocka_unit_test(small_steps_lead_there),
         cmocka_unit_test(a_callback_that_frees_nothing_ends),
+        cmocka_unit_test(a_callback_that_frees_only_its_own_ends),
+        cmocka_unit_test(a_request_that_is_served_writes_no_error),
+        cmocka_unit_test(no_callback_is_refused),
         cmocka_unit_test(the_soft_limit_asks_and_lets_grow),
         cmocka_unit_test(a_pool_is_named),
         cmocka_unit_test(a_callback_s_own_request_calls_nobody),
