@@ -116,6 +116,23 @@ static tarn_ptr alloc_ok(struct tarn_allocator *allocator, uint64_t size, tarn_s
 
 /* ---- what is published ---- */
 
+static void what_watching_needs(void **state)
+{
+    const struct tarn_watch_options other = {.struct_size = sizeof other + 8,
+                                             .runtime_folder = runtime_folder};
+    struct tarn_error error;
+    struct rig rig = rig_open("");
+
+    (void)state;
+    assert_int_equal(tarn_watch_start(NULL, NULL, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_watch_start(rig.allocator, &other, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "options of this version"));
+    assert_false(tarn_watch_is_on(rig.allocator));
+    tarn_watch_stop(rig.allocator); /* nothing to stop */
+    tarn_watch_stop(NULL);
+    rig_close(&rig);
+}
+
 static void counters_are_those_of_the_allocator(void **state)
 {
     struct rig rig = rig_open("");
@@ -842,6 +859,7 @@ static void threads_on_several_streams_are_watched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_watching_needs),
         cmocka_unit_test(counters_are_those_of_the_allocator),
         cmocka_unit_test(rows_are_by_stream_and_pool),
         cmocka_unit_test(segments_of_a_row_add_up),
