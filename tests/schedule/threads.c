@@ -85,13 +85,6 @@ int schedule_nap(const struct timespec *time)
     return 0;
 }
 
-uint64_t schedule_clock_ns(void)
-{
-    static uint64_t now;
-
-    return ++now;
-}
-
 /* ---- pages that are mapped more than once ---- */
 
 static _Atomic uint32_t *slept_on;

@@ -27,9 +27,6 @@ int schedule_mutex_lock(pthread_mutex_t *mutex);
 int schedule_mutex_unlock(pthread_mutex_t *mutex);
 int schedule_nap(const struct timespec *time);
 
-/* Grows with each call. */
-uint64_t schedule_clock_ns(void);
-
 /* Of words at the same offset in pages that are mapped more than once. One thread sleeps at a
  * time. */
 void schedule_shared_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t ns);
