@@ -87,7 +87,7 @@ static struct token_text token_show(const struct tn_config_token *token)
         return out;
     }
     (void)snprintf(out.text, sizeof out.text, "\"%.40s%s\"", token->word,
-                   token->is_cut || strlen(token->word) > 40 ? "..." : "");
+                   strlen(token->word) > 40 ? "..." : "");
     for (char *c = out.text; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {
             *c = '?';

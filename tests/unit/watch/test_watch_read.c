@@ -133,6 +133,31 @@ static void what_watching_needs(void **state)
     rig_close(&rig);
 }
 
+/* From the beginning, before a request fails; and whether it wants to be controlled. */
+static void what_is_known_at_the_start(void **state)
+{
+    (void)state;
+    for (int controlled = 0; controlled < 2; controlled++) {
+        const struct tarn_watch_options options = {
+            .struct_size = sizeof options, .runtime_folder = runtime_folder, .control = controlled};
+        struct tarn_watch_process process = {.struct_size = sizeof process};
+        struct rig rig = rig_open("");
+
+        tarn_sim_set_foreign_memory(rig.device, GIB);
+        assert_int_equal(tarn_watch_start(rig.allocator, &options, NULL), TARN_OK);
+        struct tarn_watch *watch = watch_open();
+        const struct tarn_watch_record record = record_ask(watch, 0);
+
+        assert_int_equal(record.device_total, 4 * GIB);
+        assert_int_equal(record.device_free, 3 * GIB);
+        assert_true(record.device_time_ns > 0 && record.device_time_ns <= record.time_ns);
+        tarn_watch_get_process(watch, &process);
+        assert_int_equal(process.controlled || process.wants_control, controlled);
+        tarn_watch_close(watch);
+        rig_close(&rig);
+    }
+}
+
 static void counters_are_those_of_the_allocator(void **state)
 {
     struct rig rig = rig_open("");
@@ -860,6 +885,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_watching_needs),
+        cmocka_unit_test(what_is_known_at_the_start),
         cmocka_unit_test(counters_are_those_of_the_allocator),
         cmocka_unit_test(rows_are_by_stream_and_pool),
         cmocka_unit_test(segments_of_a_row_add_up),
