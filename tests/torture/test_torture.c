@@ -26,6 +26,7 @@
 #include "support/view.h"
 #include "tarn/block.h"
 #include "tarn/peer.h"
+#include "tarn/request.h"
 #include "tarn/sleep.h"
 
 enum {
@@ -42,7 +43,8 @@ enum torture_op {
     OP_RELEASE_STREAM,
     OP_SLEEP,
     OP_WAKE,
-    OP_ADD_PEER
+    OP_ADD_PEER,
+    OP_ALLOC_ALIGNED /* to 2 MiB */
 };
 
 static uint64_t failures_injected;
@@ -444,6 +446,27 @@ static const struct scenario scenarios[] = {
                MORE(OP_SLEEP, 0, 0, 0), FREE(1), POOL(OP_RELEASE_POOL, 0, 0), EMPTY_CACHE,
                MORE(OP_WAKE, 0, 0, 0), FREE(0), MORE(OP_SLEEP, 0, 0, 0), FREE(3), EMPTY_CACHE,
                END}},
+    {.name = "aligned",
+     .capacity = 2,
+     .steps = {ALLOC(0, 0, 12 * MIB), ALLOC(1, 0, 3 * MIB), FREE(0),
+               MORE(OP_ALLOC_ALIGNED, 2, 0, 3 * MIB), MORE(OP_ALLOC_ALIGNED, 3, 0, 100),
+               MORE(OP_ALLOC_ALIGNED, 4, 1, 30 * MIB), FREE(2),
+               MORE(OP_ALLOC_ALIGNED, 5, 0, 5 * MIB), FREE(1), FREE(3), FREE(4), EMPTY_CACHE,
+               FREE(5), EMPTY_CACHE, END}},
+    {.name = "aligned, expandable segments",
+     .capacity = 2,
+     .expandable = true,
+     .steps = {ALLOC(0, 0, 12 * MIB), ALLOC(1, 0, 3 * MIB), FREE(0),
+               MORE(OP_ALLOC_ALIGNED, 2, 0, 3 * MIB), MORE(OP_ALLOC_ALIGNED, 3, 0, 30 * MIB),
+               FREE(2), EMPTY_CACHE, MORE(OP_ALLOC_ALIGNED, 4, 0, 5 * MIB), FREE(1), FREE(3),
+               FREE(4), EMPTY_CACHE, END}},
+    {.name = "aligned, pages move",
+     .capacity = 2,
+     .compact = true,
+     .steps = {ALLOC(0, 0, 12 * MIB), ALLOC(1, 0, 3 * MIB), FREE(0),
+               MORE(OP_ALLOC_ALIGNED, 2, 0, 3 * MIB), MORE(OP_ALLOC_ALIGNED, 3, 1, 30 * MIB),
+               FREE(2), MORE(OP_ALLOC_ALIGNED, 4, 0, 5 * MIB), FREE(1), FREE(3), FREE(4),
+               EMPTY_CACHE, END}},
     {.name = "peers",
      .capacity = 2,
      .expandable = true,
@@ -729,6 +752,7 @@ static enum tarn_status step_more(struct run *run, const struct op *op)
     struct tarn_allocator *a = run->allocator;
     const struct tarn_pool_id id = ops_pool(op->slot);
     const struct tarn_sleep_options discard = {.struct_size = sizeof discard, .discard = true};
+    const struct tarn_alloc_options aligned = {.struct_size = sizeof aligned, .alignment = 2 * MIB};
 
     switch ((int)op->kind) {
     case OP_TRIM:
@@ -739,6 +763,10 @@ static enum tarn_status step_more(struct run *run, const struct op *op)
         return may_change_sleep(run, op) ? tarn_allocator_sleep(a, id, &discard, NULL) : TARN_OK;
     case OP_WAKE:
         return may_change_sleep(run, op) ? tarn_allocator_wake(a, id, NULL) : TARN_OK;
+    case OP_ALLOC_ALIGNED:
+        return run->slot[op->slot] ? TARN_OK
+                                   : tarn_alloc_with(a, op->value, ops_stream(op->stream), &aligned,
+                                                     &run->slot[op->slot], NULL);
     case OP_ADD_PEER:
         return tarn_allocator_add_peer(a, (int)op->slot, NULL);
     default:
@@ -800,9 +828,9 @@ static struct state state_take(const struct run *run)
 
 static bool may_release(enum op_kind kind)
 {
-    return kind == OP_ALLOC || kind == OP_ALLOC_AT || kind == OP_EMPTY_CACHE ||
-           kind == OP_EMPTY_POOL || (int)kind == OP_TRIM || (int)kind == OP_RELEASE_STREAM ||
-           (int)kind == OP_SLEEP || (int)kind == OP_WAKE;
+    return kind == OP_ALLOC || (int)kind == OP_ALLOC_ALIGNED || kind == OP_ALLOC_AT ||
+           kind == OP_EMPTY_CACHE || kind == OP_EMPTY_POOL || (int)kind == OP_TRIM ||
+           (int)kind == OP_RELEASE_STREAM || (int)kind == OP_SLEEP || (int)kind == OP_WAKE;
 }
 
 static void check_unchanged(struct run *run, enum op_kind kind, const struct state *before)
@@ -883,7 +911,8 @@ static bool run_on_device(const struct run *run, const struct op *op)
 
 static const char *step_name(enum op_kind kind)
 {
-    static const char *const names[] = {"trim", "release stream", "sleep", "wake", "add peer"};
+    static const char *const names[] = {"trim", "release stream", "sleep",
+                                        "wake", "add peer",       "aligned alloc"};
 
     return (int)kind < OP_KINDS ? ops_name(kind) : names[(int)kind - OP_TRIM];
 }

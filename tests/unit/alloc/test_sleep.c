@@ -224,8 +224,14 @@ static void more_than_one_chunk_is_kept(void **state)
 
     (void)state;
     open_backed(&rig, "policy:compact");
+    const tarn_ptr before = alloc_in(&rig, pool, 30 * MIB);
+    const tarn_ptr hole = alloc_in(&rig, pool, 30 * MIB); /* so that the next begins in a chunk */
     const tarn_ptr ptr = alloc_in(&rig, pool, size);
     const tarn_ptr behind = alloc_in(&rig, pool, 30 * MIB);
+
+    assert_true(before < hole && hole < ptr && ptr < behind);
+    rig_free(&rig, hole);
+    fill(&rig, before, 30 * MIB, 2);
     uint64_t *words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
 
     for (uint64_t i = 0; i < size / 8; i += 64) {
@@ -238,6 +244,7 @@ static void more_than_one_chunk_is_kept(void **state)
     for (uint64_t i = 0; i < size / 8; i += 64) {
         assert_int_equal(words[i], i);
     }
+    assert_true(holds(&rig, before, 30 * MIB, 2));
     assert_true(holds(&rig, behind, 30 * MIB, 3));
     rig_close(&rig);
 }
