@@ -239,6 +239,7 @@ static void more_than_one_chunk_is_kept(void **state)
     }
     fill(&rig, behind, 30 * MIB, 3);
     sleep_well(&rig, NULL);
+    assert_in_range(sleep_stats(&rig).host_bytes, size + 60 * MIB, size + 66 * MIB); /* no hole */
     wake_up(&rig);
     words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
     for (uint64_t i = 0; i < size / 8; i += 64) {
