@@ -40,7 +40,7 @@ compact_programs() {
 schedules() {
     cmake --preset check >/dev/null &&
         cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
-        build/check/tests/schedules --seeds 250000 # of each workload
+        build/check/tests/schedules --seeds 150000 # of each workload
 }
 
 # A day's worth of events for each policy.

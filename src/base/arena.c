@@ -7,8 +7,13 @@
 
 enum {
     ARENA_ALIGN = 16,
+#ifdef TN_NOTHING_AHEAD /* tests/torture: that each piece may not fit */
+    CHUNK_FIRST = 2 * ARENA_ALIGN,
+    CHUNK_LAST = CHUNK_FIRST
+#else
     CHUNK_FIRST = 4096,
     CHUNK_LAST = 1 << 20
+#endif
 };
 
 struct tn_arena_chunk {

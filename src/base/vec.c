@@ -8,7 +8,13 @@
 #include <string.h>
 
 enum {
-    VEC_FIRST_CAPACITY = 16
+#ifdef TN_NOTHING_AHEAD /* tests/torture: that each of the first items may not fit */
+    VEC_FIRST_CAPACITY = 1,
+    VEC_EXACT = 24 /* items up to which no more is allocated than is needed */
+#else
+    VEC_FIRST_CAPACITY = 16,
+    VEC_EXACT = 0
+#endif
 };
 
 void tn_vec_fini(struct tn_vec *vec)
@@ -31,6 +37,9 @@ bool tn_vec_reserve(struct tn_vec *vec, size_t more)
 
     if (needed <= vec->capacity) {
         return true;
+    }
+    if (needed <= VEC_EXACT) {
+        wanted = needed;
     }
     while (wanted < needed && wanted <= SIZE_MAX / 2) {
         wanted *= 2;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* dladdr, MAP_ANONYMOUS, strsignal */
 #include "schedule/explore.h"
 
+#include "support/exit.h"
+
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,7 +66,7 @@ static void run_one(const struct workload *workload, const struct schedule *sche
     outcome->fingerprint = schedule_fingerprint();
     if (wrong) {
         (void)snprintf(outcome->text, sizeof outcome->text, "%s", wrong);
-        _exit(1);
+        child_exit(1);
     }
 }
 
@@ -80,7 +82,7 @@ static void run_all(const struct workload *workload, uint64_t first, uint64_t co
 
         run_one(workload, &schedule, outcome);
     }
-    _exit(0);
+    child_exit(0);
 }
 
 /* In a child process, which may die of it. True if all went well. */

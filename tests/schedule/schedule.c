@@ -137,10 +137,26 @@ static uint32_t choose_in(enum thread_state state, uint32_t self)
     return run.threads[self].state == state ? self : NOBODY;
 }
 
+/* Threads that yielded may try again, except this one. */
+static void ready_yielded(uint32_t except)
+{
+    for (uint32_t i = 0; i < run.count; i++) {
+        if (i != except && run.threads[i].state == THREAD_YIELDED) {
+            run.threads[i].state = THREAD_READY;
+        }
+    }
+}
+
+/* When all have yielded, each goes once before one goes again: whatever the priorities are, the
+ * thread that the others wait for is among them. */
 static uint32_t choose(uint32_t self)
 {
-    const uint32_t ready = choose_in(THREAD_READY, self);
+    uint32_t ready = choose_in(THREAD_READY, self);
 
+    if (ready == NOBODY) {
+        ready_yielded(self);
+        ready = choose_in(THREAD_READY, self);
+    }
     return ready != NOBODY ? ready : choose_in(THREAD_YIELDED, self);
 }
 
@@ -241,21 +257,11 @@ static void hand_over_forced(enum schedule_end otherwise, uintptr_t place)
     }
 }
 
-/* Threads that yielded may try again. */
-static void ready_yielded(void)
-{
-    for (uint32_t i = 0; i < run.count; i++) {
-        if (run.threads[i].state == THREAD_YIELDED) {
-            run.threads[i].state = THREAD_READY;
-        }
-    }
-}
-
 /* The end of the distance that was drawn. */
 static void point_drawn(uintptr_t place)
 {
     draw_distance();
-    ready_yielded();
+    ready_yielded(NOBODY);
     if (run.by_priority && run.changes_left == 0) {
         return;
     }

@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 static const struct workload *const workloads[] = {
-    &workload_lock,          &workload_biased_lock, &workload_allocator,
-    &workload_stream_caches, &workload_sinks,
+    &workload_lock,  &workload_biased_lock, &workload_allocator, &workload_stream_caches,
+    &workload_sinks, &workload_pinned,      &workload_page,
 };
 
 enum {
     WORKLOADS = sizeof workloads / sizeof workloads[0],
-    SEEDS = 2500 /* of each */
+    SEEDS = 1500 /* of each */
 };
 
 struct options {

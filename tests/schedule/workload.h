@@ -18,5 +18,7 @@ extern const struct workload workload_biased_lock;
 extern const struct workload workload_allocator;
 extern const struct workload workload_stream_caches;
 extern const struct workload workload_sinks;
+extern const struct workload workload_pinned;
+extern const struct workload workload_page;
 
 #endif

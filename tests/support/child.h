@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_CHILD_H
 #define TESTS_SUPPORT_CHILD_H
 
+#include "support/exit.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -17,17 +18,6 @@
             _exit(1);                                                                              \
         }                                                                                          \
     } while (false)
-
-/* Ends a child at once. Its counts of what it reached would be lost, were they not written here. */
-static inline _Noreturn void child_exit(int code)
-{
-#ifdef TN_COVERAGE
-    extern int __llvm_profile_write_file(void);
-
-    (void)__llvm_profile_write_file();
-#endif
-    _exit(code);
-}
 
 /* Runs the function in a child and fails the test if anything it requires does not hold. */
 static inline void child_run(void (*function)(void *context), void *context)

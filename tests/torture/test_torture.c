@@ -11,25 +11,40 @@
  *     new is reserved;
  *   - the same step works when it is tried again;
  *   - after the end nothing leaks, of host memory or of the device's.
+ *
+ * The allocator keeps room for nodes and lists ahead, so that few steps ask the host for memory. So
+ * each scenario runs once more without that room: then every node and every entry is a call.
  */
 #include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_mem.h"
 #include "property/ops.h"
+#include "support/rig.h"
 #include "support/view.h"
-#include "tarn/allocator.h"
-#include "tarn/host.h"
-#include "tarn/sim.h"
-
-#define MIB ((uint64_t)1 << 20)
+#include "tarn/block.h"
+#include "tarn/peer.h"
+#include "tarn/request.h"
+#include "tarn/sleep.h"
 
 enum {
     SLOTS = 24,
     STEPS_MAX = 96,
     TEXT_MAX = 512,
-    NOT_FIRED_MAX = 4096 /* calls of one kind that a scenario makes at most */
+    NOT_FIRED_MAX = 4096, /* calls of one kind that a scenario makes at most */
+    HELD_MAX = 8192       /* free nodes of an allocator */
+};
+
+/* Steps that random programs do not have. */
+enum torture_op {
+    OP_TRIM = OP_KINDS + 1,
+    OP_RELEASE_STREAM,
+    OP_SLEEP,
+    OP_WAKE,
+    OP_ADD_PEER,
+    OP_ALLOC_ALIGNED /* to 2 MiB */
 };
 
 static uint64_t failures_injected;
@@ -37,6 +52,7 @@ static uint64_t failures_injected;
 /* What fails: host memory, or calls of one kind with one status. */
 struct failure {
     bool host;
+    bool scarce; /* without room that was kept ahead */
     enum tarn_sim_call call;
     enum tarn_status status;
 };
@@ -47,6 +63,7 @@ struct scenario {
     bool expandable;
     bool compact;               /* policy:compact */
     bool reuse;                 /* graph_capture_record_stream_reuse */
+    const char *conf;           /* all of the settings, or NULL */
     uint64_t max_split_size;    /* 0 = unlimited */
     struct op steps[STEPS_MAX]; /* OP_KINDS ends it early */
 };
@@ -102,6 +119,10 @@ struct scenario {
 #define LOOK(kind, slot)                                                                           \
     {                                                                                              \
         kind, slot, 0, 0                                                                           \
+    }
+#define MORE(kind, slot, stream, value)                                                            \
+    {                                                                                              \
+        (enum op_kind)(kind), slot, stream, value                                                  \
     }
 #define END                                                                                        \
     {                                                                                              \
@@ -361,6 +382,104 @@ static const struct scenario scenarios[] = {
                POOL(OP_END_POOL, 0, 0),
                ALLOC(7, 1, 200),
                END}},
+    {.name = "trim and release",
+     .capacity = 2,
+     .steps = {ALLOC(0, 0, 100),
+               ALLOC(1, 1, 3 * MIB),
+               ALLOC(2, 2, 30 * MIB),
+               POOL(OP_BEGIN_POOL, 0, 1),
+               ALLOC(3, 1, 12 * MIB),
+               ALLOC(4, 1, 300),
+               POOL(OP_END_POOL, 0, 0),
+               POOL(OP_RELEASE_POOL, 0, 0),
+               RECORD(2, 1),
+               RECORD(3, 2),
+               FREE(3),
+               FREE(4),
+               FREE(2),
+               MORE(OP_TRIM, 0, 0, 60 * MIB),
+               MORE(OP_TRIM, 0, 0, MIB),
+               FREE(1),
+               FREE(0),
+               MORE(OP_RELEASE_STREAM, 0, 1, 0),
+               ALLOC(5, 0, 12 * MIB),
+               RECORD(5, 1),
+               FREE(5),
+               MORE(OP_RELEASE_STREAM, 0, 0, 0),
+               MORE(OP_TRIM, 0, 0, 0),
+               END}},
+    {.name = "trim and release, expandable segments",
+     .capacity = 2,
+     .expandable = true,
+     .steps = {ALLOC(0, 0, 100), ALLOC(1, 1, 3 * MIB), ALLOC(2, 1, 30 * MIB), ALLOC(3, 1, 50 * MIB),
+               RECORD(2, 2), FREE(2), MORE(OP_TRIM, 0, 0, 60 * MIB), FREE(1), FREE(3),
+               MORE(OP_RELEASE_STREAM, 0, 1, 0), FREE(0), MORE(OP_TRIM, 0, 0, 0), END}},
+    {.name = "pools sleep",
+     .capacity = 2,
+     .compact = true,
+     .steps = {POOL(OP_BEGIN_POOL, 0, 1),
+               ALLOC(0, 1, 100),
+               ALLOC(1, 1, 3 * MIB),
+               ALLOC(2, 1, 30 * MIB),
+               ALLOC(3, 1, 7 * MIB),
+               POOL(OP_END_POOL, 0, 0),
+               ALLOC(4, 1, 5 * MIB),
+               FREE(1),
+               MORE(OP_SLEEP, 0, 0, 0),
+               FREE(2),
+               MORE(OP_WAKE, 0, 0, 0),
+               FREE(3),
+               MORE(OP_SLEEP, 0, 0, 0),
+               EMPTY_CACHE,
+               FREE(4),
+               POOL(OP_RELEASE_POOL, 0, 0),
+               EMPTY_CACHE,
+               MORE(OP_WAKE, 0, 0, 0),
+               FREE(0),
+               EMPTY_CACHE,
+               END}},
+    {.name = "pools of growing segments sleep",
+     .capacity = 2,
+     .expandable = true,
+     .steps = {POOL(OP_BEGIN_POOL, 0, 1), ALLOC(0, 1, 100), ALLOC(1, 1, 30 * MIB),
+               ALLOC(2, 1, 30 * MIB), ALLOC(3, 1, 40 * MIB), POOL(OP_END_POOL, 0, 0), FREE(2),
+               MORE(OP_SLEEP, 0, 0, 0), FREE(1), POOL(OP_RELEASE_POOL, 0, 0), EMPTY_CACHE,
+               MORE(OP_WAKE, 0, 0, 0), FREE(0), MORE(OP_SLEEP, 0, 0, 0), FREE(3), EMPTY_CACHE,
+               END}},
+    {.name = "aligned",
+     .capacity = 2,
+     .steps = {ALLOC(0, 0, 12 * MIB), ALLOC(1, 0, 3 * MIB), FREE(0),
+               MORE(OP_ALLOC_ALIGNED, 2, 0, 3 * MIB), MORE(OP_ALLOC_ALIGNED, 3, 0, 100),
+               MORE(OP_ALLOC_ALIGNED, 4, 1, 30 * MIB), FREE(2),
+               MORE(OP_ALLOC_ALIGNED, 5, 0, 5 * MIB), FREE(1), FREE(3), FREE(4), EMPTY_CACHE,
+               FREE(5), EMPTY_CACHE, END}},
+    {.name = "aligned, expandable segments",
+     .capacity = 2,
+     .expandable = true,
+     .steps = {ALLOC(0, 0, 12 * MIB), ALLOC(1, 0, 3 * MIB), FREE(0),
+               MORE(OP_ALLOC_ALIGNED, 2, 0, 3 * MIB), MORE(OP_ALLOC_ALIGNED, 3, 0, 30 * MIB),
+               FREE(2), EMPTY_CACHE, MORE(OP_ALLOC_ALIGNED, 4, 0, 5 * MIB), FREE(1), FREE(3),
+               FREE(4), EMPTY_CACHE, END}},
+    {.name = "aligned, pages move",
+     .capacity = 2,
+     .compact = true,
+     .steps = {ALLOC(0, 0, 12 * MIB), ALLOC(1, 0, 3 * MIB), FREE(0),
+               MORE(OP_ALLOC_ALIGNED, 2, 0, 3 * MIB), MORE(OP_ALLOC_ALIGNED, 3, 1, 30 * MIB),
+               FREE(2), MORE(OP_ALLOC_ALIGNED, 4, 0, 5 * MIB), FREE(1), FREE(3), FREE(4),
+               EMPTY_CACHE, END}},
+    {.name = "peers",
+     .capacity = 2,
+     .expandable = true,
+     .steps = {ALLOC(0, 0, 100), ALLOC(1, 0, 30 * MIB), MORE(OP_ADD_PEER, 1, 0, 0),
+               ALLOC(2, 0, 60 * MIB), MORE(OP_ADD_PEER, 2, 0, 0), FREE(1), ALLOC(3, 0, 80 * MIB),
+               FREE(2), EMPTY_CACHE, ALLOC(4, 0, 40 * MIB), END}},
+    {.name = "the driver's pools",
+     .capacity = 0,
+     .conf = "backend:cudaMallocAsync",
+     .steps = {ALLOC(0, 0, 100), ALLOC(1, 1, 3 * MIB), ALLOC(2, 0, 20 * MIB), RECORD(1, 2),
+               RECORD(1, 3), RECORD(2, 1), FREE(1), ALLOC(3, 1, 3 * MIB), LOOK(OP_CACHE_INFO, 0),
+               FREE(2), FREE(0), ALLOC(4, 0, 100 * MIB), FRACTION(128), ALLOC(5, 0, 30 * MIB),
+               FRACTION(256), EMPTY_CACHE, FREE(3), EMPTY_CACHE, END}},
     {.name = "empty cache",
      .capacity = 2,
      .steps = {ALLOC(0, 0, 100), ALLOC(1, 0, 3 * MIB), ALLOC(2, 1, 30 * MIB), EMPTY_CACHE, FREE(2),
@@ -369,7 +488,8 @@ static const struct scenario scenarios[] = {
 };
 
 enum {
-    SCENARIOS = sizeof scenarios / sizeof scenarios[0]
+    SCENARIOS = sizeof scenarios / sizeof scenarios[0],
+    CASES = 4 /* of a scenario */
 };
 
 /* One run of a scenario with its n-th call failing. */
@@ -429,6 +549,10 @@ static struct tarn_config config_of(const struct scenario *scenario)
     struct tarn_config config;
 
     tarn_config_init(&config);
+    if (scenario->conf) {
+        assert_int_equal(tarn_config_parse(scenario->conf, &config, NULL), TARN_OK);
+        return config;
+    }
     config.expandable_segments = scenario->expandable;
     config.policy = scenario->compact ? TARN_POLICY_COMPACT : TARN_POLICY_EXACT;
     config.graph_capture_record_stream_reuse = scenario->reuse;
@@ -436,6 +560,83 @@ static struct tarn_config config_of(const struct scenario *scenario)
         config.max_split_size = scenario->max_split_size;
     }
     return config;
+}
+
+/* ---- scarcity ---- */
+
+/* Nodes that the allocator does not have meanwhile. */
+static struct {
+    struct tn_block *node;
+    struct tn_block_slab *slab;
+} held[HELD_MAX];
+
+static size_t held_count;
+
+static void hold(struct tn_block_slab *slab, struct tn_block *node)
+{
+    assert_true(held_count < HELD_MAX);
+    held[held_count].slab = slab;
+    held[held_count++].node = node;
+    slab->live--; /* so that the checker does not miss it */
+}
+
+static void hold_all_of(struct tn_block_slab *slab)
+{
+    while (slab->partial || slab->spare) {
+        hold(slab, tn_block_create(slab));
+    }
+}
+
+static void list_shrink(struct tn_block_list *list)
+{
+    const size_t entry = sizeof *list->blocks;
+
+    if (list->count > 0) {
+        list->blocks = tn_host_resize(list->blocks, list->capacity * entry, list->count * entry);
+        assert_non_null(list->blocks);
+    } else {
+        tn_host_free(list->blocks, list->capacity * entry);
+        list->blocks = NULL;
+    }
+    list->capacity = list->count;
+}
+
+static void pool_shrink(const struct tn_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        list_shrink(&pool->sets[i]->far);
+        list_shrink(&pool->sets[i]->unmapped);
+    }
+}
+
+/* What the next step needs, it has to ask for. */
+static void make_scarce(const struct run *run)
+{
+    if (!run->failure->scarce || !tn_allocator_is_native(run->allocator)) {
+        return;
+    }
+    struct tn_heap *heap = &rig_engine(run->allocator)->heap;
+
+    while (heap->shard.spares) {
+        hold(&heap->slab, tn_shard_take_spare(&heap->shard));
+    }
+    hold_all_of(&heap->slab);
+    hold_all_of(&heap->heads);
+    pool_shrink(&heap->small);
+    pool_shrink(&heap->large);
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        pool_shrink(&p->small);
+        pool_shrink(&p->large);
+    }
+}
+
+static void end_scarcity(void)
+{
+    while (held_count > 0) {
+        held_count--;
+        held[held_count].slab->live++;
+        tn_block_destroy(held[held_count].node);
+    }
 }
 
 /* ---- steps ---- */
@@ -539,6 +740,40 @@ static enum tarn_status step_look(struct run *run, const struct op *op)
     }
 }
 
+/* False for waking what is awake, or sleeping what is gone: then it does nothing. */
+static bool may_change_sleep(const struct run *run, const struct op *op)
+{
+    return tarn_allocator_is_asleep(run->allocator, ops_pool(op->slot)) ==
+           ((int)op->kind == OP_WAKE);
+}
+
+static enum tarn_status step_more(struct run *run, const struct op *op)
+{
+    struct tarn_allocator *a = run->allocator;
+    const struct tarn_pool_id id = ops_pool(op->slot);
+    const struct tarn_sleep_options discard = {.struct_size = sizeof discard, .discard = true};
+    const struct tarn_alloc_options aligned = {.struct_size = sizeof aligned, .alignment = 2 * MIB};
+
+    switch ((int)op->kind) {
+    case OP_TRIM:
+        return tarn_allocator_trim(a, op->value, NULL, NULL);
+    case OP_RELEASE_STREAM:
+        return tarn_allocator_release_stream(a, ops_stream(op->stream), NULL);
+    case OP_SLEEP:
+        return may_change_sleep(run, op) ? tarn_allocator_sleep(a, id, &discard, NULL) : TARN_OK;
+    case OP_WAKE:
+        return may_change_sleep(run, op) ? tarn_allocator_wake(a, id, NULL) : TARN_OK;
+    case OP_ALLOC_ALIGNED:
+        return run->slot[op->slot] ? TARN_OK
+                                   : tarn_alloc_with(a, op->value, ops_stream(op->stream), &aligned,
+                                                     &run->slot[op->slot], NULL);
+    case OP_ADD_PEER:
+        return tarn_allocator_add_peer(a, (int)op->slot, NULL);
+    default:
+        return step_look(run, op);
+    }
+}
+
 static enum tarn_status step(struct run *run, const struct op *op)
 {
     enum tarn_status st;
@@ -568,7 +803,7 @@ static enum tarn_status step(struct run *run, const struct op *op)
     case OP_SET_FRACTION:
         return tarn_allocator_set_memory_fraction(run->allocator, (double)op->value / 256.0, NULL);
     default:
-        return step_look(run, op);
+        return step_more(run, op);
     }
 }
 
@@ -585,14 +820,17 @@ static struct state state_take(const struct run *run)
     const struct tarn_walker walker = view_walker(&state.view);
 
     tarn_allocator_get_stats(run->allocator, &state.stats);
-    assert_int_equal(tarn_allocator_walk(run->allocator, &walker), TARN_OK);
+    /* The driver shows nobody its pools. */
+    assert_int_equal(tarn_allocator_walk(run->allocator, &walker),
+                     run->scenario->conf ? TARN_ERR_NOT_SUPPORTED : TARN_OK);
     return state;
 }
 
 static bool may_release(enum op_kind kind)
 {
-    return kind == OP_ALLOC || kind == OP_ALLOC_AT || kind == OP_EMPTY_CACHE ||
-           kind == OP_EMPTY_POOL;
+    return kind == OP_ALLOC || (int)kind == OP_ALLOC_ALIGNED || kind == OP_ALLOC_AT ||
+           kind == OP_EMPTY_CACHE || kind == OP_EMPTY_POOL || (int)kind == OP_TRIM ||
+           (int)kind == OP_RELEASE_STREAM || (int)kind == OP_SLEEP || (int)kind == OP_WAKE;
 }
 
 static void check_unchanged(struct run *run, enum op_kind kind, const struct state *before)
@@ -600,7 +838,8 @@ static void check_unchanged(struct run *run, enum op_kind kind, const struct sta
     struct state after = state_take(run);
     char text[TEXT_MAX] = "";
 
-    if (may_release(kind)) {
+    /* Asking the driver's pools how much there is allocates it. */
+    if (may_release(kind) || (run->scenario->conf && kind == OP_CACHE_INFO)) {
         CHECK(run, view_same_allocated(&before->view, &after.view, text, sizeof text),
               "blocks handed out before and after a failure: %s", text);
         CHECK(run, view_reserved(&after.view) <= view_reserved(&before->view),
@@ -670,13 +909,23 @@ static bool run_on_device(const struct run *run, const struct op *op)
     return true;
 }
 
+static const char *step_name(enum op_kind kind)
+{
+    static const char *const names[] = {"trim", "release stream", "sleep",
+                                        "wake", "add peer",       "aligned alloc"};
+
+    return (int)kind < OP_KINDS ? ops_name(kind) : names[(int)kind - OP_TRIM];
+}
+
 static void run_step(struct run *run, const struct op *op)
 {
-    run->where = ops_name(op->kind);
+    run->where = step_name(op->kind);
     if (run_on_device(run, op)) {
         return;
     }
     struct state before = state_take(run);
+
+    make_scarce(run);
     const uint64_t calls = calls_now(run);
     const uint64_t left = run->n > run->seen ? run->n - run->seen : 0;
 
@@ -685,6 +934,7 @@ static void run_step(struct run *run, const struct op *op)
 
     plan(run, 0);
     run->seen += calls_now(run) - calls;
+    end_scarcity();
     check_consistent(run);
     if (left > 0 && run->seen >= run->n) {
         run->fired = true;
@@ -788,6 +1038,13 @@ static void host_memory(void **state)
     run_all(*state, &failure);
 }
 
+static void host_memory_scarce(void **state)
+{
+    const struct failure failure = {.host = true, .scarce = true, .status = TARN_ERR_HOST_MEMORY};
+
+    run_all(*state, &failure);
+}
+
 static void device_error(void **state)
 {
     for (int call = 0; call < TARN_SIM_CALL_COUNT; call++) {
@@ -823,16 +1080,19 @@ static void add_case(struct CMUnitTest *test, char *name, size_t size, const cha
 
 int main(void)
 {
-    static struct CMUnitTest tests[3 * SCENARIOS];
-    static char names[3 * SCENARIOS][96];
+    static const struct {
+        const char *what;
+        void (*function)(void **state);
+    } cases[CASES] = {{"host memory fails", host_memory},
+                      {"host memory fails, nothing kept ahead", host_memory_scarce},
+                      {"the device fails", device_error},
+                      {"the device is full", device_out_of_memory}};
+    static struct CMUnitTest tests[CASES * SCENARIOS];
+    static char names[CASES * SCENARIOS][96];
 
-    for (size_t i = 0; i < SCENARIOS; i++) {
-        add_case(&tests[3 * i], names[3 * i], sizeof names[0], "host memory fails", &scenarios[i],
-                 host_memory);
-        add_case(&tests[3 * i + 1], names[3 * i + 1], sizeof names[0], "the device fails",
-                 &scenarios[i], device_error);
-        add_case(&tests[3 * i + 2], names[3 * i + 2], sizeof names[0], "the device is full",
-                 &scenarios[i], device_out_of_memory);
+    for (size_t i = 0; i < CASES * SCENARIOS; i++) {
+        add_case(&tests[i], names[i], sizeof names[0], cases[i % CASES].what, &scenarios[i / CASES],
+                 cases[i % CASES].function);
     }
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -4,6 +4,7 @@
  * PyTorch, an empty variable counts as set.
  */
 #include "alloc/config/config_parse.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/utf8.h"
 
@@ -65,7 +66,7 @@ enum tarn_status tarn_config_from_env_sized(struct tarn_config *config_out, size
         return st;
     }
     st = tarn_config_parse(text, &config, error);
-    if (st && text) {
+    if (st && tn_always(text)) { /* no text is no mistake */
         error_name_variable(error, variable);
     }
     if (st) {

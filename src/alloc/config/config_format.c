@@ -5,6 +5,7 @@
  */
 #include "alloc/config/config_parse.h"
 #include "alloc/config/config_table.h"
+#include "base/assertion.h"
 #include "base/attr.h"
 #include "base/bits.h"
 #include "base/decimal.h"
@@ -34,7 +35,7 @@ static void text_add(struct text *text, const char *format, ...)
     length = vsnprintf(has_room ? text->at + text->used : NULL,
                        has_room ? text->size - text->used : 0, format, args);
     va_end(args);
-    text->used += length > 0 ? (size_t)length : 0;
+    text->used += tn_always(length >= 0) ? (size_t)length : 0; /* all texts are ASCII */
 }
 
 /* ---- divisions ---- */

@@ -2,6 +2,7 @@
 #include "alloc/config/config_parse.h"
 
 #include "alloc/config/config_table.h"
+#include "base/assertion.h"
 #include "base/bits.h"
 #include "base/decimal.h"
 #include "base/errinfo.h"
@@ -86,7 +87,7 @@ static struct token_text token_show(const struct tn_config_token *token)
         return out;
     }
     (void)snprintf(out.text, sizeof out.text, "\"%.40s%s\"", token->word,
-                   token->is_cut || strlen(token->word) > 40 ? "..." : "");
+                   strlen(token->word) > 40 ? "..." : "");
     for (char *c = out.text; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {
             *c = '?';
@@ -175,8 +176,9 @@ static enum tarn_status count_set(struct reader *reader, const struct tn_config_
     if (!tn_is_pow2(count)) {
         return value_fail(reader, row, "is not a power of two");
     }
-    if (count < row->min || count > row->max) {
-        return value_fail(reader, row, count < row->min ? "is too small" : "is too large");
+    /* A power of two is 1 or more, and no row asks for more than that. */
+    if (tn_never(count < row->min) || count > row->max) {
+        return value_fail(reader, row, "is too large");
     }
     *(uint32_t *)field_out = (uint32_t)count;
     return TARN_OK;

@@ -57,7 +57,8 @@ bool tn_ptr_map_grow(struct tn_ptr_map *map, uint64_t more)
     uint64_t needed;
     uint64_t buckets = map->buckets ? map->buckets : FIRST_BUCKETS;
 
-    if (!tn_add_u64(map->count, more, &needed) || needed > SIZE_MAX / sizeof(uint64_t) / 4) {
+    if (!tn_add_u64(map->count, more, &needed) ||
+        tn_never(needed > SIZE_MAX / sizeof(uint64_t) / 4)) { /* more than any host has blocks */
         return false;
     }
     while (buckets * TN_BUCKET / 2 < needed) {

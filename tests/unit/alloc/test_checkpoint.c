@@ -635,6 +635,62 @@ static void pools_that_are_gone_are_refused(void **state)
     rig_close(&rig);
 }
 
+/* A block in the pool, in a segment of its own at that address. */
+static tarn_ptr alloc_graph_at(struct rig *rig, tarn_ptr address, uint64_t size, tarn_stream stream)
+{
+    assert_int_equal(tarn_sim_script_alloc(rig->device, address), TARN_OK);
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, graph, any_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, stream);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, graph, NULL), TARN_OK);
+    assert_int_equal(ptr, address);
+    return ptr;
+}
+
+/* A pool made again under the same id has other segments at the same addresses. */
+static void a_pool_that_was_made_again_is_refused(void **state)
+{
+    static const struct {
+        uint64_t size;
+        tarn_stream stream;
+        const char *text; /* NULL: it fits */
+    } again[] = {
+        {22 * MIB, 1, "has only 23068672 of 31457280 bytes"},
+        {30 * MIB, 2, "is not in its pool"},
+        {100, 1, "is not in its pool"},
+        {30 * MIB, 1, NULL},
+        {40 * MIB, 1, NULL},
+    };
+    const tarn_ptr address = SIM_BASE + 256 * MIB;
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    rig_free(&rig, alloc_graph_at(&rig, address, 30 * MIB, 1));
+    assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, NULL),
+                     TARN_OK);
+    for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
+        struct tarn_checkpoint_delta delta = {0};
+
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, graph, NULL), TARN_OK);
+        rig_empty_cache(&rig);
+        rig_free(&rig, alloc_graph_at(&rig, address, again[i].size, again[i].stream));
+        const enum tarn_status st =
+            tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error);
+
+        assert_int_equal(st, again[i].text ? TARN_ERR_STATE : TARN_OK);
+        if (again[i].text && !strstr(rig.error.text, again[i].text)) {
+            fail_msg("%s", rig.error.text);
+        }
+        tarn_checkpoint_delta_fini(&delta);
+        rig_check(&rig);
+    }
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
 static void without_host_memory_nothing_changes(void **state)
 {
     static const uint64_t sizes[] = {512, 512, 512, 30 * MIB, 3 * MIB, 2 * MIB};
@@ -700,6 +756,7 @@ int main(void)
         cmocka_unit_test(an_empty_pool_has_a_checkpoint),
         cmocka_unit_test(what_streams_use_cannot_be_restored),
         cmocka_unit_test(pools_that_are_gone_are_refused),
+        cmocka_unit_test(a_pool_that_was_made_again_is_refused),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
 

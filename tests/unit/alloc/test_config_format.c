@@ -54,6 +54,7 @@ static void lists_take_their_shortest_shape(void **state)
     expect_format("roundup_power2_divisions:[1:4,>:4]", "roundup_power2_divisions:4");
     expect_format("roundup_power2_divisions:[64:8,128:2,256:2,512:2,1024:1,>:1]",
                   "roundup_power2_divisions:[64:8,128:2,256:2,512:2,>:1]");
+    expect_format("roundup_power2_divisions:[1:8,>:2]", "roundup_power2_divisions:[1:8,>:2]");
     expect_format("roundup_power2_divisions:[>:2]", "roundup_power2_divisions:[>:2]");
     expect_format("roundup_power2_divisions:[512:8]", "roundup_power2_divisions:[512:8]");
     expect_format("roundup_power2_divisions:[16:0,32:8]", "roundup_power2_divisions:[1:0,32:8]");

@@ -107,6 +107,28 @@ static void misuse_is_refused_and_changes_nothing(void **state)
     rig_close(&rig);
 }
 
+/* More than anybody counts to. */
+static void captures_are_counted_up_to_a_most(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    uint32_t *count = &rig_engine(rig.allocator)->heap.private_pools.capture_count;
+
+    *count = UINT32_MAX - 1;
+    assert_int_equal(tarn_allocator_begin_capture(rig.allocator, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_begin_capture(rig.allocator, &rig.error), TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "too many captures"));
+    assert_int_equal(*count, UINT32_MAX);
+    *count = 1;
+    assert_int_equal(tarn_allocator_end_capture(rig.allocator, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_end_capture(rig.allocator, &rig.error), TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "no capture is under way"));
+    assert_int_equal(*count, 0);
+    rig_close(&rig);
+}
+
 static void pools_do_not_share_memory(void **state)
 {
     struct rig rig;
@@ -541,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uses_are_counted),
         cmocka_unit_test(misuse_is_refused_and_changes_nothing),
+        cmocka_unit_test(captures_are_counted_up_to_a_most),
         cmocka_unit_test(pools_do_not_share_memory),
         cmocka_unit_test(the_filter_chooses_by_stream),
         cmocka_unit_test(the_latest_routing_wins),

@@ -215,6 +215,23 @@ static void a_full_device_is_not_asked_each_time(void **state)
     }
 }
 
+/* What a limit refuses says nothing about the device: when the limit goes, the next try is one. */
+static void a_limit_is_no_refusal(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, 100 * MIB, &rig.error), TARN_OK);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 200 * MIB, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(rig_engine(rig.allocator)->refusal.size, 0);
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, GIB, &rig.error), TARN_OK);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 200 * MIB, 0, 0, &ptr), TARN_OK);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 /* Also when it is beyond a soft limit, which does not count for this try. */
 static void a_soft_limit_leaves_the_refusal(void **state)
 {
@@ -598,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_try_of_a_pool_stays_within_its_limit),
         cmocka_unit_test(a_failed_try_leaves_no_trace),
         cmocka_unit_test(a_full_device_is_not_asked_each_time),
+        cmocka_unit_test(a_limit_is_no_refusal),
         cmocka_unit_test(a_soft_limit_leaves_the_refusal),
         cmocka_unit_test(memory_given_back_ends_the_refusal),
         cmocka_unit_test(frees_of_other_streams_are_completed),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "alloc/engine/checkpoint.h"
+#include "alloc/pool/sinks.h"
 #include "support/draw.h"
 #include "support/rig.h"
 
@@ -227,6 +228,51 @@ static void a_sink_can_be_removed(void **state)
 }
 
 /* A free that is complete at once is one moment; one that waited is two. */
+/* A sink leaves when no stack can be on its way to it: one that takes none, at once. */
+static void only_sinks_that_capture_wait(void **state)
+{
+    static struct counting capturing;
+    static struct counting plain;
+    struct tarn_sink sink = {.context = &plain, .receive = counting_receive};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_heap *heap = &rig_engine(rig.allocator)->heap;
+
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    sink = (struct tarn_sink){.context = &capturing,
+                              .level = TARN_CONTEXT_ALL,
+                              .capture = counting_capture,
+                              .receive = counting_receive,
+                              .retain = counting_retain,
+                              .release = counting_release};
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    atomic_store(&heap->captures, 1); /* a call has a stack in its hands */
+    assert_int_equal(tn_sinks_begin_removal(heap, &plain, NULL), TARN_OK);
+    assert_true(tn_sinks_may_leave(heap, &plain));
+    tn_sinks_end_removal(heap, &plain);
+    assert_int_equal(tn_sinks_begin_removal(heap, &plain, NULL), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tn_sinks_begin_removal(heap, &capturing, NULL), TARN_OK);
+    assert_int_equal(tn_sinks_begin_removal(heap, &capturing, NULL), TARN_ERR_NOT_FOUND);
+    assert_false(tn_sinks_may_leave(heap, &capturing));
+    tn_sinks_cancel_removal(heap, &plain); /* of another: changes nothing */
+    assert_int_equal(tn_sinks_begin_removal(heap, &capturing, NULL), TARN_ERR_NOT_FOUND);
+    tn_sinks_cancel_removal(heap, &capturing);
+    tn_sinks_end_removal(heap, &capturing); /* it does not leave any more */
+    atomic_store(&heap->captures, 0);
+    assert_int_equal(tn_sinks_set(heap, &capturing, true, TARN_CONTEXT_ALL, NULL), TARN_OK);
+    assert_int_equal(tn_sinks_set(heap, &plain, true, TARN_CONTEXT_ALL, NULL), TARN_ERR_NOT_FOUND);
+    const tarn_ptr ptr = rig_alloc(&rig, 512, 0);
+
+    assert_int_equal(capturing.last.address, ptr);
+    assert_int_equal(plain.events, 0);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &capturing, NULL), TARN_OK);
+    assert_int_equal(capturing.live, 0);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void moments_are_told_apart(void **state)
 {
     struct rig rig;
@@ -402,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_sink_can_be_switched_off),
         cmocka_unit_test(levels_can_change),
         cmocka_unit_test(a_sink_can_be_removed),
+        cmocka_unit_test(only_sinks_that_capture_wait),
         cmocka_unit_test(moments_are_told_apart),
         cmocka_unit_test(failures_give_stacks_back),
         cmocka_unit_test(references_add_up),

@@ -224,8 +224,14 @@ static void more_than_one_chunk_is_kept(void **state)
 
     (void)state;
     open_backed(&rig, "policy:compact");
+    const tarn_ptr before = alloc_in(&rig, pool, 30 * MIB);
+    const tarn_ptr hole = alloc_in(&rig, pool, 30 * MIB); /* so that the next begins in a chunk */
     const tarn_ptr ptr = alloc_in(&rig, pool, size);
     const tarn_ptr behind = alloc_in(&rig, pool, 30 * MIB);
+
+    assert_true(before < hole && hole < ptr && ptr < behind);
+    rig_free(&rig, hole);
+    fill(&rig, before, 30 * MIB, 2);
     uint64_t *words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
 
     for (uint64_t i = 0; i < size / 8; i += 64) {
@@ -233,11 +239,13 @@ static void more_than_one_chunk_is_kept(void **state)
     }
     fill(&rig, behind, 30 * MIB, 3);
     sleep_well(&rig, NULL);
+    assert_in_range(sleep_stats(&rig).host_bytes, size + 60 * MIB, size + 66 * MIB); /* no hole */
     wake_up(&rig);
     words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
     for (uint64_t i = 0; i < size / 8; i += 64) {
         assert_int_equal(words[i], i);
     }
+    assert_true(holds(&rig, before, 30 * MIB, 2));
     assert_true(holds(&rig, behind, 30 * MIB, 3));
     rig_close(&rig);
 }
@@ -475,6 +483,36 @@ static void a_pool_without_room_stays_asleep(void **state)
             rig_free(&rig, live);
             rig_close(&rig);
         }
+    }
+}
+
+static void a_pool_wakes_where_there_is_room_enough(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 4 * GIB, settings[i]);
+        rig_limit(&rig, 0.25);
+        (void)alloc_in(&rig, pool, 400 * MIB);
+        const uint64_t reserved = (uint64_t)rig_now(&rig, TARN_STAT_RESERVED_BYTES);
+
+        sleep_well(&rig, &discard);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_MEMORY_INFO, 1, TARN_ERR_DEVICE);
+        wake_up(&rig); /* within the limit; how much is free is not known */
+        sleep_well(&rig, &discard);
+        rig_limit(&rig, 0.01); /* less than the pool alone needs */
+        assert_int_equal(tarn_allocator_wake(rig.allocator, pool, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        rig_limit(&rig, 1.0);
+        tarn_sim_set_foreign_memory(rig.device, 4 * GIB - reserved + MIB); /* others have it */
+        assert_int_equal(tarn_allocator_wake(rig.allocator, pool, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        assert_true(tarn_allocator_is_asleep(rig.allocator, pool));
+        tarn_sim_set_foreign_memory(rig.device, 4 * GIB - reserved);
+        wake_up(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), reserved);
+        rig_close(&rig);
     }
 }
 
@@ -806,6 +844,7 @@ int main(void)
         cmocka_unit_test(shared_memory_is_refused),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
+        cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
         cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
         cmocka_unit_test(events_tell_what_goes),

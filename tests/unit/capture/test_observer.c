@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What an observer counts, and the snapshots of it. */
+#include "support/child.h"
 #include "support/test.h"
 
 #include "tarn/capture.h"
+#include "tarn/host.h"
 #include "tarn/observer.h"
 #include "tarn/report.h"
 #include "tarn/snapshot.h"
@@ -126,6 +128,64 @@ static void test_snapshot(void **state)
     rig_fini(&rig);
 }
 
+/* What the parent saw is not the child's. */
+static void child_observes(void *context)
+{
+    struct rig *rig = context;
+    const struct tarn_observed memory = {.address = 0x9000, .size = 1, .what = "cuMemAlloc"};
+    struct tarn_observed found = {.size = 7};
+    uint64_t sum = 0;
+
+    CHILD_REQUIRE(tarn_observer_alloc(rig->observer, &memory) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_observer_free(rig->observer, 0x1000, &found) == TARN_ERR_STATE);
+    CHILD_REQUIRE(!tarn_observer_find(rig->observer, 0x1000, &found) && found.size == 7);
+    tarn_observer_oom(rig->observer, MIB, 0, 0);
+    tarn_observer_free_all(rig->observer, visit_sum, &sum);
+    CHILD_REQUIRE(sum == 0);
+    CHILD_REQUIRE(stats_of(rig->observer).allocated == 0);
+    tarn_observer_destroy(rig->observer);
+}
+
+static void test_a_forked_child_observes_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig, TARN_CONTEXT_ALL);
+    alloc(&rig, 0x1000, 0x100);
+    child_run(child_observes, &rig);
+    assert_int_equal(stats_of(rig.observer).allocated, 0x100);
+    rig_fini(&rig);
+    tarn_observer_destroy(NULL);
+}
+
+/* Nothing is counted that is not recorded. */
+static void test_without_host_memory(void **state)
+{
+    const struct tarn_observed memory = {.address = 0x1000, .size = 0x100, .what = "cuMemAlloc"};
+    struct tarn_observer *observer = NULL;
+    struct tarn_observer_stats part = {.struct_size = 16, .allocations = 77};
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_observer_create(1, NULL, TARN_CONTEXT_NEVER, &observer, NULL),
+                     TARN_ERR_HOST_MEMORY);
+    assert_null(observer);
+    assert_int_equal(tarn_observer_create(1, NULL, TARN_CONTEXT_NEVER, &observer, NULL), TARN_OK);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_observer_alloc(observer, &memory), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_int_equal(stats_of(observer).allocations, 0);
+    assert_int_equal(stats_of(observer).allocated, 0);
+    assert_int_equal(tarn_observer_alloc(observer, &memory), TARN_OK);
+    tarn_observer_get_stats(observer, &part); /* of an older program */
+    assert_int_equal(part.struct_size, 16);
+    if (offsetof(struct tarn_observer_stats, allocations) >= 16) {
+        assert_int_equal(part.allocations, 77);
+    }
+    tarn_observer_destroy(observer);
+}
+
 static void test_a_snapshot_of_nothing(void **state)
 {
     struct tarn_snapshot *snapshot;
@@ -172,6 +232,8 @@ int main(void)
         cmocka_unit_test(test_counts_and_finds),
         cmocka_unit_test(test_wrong_reports),
         cmocka_unit_test(test_snapshot),
+        cmocka_unit_test(test_a_forked_child_observes_nothing),
+        cmocka_unit_test(test_without_host_memory),
         cmocka_unit_test(test_a_snapshot_of_nothing),
         cmocka_unit_test(test_options_of_an_earlier_version),
     };

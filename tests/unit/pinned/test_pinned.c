@@ -738,6 +738,134 @@ static bool walk_block(void *context, const struct tarn_block_info *block)
     return true;
 }
 
+static bool stop_at_once(void *context, const struct tarn_segment_info *segment)
+{
+    ++*(int *)context;
+    return segment->total_size == 0;
+}
+
+static bool stop_at_block(void *context, const struct tarn_block_info *block)
+{
+    ++*(int *)context;
+    return block->size == 0;
+}
+
+static void a_walk_may_end_early(void **state)
+{
+    int seen = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+    void *b = take(&rig, 4096);
+
+    tarn_pinned_walk(rig.pinned, &(struct tarn_walker){.context = &seen, .segment = stop_at_once});
+    assert_int_equal(seen, 1);
+    tarn_pinned_walk(rig.pinned, &(struct tarn_walker){.context = &seen, .block = stop_at_block});
+    assert_int_equal(seen, 2);
+    tarn_pinned_walk(rig.pinned, &(struct tarn_walker){.context = &seen});
+    assert_int_equal(seen, 2);
+    give(&rig, a);
+    give(&rig, b);
+    rig_close(&rig);
+}
+
+static void memory_that_the_driver_keeps_stays_cached(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+    void *b = take(&rig, 8192);
+    void *more = NULL;
+
+    give(&rig, a);
+    give(&rig, b);
+    const struct tarn_pinned_stats before = stats_of(&rig);
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "releasing pinned memory"));
+    rig_check(&rig);
+    assert_int_equal(stats_of(&rig).allocations.current, before.allocations.current);
+    assert_int_equal(stats_of(&rig).allocations.freed, before.allocations.freed);
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, before.allocated_bytes.current);
+    assert_int_equal(stats_of(&rig).num_host_free, 0);
+    /* A full host, and a cache that cannot be emptied. */
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_ALLOC, 1, TARN_ERR_OUT_OF_MEMORY);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, 1 << 20, &more, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_null(more);
+    assert_ptr_equal(take(&rig, 4096), a);
+    assert_ptr_equal(take(&rig, 8192), b);
+    give(&rig, a);
+    give(&rig, b);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    assert_int_equal(stats_of(&rig).allocations.current, 0);
+    rig_close(&rig);
+}
+
+/* The same stream number of two devices is two streams. */
+static void uses_are_by_device_and_stream(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    struct tarn_device *other =
+        sim_open_with((struct tarn_sim_options){.capacity = GIB, .ordinal = 1});
+    void *memory = take(&rig, 4096);
+
+    use(&rig, memory, 1);
+    use(&rig, memory, 1);
+    assert_int_equal(tarn_pinned_record_stream(rig.pinned, memory, other, 1, &rig.error), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(other, 1), TARN_OK);
+    give(&rig, memory);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], 1);
+    assert_int_equal(sim_counters(other).calls[TARN_SIM_EVENT_RECORD], 1);
+    void *meanwhile = take(&rig, 4096);
+
+    assert_true(meanwhile != memory);
+    assert_int_equal(tarn_sim_unblock_stream(other, 1), TARN_OK);
+    assert_ptr_equal(take(&rig, 4096), memory);
+    rig.device->per_thread_stream = 2;
+    assert_int_equal(tarn_pinned_record_stream(rig.pinned, memory, NULL, 2, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    rig.device->per_thread_stream = 0;
+    give(&rig, memory);
+    give(&rig, meanwhile);
+    rig_check(&rig);
+    tarn_pinned_destroy(rig.pinned); /* while both devices are there */
+    assert_int_equal(sim_counters(other).live_events, 0);
+    sim_close(other);
+    sim_close(rig.device);
+    assert_int_equal(tarn_host_get_usage().live_bytes, rig.host_bytes);
+}
+
+static void what_creating_needs(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_config config = {.struct_size = 1};
+    struct tarn_pinned *pinned = NULL;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_pinned_create(device, &config, &pinned, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_pinned_create(device, NULL, &pinned, &error), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_null(pinned);
+    assert_int_equal(tarn_pinned_create(device, NULL, &pinned, &error), TARN_OK);
+    assert_int_equal(tarn_pinned_free(pinned, (void *)(uintptr_t)16, &error),
+                     TARN_ERR_INVALID_POINTER); /* below all blocks: there are none */
+    tarn_pinned_destroy(pinned);
+    sim_close(device);
+}
+
 static void a_walk_shows_every_block(void **state)
 {
     struct shown shown = {.length = 0};
@@ -779,6 +907,10 @@ int main(void)
         cmocka_unit_test(events_tell_what_happens),
         cmocka_unit_test(levels_say_which_stacks_there_are),
         cmocka_unit_test(a_free_that_waits_is_completed_later),
+        cmocka_unit_test(a_walk_may_end_early),
+        cmocka_unit_test(memory_that_the_driver_keeps_stays_cached),
+        cmocka_unit_test(uses_are_by_device_and_stream),
+        cmocka_unit_test(what_creating_needs),
         cmocka_unit_test(a_walk_shows_every_block),
     };
 

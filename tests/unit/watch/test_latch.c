@@ -178,6 +178,30 @@ static void a_page_may_end_early(void **state)
     assert_int_equal(record_number(&record), 1);
 }
 
+/* Somebody cuts the file off while it is read: the n-th piece is not there any more. */
+static bool shrinking_read(void *context, uint64_t offset, void *bytes_out, size_t size)
+{
+    struct cut *cut = context;
+
+    return --cut->size > 0 && memory_read(&cut->slot, offset, bytes_out, size);
+}
+
+static void a_page_may_end_while_it_is_read(void **state)
+{
+    static struct cut cut;
+    struct tn_page_record record;
+
+    (void)state;
+    record_fill(&record, 1);
+    tn_latch_write(&cut.slot, &record);
+    for (uint64_t pieces = 1; pieces <= 3; pieces++) {
+        cut.size = pieces;
+        assert_int_equal(tn_latch_read(shrinking_read, &cut, 0, &record), TN_LATCH_CUT_OFF);
+    }
+    cut.size = 4;
+    assert_int_equal(tn_latch_read(shrinking_read, &cut, 0, &record), TN_LATCH_READ);
+}
+
 /* The writer has come to the copy that is being read. */
 static bool memory_overtaken(void *context, uint64_t offset, void *bytes_out, size_t size)
 {
@@ -213,6 +237,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_read_is_torn),
         cmocka_unit_test(a_writer_that_stops_can_be_read),
         cmocka_unit_test(a_page_may_end_early),
+        cmocka_unit_test(a_page_may_end_while_it_is_read),
         cmocka_unit_test(a_reader_that_is_overtaken_begins_again),
     };
 

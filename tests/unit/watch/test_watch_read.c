@@ -116,6 +116,48 @@ static tarn_ptr alloc_ok(struct tarn_allocator *allocator, uint64_t size, tarn_s
 
 /* ---- what is published ---- */
 
+static void what_watching_needs(void **state)
+{
+    const struct tarn_watch_options other = {.struct_size = sizeof other + 8,
+                                             .runtime_folder = runtime_folder};
+    struct tarn_error error;
+    struct rig rig = rig_open("");
+
+    (void)state;
+    assert_int_equal(tarn_watch_start(NULL, NULL, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_watch_start(rig.allocator, &other, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "options of this version"));
+    assert_false(tarn_watch_is_on(rig.allocator));
+    tarn_watch_stop(rig.allocator); /* nothing to stop */
+    tarn_watch_stop(NULL);
+    rig_close(&rig);
+}
+
+/* From the beginning, before a request fails; and whether it wants to be controlled. */
+static void what_is_known_at_the_start(void **state)
+{
+    (void)state;
+    for (int controlled = 0; controlled < 2; controlled++) {
+        const struct tarn_watch_options options = {
+            .struct_size = sizeof options, .runtime_folder = runtime_folder, .control = controlled};
+        struct tarn_watch_process process = {.struct_size = sizeof process};
+        struct rig rig = rig_open("");
+
+        tarn_sim_set_foreign_memory(rig.device, GIB);
+        assert_int_equal(tarn_watch_start(rig.allocator, &options, NULL), TARN_OK);
+        struct tarn_watch *watch = watch_open();
+        const struct tarn_watch_record record = record_ask(watch, 0);
+
+        assert_int_equal(record.device_total, 4 * GIB);
+        assert_int_equal(record.device_free, 3 * GIB);
+        assert_true(record.device_time_ns > 0 && record.device_time_ns <= record.time_ns);
+        tarn_watch_get_process(watch, &process);
+        assert_int_equal(process.controlled || process.wants_control, controlled);
+        tarn_watch_close(watch);
+        rig_close(&rig);
+    }
+}
+
 static void counters_are_those_of_the_allocator(void **state)
 {
     struct rig rig = rig_open("");
@@ -842,6 +884,8 @@ static void threads_on_several_streams_are_watched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_watching_needs),
+        cmocka_unit_test(what_is_known_at_the_start),
         cmocka_unit_test(counters_are_those_of_the_allocator),
         cmocka_unit_test(rows_are_by_stream_and_pool),
         cmocka_unit_test(segments_of_a_row_add_up),

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices that reach each other's memory: what is granted, what is refused, and failures. */
+#include "support/test.h"
+
+#include "support/child.h"
+#include "support/rig.h"
+#include "tarn/peer.h"
+
+#include <stdio.h>
+
+enum {
+    PEER = 1, /* ordinal of the other device */
+    PEERS_MAX = 64
+};
+
+/* Two devices of 1 GiB whose segments grow. */
+struct pair {
+    struct rig own;
+    struct rig peer;
+};
+
+static void pair_open(struct pair *pair, const char *conf)
+{
+    rig_open(&pair->own, GIB, conf);
+    rig_open_with(&pair->peer,
+                  (struct tarn_sim_options){
+                      .capacity = GIB, .ordinal = PEER, .base_address = SIM_BASE + 1024 * GIB},
+                  conf);
+}
+
+static void pair_close(struct pair *pair)
+{
+    pair->peer.host_bytes = pair->own.host_bytes;
+    tarn_allocator_destroy(pair->own.allocator);
+    sim_close(pair->own.device);
+    rig_close(&pair->peer);
+}
+
+static enum tarn_status reach(struct pair *pair, bool *reaches_out)
+{
+    return tarn_allocator_reach_peer(pair->own.allocator, pair->peer.allocator, reaches_out,
+                                     &pair->own.error);
+}
+
+static uint64_t grants(const struct rig *rig)
+{
+    return sim_counters(rig->device).calls[TARN_SIM_VA_GRANT];
+}
+
+static void what_is_mapped_is_granted_once(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    const tarn_ptr before = rig_alloc(&rig, 50 * MIB, 0);
+    const uint64_t pages = sim_counters(rig.device).live_pages;
+
+    assert_true(pages > 1);
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_OK);
+    assert_int_equal(grants(&rig), pages);
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, 0, &rig.error), TARN_OK); /* itself */
+    assert_int_equal(grants(&rig), pages);
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER + 1, &rig.error), TARN_OK);
+    assert_int_equal(grants(&rig), 2 * pages);
+    const tarn_ptr after = rig_alloc(&rig, 90 * MIB, 0); /* for both */
+
+    assert_int_equal(grants(&rig), 2 * sim_counters(rig.device).live_pages);
+    rig_free(&rig, before);
+    rig_free(&rig, after);
+    rig_close(&rig);
+}
+
+static void there_is_a_most(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    for (int i = 1; i <= PEERS_MAX; i++) {
+        assert_int_equal(tarn_allocator_add_peer(rig.allocator, i, &rig.error), TARN_OK);
+    }
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEERS_MAX + 1, &rig.error),
+                     TARN_ERR_LIMIT);
+    assert_non_null(strstr(rig.error.text, "at most 64 peers"));
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEERS_MAX, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
+/* In a segment that is there, and in one that grows. */
+static void a_grant_that_fails_is_reported(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+    const tarn_ptr second = rig_alloc(&rig, 100, 0); /* in another segment */
+    const uint64_t pages = sim_counters(rig.device).live_pages;
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_VA_GRANT, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "granting a peer access"));
+    assert_int_equal(grants(&rig), 1); /* no further page, no further segment */
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_OK);
+    assert_int_equal(grants(&rig), 1 + pages);
+    const uint64_t mappings = sim_counters(rig.device).live_mappings;
+    tarn_ptr more = 0;
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_VA_GRANT, 3, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 60 * MIB, 0, &more, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(sim_counters(rig.device).live_mappings, mappings);
+    assert_int_equal(sim_counters(rig.device).live_pages, pages);
+    rig_check(&rig);
+    rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+    rig_free(&rig, ptr);
+    rig_free(&rig, second);
+    rig_close(&rig);
+}
+
+static void an_allocator_without_segments_needs_no_grant(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_OK);
+    assert_int_equal(grants(&rig), 0);
+    assert_false(tarn_allocator_has_expandable_segments(rig.allocator));
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+static void both_ask_once(void **state)
+{
+    struct pair pair;
+    bool reaches = false;
+
+    (void)state;
+    pair_open(&pair, "expandable_segments:True");
+    const tarn_ptr ptr = rig_alloc(&pair.peer, 30 * MIB, 0);
+
+    for (int i = 0; i < 3; i++) {
+        reaches = false;
+        assert_int_equal(reach(&pair, &reaches), TARN_OK);
+        assert_true(reaches);
+    }
+    assert_int_equal(sim_counters(pair.own.device).calls[TARN_SIM_PEER_REACHES], 1);
+    assert_int_equal(sim_counters(pair.own.device).calls[TARN_SIM_PEER_ENABLE], 1);
+    assert_int_equal(grants(&pair.peer), sim_counters(pair.peer.device).live_pages);
+    assert_int_equal(grants(&pair.own), 0);
+    rig_free(&pair.peer, ptr);
+    pair_close(&pair);
+}
+
+static void a_device_reaches_itself(void **state)
+{
+    struct rig rig;
+    bool reaches = false;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_allocator_reach_peer(rig.allocator, rig.allocator, &reaches, &rig.error),
+                     TARN_OK);
+    assert_true(reaches);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_PEER_REACHES], 0);
+    rig_close(&rig);
+}
+
+static void every_question_may_fail(void **state)
+{
+    static const enum tarn_sim_call calls[] = {TARN_SIM_PEER_REACHES, TARN_SIM_PEER_ENABLE,
+                                               TARN_SIM_VA_GRANT};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct pair pair;
+        bool reaches = false;
+
+        pair_open(&pair, "expandable_segments:True");
+        const tarn_ptr ptr = rig_alloc(&pair.peer, 30 * MIB, 0);
+
+        tarn_sim_fail_nth(calls[i] == TARN_SIM_VA_GRANT ? pair.peer.device : pair.own.device,
+                          calls[i], 1, TARN_ERR_DEVICE);
+        assert_int_equal(reach(&pair, &reaches), TARN_ERR_DEVICE);
+        assert_false(reaches);
+        assert_int_equal(reach(&pair, &reaches), TARN_OK); /* it is asked again */
+        assert_true(reaches);
+        rig_free(&pair.peer, ptr);
+        pair_close(&pair);
+    }
+}
+
+/* A peer whose operations are its own: the simulated device does not reach it. */
+static void what_cannot_be_reached(void **state)
+{
+    struct pair pair;
+    bool reaches = true;
+
+    (void)state;
+    pair_open(&pair, "");
+    const struct tn_device_ops *ops = pair.peer.device->ops;
+    struct tn_device_ops others = *ops;
+
+    pair.peer.device->ops = &others;
+    for (int i = 0; i < 2; i++) {
+        reaches = true;
+        assert_int_equal(reach(&pair, &reaches), TARN_OK);
+        assert_false(reaches);
+    }
+    assert_int_equal(sim_counters(pair.own.device).calls[TARN_SIM_PEER_REACHES], 1);
+    others.name = "cuda";
+    assert_int_equal(reach(&pair, &reaches), TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(
+        strstr(pair.own.error.text, "a device of kind sim cannot reach one of kind cuda"));
+    pair.peer.device->ops = ops;
+    pair_close(&pair);
+}
+
+static void copies_name_both_devices_where_they_must(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "expandable_segments:True");
+    struct tarn_allocator *own = pair.own.allocator;
+    struct tarn_allocator *peer = pair.peer.allocator;
+
+    assert_int_equal(tarn_allocator_choose_copy(own, peer, false), TARN_COPY_PLAIN);
+    const tarn_ptr ptr = rig_alloc(&pair.peer, 30 * MIB, 0);
+
+    assert_true(tarn_allocator_has_expandable_segments(peer));
+    assert_int_equal(tarn_allocator_choose_copy(own, peer, false), TARN_COPY_PEER);
+    assert_int_equal(tarn_allocator_choose_copy(peer, own, false), TARN_COPY_PEER);
+    assert_int_equal(tarn_allocator_choose_copy(peer, own, true), TARN_COPY_PLAIN);
+    assert_int_equal(tarn_allocator_choose_copy(peer, peer, false), TARN_COPY_PLAIN);
+    rig_configure(&pair.own, "expandable_segments:False");
+    const tarn_ptr plain = rig_alloc(&pair.own, 30 * MIB, 0);
+
+    assert_false(tarn_allocator_has_expandable_segments(own));
+    rig_configure(&pair.own, "expandable_segments:True");
+    const tarn_ptr growing = rig_alloc(&pair.own, 90 * MIB, 0);
+
+    assert_true(tarn_allocator_has_expandable_segments(own)); /* behind one that is not */
+    rig_free(&pair.own, plain);
+    rig_free(&pair.own, growing);
+    rig_free(&pair.peer, ptr);
+    pair_close(&pair);
+}
+
+static void child_tries(void *context)
+{
+    struct pair *pair = context;
+    bool reaches = false;
+    struct tarn_allocator *mine = NULL;
+
+    CHILD_REQUIRE(tarn_allocator_add_peer(pair->own.allocator, PEER, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(reach(pair, &reaches) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_allocator_create_on("sim", "", &mine, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_allocator_reach_peer(mine, pair->peer.allocator, &reaches, NULL) ==
+                  TARN_ERR_STATE);
+    tarn_allocator_destroy(mine);
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair, "expandable_segments:True");
+    child_run(child_tries, &pair);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_mapped_is_granted_once),
+        cmocka_unit_test(there_is_a_most),
+        cmocka_unit_test(a_grant_that_fails_is_reported),
+        cmocka_unit_test(an_allocator_without_segments_needs_no_grant),
+        cmocka_unit_test(both_ask_once),
+        cmocka_unit_test(a_device_reaches_itself),
+        cmocka_unit_test(every_question_may_fail),
+        cmocka_unit_test(what_cannot_be_reached),
+        cmocka_unit_test(copies_name_both_devices_where_they_must),
+        cmocka_unit_test(a_forked_child_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
