@@ -3,6 +3,7 @@
 #ifndef TN_ANALYSIS_ADDRESS_MAP_H
 #define TN_ANALYSIS_ADDRESS_MAP_H
 
+#include "base/attr.h"
 #include "base/map.h"
 
 /* Keys of tn_map are not 0. The two highest addresses share one: no block begins there. */
@@ -31,6 +32,14 @@ static inline bool tn_address_put(struct tn_map *map, uint64_t address, uint64_t
 static inline uint64_t *tn_address_find(const struct tn_map *map, uint64_t address)
 {
     return tn_map_find_fast(map, tn_address_key(address));
+}
+
+/* Requests what tn_address_find will look at. */
+static inline void tn_address_prefetch(const struct tn_map *map, uint64_t address)
+{
+    if (map->count > 0) {
+        tn_prefetch(&map->slots[tn_map_home(map, tn_address_key(address))]);
+    }
 }
 
 #endif

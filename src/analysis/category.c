@@ -133,15 +133,20 @@ uint32_t tn_category_of_frame(struct tn_categories *categories, uint32_t number)
     return *known - 1;
 }
 
-/* By the frame that decides, without refining. */
+/* By the frame that decides, without refining. Most frames are known not to. */
 static uint32_t category_by_frames(struct tn_categories *categories, struct tn_stack stack)
 {
+    const uint32_t *of_frame = categories->of_frame;
     uint32_t category = TN_CATEGORY_UNCLASSIFIED;
 
-    for (uint32_t i = stack.count; i > 0 && category == TN_CATEGORY_UNCLASSIFIED; i--) {
-        const uint32_t known = categories->of_frame[stack.frames[i - 1]];
-
-        category = known > 0 ? known - 1 : tn_category_of_frame(categories, stack.frames[i - 1]);
+    for (uint32_t i = stack.count; category == TN_CATEGORY_UNCLASSIFIED; i--) {
+        while (i > 0 && of_frame[stack.frames[i - 1]] == TN_CATEGORY_UNCLASSIFIED + 1) {
+            i--;
+        }
+        if (i == 0) {
+            break;
+        }
+        category = tn_category_of_frame(categories, stack.frames[i - 1]);
     }
     return category;
 }
@@ -234,11 +239,14 @@ static bool is_own(struct tn_categories *categories, uint32_t frame)
 static bool innermost_find(struct tn_categories *categories, struct tn_stack stack,
                            uint32_t *frame_out)
 {
-    for (uint32_t i = 0; i < stack.count; i++) {
-        const uint32_t frame = stack.frames[i];
+    const uint8_t *known = categories->is_own;
 
-        if (categories->is_own[frame] != 1 && is_own(categories, frame)) {
-            *frame_out = frame;
+    for (uint32_t i = 0; i < stack.count; i++) {
+        while (i < stack.count && known[stack.frames[i]] == 1) {
+            i++;
+        }
+        if (i < stack.count && is_own(categories, stack.frames[i])) {
+            *frame_out = stack.frames[i];
             return true;
         }
     }

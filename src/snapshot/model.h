@@ -446,6 +446,19 @@ static inline const struct tn_trace_entry *tn_trace_run_before(const struct tn_m
     return tn_trace_at(model, trace, limit - *count_out);
 }
 
+/* The same from entry number `first` on, which is one of the trace. */
+static inline const struct tn_trace_entry *tn_trace_run_from(const struct tn_model *model,
+                                                             const struct tn_trace *trace,
+                                                             uint64_t first, uint64_t *count_out)
+{
+    const uint64_t in_chunk =
+        TN_CHUNKED_VEC_CHUNK - ((trace->first + first) & (TN_CHUNKED_VEC_CHUNK - 1));
+    const uint64_t left = trace->count - first;
+
+    *count_out = in_chunk < left ? in_chunk : left;
+    return tn_trace_at(model, trace, first);
+}
+
 /* Name of an action in files, e.g. "segment_alloc"; "other" for TN_TRACE_OTHER. Static storage. */
 const char *tn_trace_action_name(enum tn_trace_action action);
 
