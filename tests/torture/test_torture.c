@@ -589,7 +589,7 @@ static void hold_all_of(struct tn_block_slab *slab)
 
 static void list_shrink(struct tn_block_list *list)
 {
-    const size_t entry = sizeof *list->blocks;
+    const size_t entry = sizeof(struct tn_block *);
 
     if (list->count > 0) {
         list->blocks = tn_host_resize(list->blocks, list->capacity * entry, list->count * entry);
@@ -1090,7 +1090,7 @@ int main(void)
     static struct CMUnitTest tests[CASES * SCENARIOS];
     static char names[CASES * SCENARIOS][96];
 
-    for (size_t i = 0; i < CASES * SCENARIOS; i++) {
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         add_case(&tests[i], names[i], sizeof names[0], cases[i % CASES].what, &scenarios[i / CASES],
                  cases[i % CASES].function);
     }
