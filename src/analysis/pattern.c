@@ -30,9 +30,9 @@ enum {
 static const char *line_text(char text[LINE_BYTES], int64_t line)
 {
     uint64_t rest = line < 0 ? 0 - (uint64_t)line : (uint64_t)line;
-    char *at = text + LINE_BYTES;
+    char *at = &text[LINE_BYTES - 1];
 
-    *--at = '\0';
+    *at = '\0';
     *--at = ':';
     do {
         *--at = (char)('0' + rest % 10);

@@ -914,7 +914,7 @@ static const char *step_name(enum op_kind kind)
     static const char *const names[] = {"trim", "release stream", "sleep",
                                         "wake", "add peer",       "aligned alloc"};
 
-    return (int)kind < OP_KINDS ? ops_name(kind) : names[(int)kind - OP_TRIM];
+    return (int)kind >= OP_TRIM ? names[(int)kind - OP_TRIM] : ops_name(kind);
 }
 
 static void run_step(struct run *run, const struct op *op)
