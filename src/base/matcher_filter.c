@@ -83,15 +83,18 @@ void tn_filter_follow(const struct tn_matcher_filter *filter, struct tn_filter_p
     }
 }
 
-/* The slots of a group whose beginning is in the text. */
+/* The slots of a group whose beginning is in the text; behind the last group there are none. */
 static void group_enter(struct tn_filter_scan *scan, size_t number)
 {
+    scan->group = number;
+    scan->word = 0;
+    if (number == scan->filter->groups.count) {
+        return;
+    }
     const struct filter_group *group =
         (const struct filter_group *)scan->filter->groups.items + number;
 
-    scan->group = number;
-    scan->word = 0;
-    for (size_t word = 0; word < WORDS && number < scan->filter->groups.count; word++) {
+    for (size_t word = 0; word < WORDS; word++) {
         scan->hits[word] =
             (scan->places[number].seen[word] & group->last[word]) | group->always[word];
     }
