@@ -169,6 +169,8 @@ struct tarn_segment_info {
     uint64_t stack; /* id from the event sink, 0 = none */
     bool is_large;
     bool is_expandable;
+    uint64_t number; /* 1, 2, ... in the order in which the allocator made its segments, which the
+                        ranges of an expandable segment share; 0: of pinned memory */
 };
 
 struct tarn_block_info {

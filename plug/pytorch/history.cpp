@@ -9,6 +9,7 @@
 #include "tarn/capture.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tarn_torch
 {
@@ -49,11 +50,30 @@ Stack stack_of(uint64_t stack)
 struct Building {
     c10::DeviceIndex device;
     cca::SnapshotInfo *info;
+    std::vector<uint64_t> numbers; /* of the device's segments, the last ones in `info` */
 };
+
+/* NCCL registers the segments of a pool in the order of this counter, which has to be the same on
+ * all ranks, where addresses are not (pytorch #167662). Ranges of one expandable segment have one
+ * number, and the order of their addresses. */
+void count_segments(const Building &building)
+{
+    auto &segments = building.info->segments;
+    const size_t first = segments.size() - building.numbers.size();
+    std::vector<size_t> order(building.numbers.size());
+
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return building.numbers[a] < building.numbers[b]; });
+    for (size_t i = 0; i < order.size(); i++) {
+        TARN_SET_IF_PRESENT(segments[first + order[i]], registration_counter,
+                            static_cast<int32_t>(first + i));
+    }
+}
 
 void add_segment(void *context, const tarn_segment_info *segment, uint64_t stack)
 {
-    const auto *const building = static_cast<Building *>(context);
+    auto *const building = static_cast<Building *>(context);
     cca::SegmentInfo info;
 
     info.device = building->device;
@@ -68,6 +88,7 @@ void add_segment(void *context, const tarn_segment_info *segment, uint64_t stack
     info.owner_private_pool_id = {segment->pool.first, segment->pool.second};
     info.context_when_allocated = stack_of(stack);
     building->info->segments.push_back(std::move(info));
+    building->numbers.push_back(segment->number);
 }
 
 void add_block(void *context, const tarn_block_info *block, uint64_t stack)
@@ -159,7 +180,7 @@ cca::TraceEntry trace_entry(const tarn_trace_event &event, Stack stack)
 tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
                              cca::SnapshotInfo *info, tarn_error *error)
 {
-    Building building = {static_cast<c10::DeviceIndex>(ordinal), info};
+    Building building = {static_cast<c10::DeviceIndex>(ordinal), info, {}};
     const tarn_capture_source source = {tarn_devices_find(devices, ordinal),
                                         tarn_devices_find_history(devices, ordinal)};
     tarn_capture_options options = {};
@@ -172,7 +193,10 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
     options.pool = pool;
     options.without_traces = !with_traces;
     info->device_traces.resize(std::max(info->device_traces.size(), needed));
-    return tarn_capture_visit(&source, &options, &visitor, error);
+    const tarn_status status = tarn_capture_visit(&source, &options, &visitor, error);
+
+    count_segments(building);
+    return status;
 }
 
 Stack history_find_stack(tarn_ptr ptr)

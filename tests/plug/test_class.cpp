@@ -6,6 +6,7 @@
 #include "plug/torch_stub.h"
 #include "plug/torch_versions.h"
 
+#include <algorithm>
 #include <c10/cuda/CUDAStream.h>
 
 #include <cstdlib>
@@ -315,6 +316,45 @@ void history_has_torchs_stacks()
     CHECK(Gathered::live == 0); /* every stack was given back */
 }
 
+/* -1 where this torch counts no segments. */
+int64_t counter_of(const cca::SegmentInfo &segment)
+{
+    int64_t counter = -1;
+
+    on(segment, [&](auto &it) -> decltype(void(it.registration_counter)) {
+        counter = it.registration_counter;
+    });
+    return counter;
+}
+
+/* In the order in which they were made, whatever their addresses are. */
+void segments_are_counted()
+{
+    std::vector<void *> made;
+
+    for (size_t i = 0; i < 4; i++) {
+        made.push_back(cca::raw_alloc(20 * MIB));
+    }
+    cca::raw_delete(made[0]);
+    made.erase(made.begin());
+    empty_cache();
+    made.push_back(cca::raw_alloc(20 * MIB)); /* at the address of the first one */
+    auto segments = cca::snapshot().segments;
+
+    if (counter_of(segments.at(0)) >= 0) {
+        CHECK(made.back() < made.front() && segments.size() == made.size());
+        std::sort(segments.begin(), segments.end(),
+                  [](const auto &a, const auto &b) { return counter_of(a) < counter_of(b); });
+        for (size_t i = 0; i < made.size(); i++) {
+            CHECK(segments[i].address == reinterpret_cast<uintptr_t>(made[i]));
+        }
+    }
+    for (void *ptr : made) {
+        cca::raw_delete(ptr);
+    }
+    empty_cache();
+}
+
 void snapshots_of_one_pool()
 {
     const MempoolId_t id{0, 3};
@@ -407,7 +447,8 @@ void memory_comes_back_at_its_address()
 
             CHECK(data.get() == whole + 2 * MIB && data.get_deleter() == it.raw_deleter());
             CHECK(allocated() == 2 * MIB && torch_stub::reports == before + 1);
-            CHECK(has(failure([&] { it.allocateWithAddress(2 * MIB, data.get()); }), "no free block"));
+            CHECK(has(failure([&] { it.allocateWithAddress(2 * MIB, data.get()); }),
+                      "no free block"));
         }
         torch_stub::profiling = false;
     });
@@ -541,6 +582,7 @@ int main()
         {"live memory is annotated", live_memory_is_annotated},
         {"a pointer has a stack", a_pointer_has_a_stack},
         {"memory comes back at its address", memory_comes_back_at_its_address},
+        {"segments are counted", segments_are_counted},
         {"expandable segments are listed", expandable_segments_are_listed},
         {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
         {"trackers see every event", trackers_see_every_event},

@@ -96,6 +96,7 @@ static inline bool tn_block_is_active(const struct tn_block *block)
 struct tn_segment {
     struct tn_tree_node node; /* in the heap's tree, by address */
     uint64_t address;
+    uint64_t number;                  /* 1, 2, ... in the order in which they were made */
     uint64_t size;                    /* bytes; of an expandable segment all reserved addresses */
     struct tn_block *first;           /* block at `address`; always the same node */
     struct tn_expandable *expandable; /* expandable segments: their pages; else NULL */

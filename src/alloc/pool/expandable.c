@@ -50,7 +50,7 @@ enum tarn_status tn_expandable_create(struct tn_heap *heap, struct tn_free_set *
     block->size = size;
     block->set = set;
     block->expandable = true;
-    tn_tree_insert(&heap->segments, &segment->node);
+    tn_segments_insert(heap, segment);
     tn_free_set_insert_unmapped(set, block);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;

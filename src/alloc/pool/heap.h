@@ -73,6 +73,7 @@ struct tn_heap {
     uint64_t limit;    /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
 
     struct tn_tree segments; /* struct tn_segment, by address */
+    uint64_t segments_made;  /* ever */
     int peers[TN_PEERS_MAX]; /* devices that may read expandable segments */
     unsigned peer_count;
 

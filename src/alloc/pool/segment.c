@@ -20,6 +20,12 @@ void tn_segments_init(struct tn_tree *segments)
     tn_tree_init(segments, segment_compare, NULL);
 }
 
+void tn_segments_insert(struct tn_heap *heap, struct tn_segment *segment)
+{
+    segment->number = ++heap->segments_made;
+    tn_tree_insert(&heap->segments, &segment->node);
+}
+
 static struct tn_segment *segment_from_node(struct tn_tree_node *node)
 {
     return node ? TN_TREE_ENTRY(node, struct tn_segment, node) : NULL;
@@ -95,7 +101,7 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
     segment->size = size;
     segment->first = block;
     segment->stack = tn_heap_keep_stack(heap, stack);
-    tn_tree_insert(&heap->segments, &segment->node);
+    tn_segments_insert(heap, segment);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
     }

@@ -14,6 +14,9 @@ struct tn_heap;
 
 void tn_segments_init(struct tn_tree *segments);
 
+/* Adds a segment that has its address, and numbers it. */
+void tn_segments_insert(struct tn_heap *heap, struct tn_segment *segment);
+
 /* Host memory for a segment that the device is about to be asked for. */
 struct tn_new_segment {
     struct tn_segment *segment;
