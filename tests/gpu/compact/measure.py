@@ -3,8 +3,11 @@
 each run of it is added to RESULTS.
 
 ALLOCATOR is native, expandable (PyTorch's own, with expandable segments), exact or compact
-(tarn's). The runs: one to load everything, one without a limit, then with limits between 1.003 and
-1.4 times the memory that lives at most, to find the smallest that suffices, and one at 1.02 times.
+(tarn's). The runs: one to load everything; one without a limit, watched by NVML; one without a limit
+and unwatched, for the time of its steps; with limits between 1.003 and 1.4 times the memory that
+lives at most, to find the smallest that suffices; and one with a limit of 1.02 times, or what
+suffices PyTorch. Under compact one more, whose steps are all alike: no page moves in its second
+half.
 """
 
 import gc
@@ -74,24 +77,32 @@ def pages():
     return found if found and found["requests"] else None
 
 
-def seconds_of(steps):
-    """Runs the workload; seconds of each step, or None when memory ran out."""
+def pages_moved():
+    return (pages() or {"moved": 0})["moved"]
+
+
+def seconds_of(steps, is_fixed=False):
+    """Runs the workload; seconds of each step, or None when memory ran out. And the pages that
+    moved in the second half."""
     torch.manual_seed(1)
     seconds = []
+    moved = 0
     try:
         step = getattr(workloads, WORKLOAD)()
         for number in range(steps):
+            if number == steps // 2:
+                moved = pages_moved()
             begun = time.perf_counter()
-            step(number)
+            step(0 if is_fixed else number)
             seconds.append(time.perf_counter() - begun)
     except torch.OutOfMemoryError:
-        return None
+        return None, 0
     finally:
         step = None
-    return seconds
+    return seconds, pages_moved() - moved
 
 
-def run(name, limit=None, steps=STEPS, watched=False):
+def run(name, limit=None, steps=STEPS, watched=False, is_fixed=False):
     """One run, and what it needed; the line is written as well."""
     clear()
     torch.cuda.set_per_process_memory_fraction(1.0 if limit is None else limit / TOTAL)
@@ -102,7 +113,7 @@ def run(name, limit=None, steps=STEPS, watched=False):
     if watch:
         watch.start()
     begun = time.perf_counter()
-    seconds = seconds_of(steps)
+    seconds, moved = seconds_of(steps, is_fixed)
     elapsed = time.perf_counter() - begun
     peak_seen = watch.end() if watch else 0
     stats = torch.cuda.memory_stats()
@@ -128,6 +139,7 @@ def run(name, limit=None, steps=STEPS, watched=False):
             key: after[key] - (pages_before or {}).get(key, 0)
             for key in ("created", "moved", "requests", "request_ns")
         }
+        line["pages"]["moved_in_second_half"] = moved
         line["pages"]["longest_ns"] = after["longest_ns"]
         line["pages"]["by_time"] = after["by_time"]
     with open(RESULTS, "a", encoding="utf-8") as file:
@@ -152,14 +164,16 @@ def main():
     run("first", steps=15)
     free = run("free", watched=True)
     live = free["allocated"]
+    unwatched = run("unwatched")
     found = smallest_limit(live, STEPS)
     if ALLOCATOR == "compact":
         run("tight", 1.02 * live)
+        run("fixed", is_fixed=True)
     elif found:
         run("tight", found * live)
     print(ALLOCATOR, WORKLOAD, "reserved/live", round(free["reserved"] / live, 4),
           "driver/live", round(free["driver"] / live, 4), "smallest limit", found,
-          "step ms", round(free["step_ms"], 2))
+          "step ms", round(unwatched["step_ms"], 2))
 
 
 if __name__ == "__main__":

@@ -44,10 +44,15 @@ def figures(path):
         if line["run"] == "free":
             found[(*key, "live")] = live
             found[(*key, "peak")] = line["driver"] / live
-            found[(*key, "step_ms")] = line["step_ms"]
             if "pages" in line:
                 found[(*key, "created")] = line["pages"]["created"]
                 found[(*key, "moved")] = line["pages"]["moved"]
+        if line["run"] == "unwatched":
+            found[(*key, "step_ms")] = line["step_ms"]
+        if line["run"] == "tight" and line["ok"]:
+            found[(*key, "tight_step_ms")] = line["step_ms"]
+        if line["run"] == "fixed" and line["ok"]:
+            found[(*key, "moved_in_fixed_shapes")] = line["pages"]["moved_in_second_half"]
     for line in lines:
         key = line["allocator"], line["workload"]
         ratio = (line["limit"] or 0) / found[(*key, "live")]

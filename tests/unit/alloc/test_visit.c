@@ -123,16 +123,17 @@ static void states_and_sums_are_shown(void **state)
     rig_close(&rig);
 }
 
+/* And are numbered in the order in which they were made. */
 static void segments_come_by_address(void **state)
 {
+    static const uint64_t at[] = {30, 10, 50, 20, 40}; /* in no order */
+    static const uint64_t numbers[] = {2, 4, 1, 5, 3};
     struct rig rig;
     struct seen seen = {.left = 0};
 
     (void)state;
     rig_open(&rig, GIB, "");
-    for (int i = 0; i < 5; i++) { /* addresses in no order */
-        static const uint64_t at[] = {30, 10, 50, 20, 40};
-
+    for (int i = 0; i < 5; i++) {
         assert_int_equal(tarn_sim_script_alloc(rig.device, SIM_BASE + at[i] * GIB), TARN_OK);
     }
     for (int i = 0; i < 5; i++) {
@@ -142,6 +143,7 @@ static void segments_come_by_address(void **state)
     assert_int_equal(seen.segment_count, 5);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(seen.segments[i].address, SIM_BASE + (uint64_t)(i + 1) * 10 * GIB);
+        assert_int_equal(seen.segments[i].number, numbers[i]);
     }
     rig_close(&rig);
 }
@@ -170,6 +172,7 @@ static void mapped_ranges_are_segments(void **state)
     assert_int_equal(seen.segments[1].total_size, 40 * MIB);
     assert_int_equal(seen.segments[1].allocated_size, 20 * MIB);
     assert_true(seen.segments[0].is_expandable && seen.segments[1].is_expandable);
+    assert_int_equal(seen.segments[0].number, seen.segments[1].number);
     assert_int_equal(seen.block_count, 3);
     assert_int_equal(seen.segment_of[0], 0);
     assert_int_equal(seen.segment_of[1], 1);
