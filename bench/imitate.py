@@ -8,6 +8,7 @@ a GPU, for `tarn replay`. KIND is one of
     fsdp      one of two ranks of fully_shard with a GPT-2 of 16 layers, texts of varying length
               (tests/gpu/compact/two_gpus.py), 40 steps: parameters are gathered one block ahead
               on two streams, gradients reduced on a fourth
+    training  a GPT-2 124M in mixed precision, 8 texts of one length, 40 steps that are all alike
 
 The sizes follow from the programs, which libraries a program calls does not: small temporary
 tensors, and those of kernels, are missing. Times are rough. The same arguments give the same file.
@@ -259,7 +260,96 @@ def fsdp(trace):
         trace.now_us += 3000
 
 
-KINDS = {"streams": streams, "serving": serving, "fsdp": fsdp}
+class MixedPrecision:
+    """Parameters of 12 blocks and of the root, copied to half precision by each block."""
+
+    WIDTH, HEADS, LAYERS, BATCH, LENGTH, WORDS = 768, 12, 12, 8, 915, 50257
+    ROWS = BATCH * LENGTH
+
+    def __init__(self, trace):
+        row = self.WIDTH * FLOAT
+        square = row * self.WIDTH
+        self.trace = trace
+        self.matrices = [3 * square, square, 4 * square, 4 * square]
+        self.block = self.matrices + [3 * row, row, 4 * row] + 5 * [row]
+        self.root = [self.WORDS * row, 1024 * row]
+        self.parameters = self.root + self.LAYERS * self.block
+        for size in self.parameters:
+            trace.alloc(size)
+
+    def rows(self, *widths):
+        """A block of that many times the model's width for each token, in half precision."""
+        return [self.trace.alloc(width * self.ROWS * self.WIDTH * HALF) for width in widths]
+
+    def forward(self):
+        """What each layer keeps for the backward pass."""
+        kept = []
+        for _ in range(self.LAYERS):
+            saved = [self.trace.alloc(size // 2) for size in self.matrices]
+            saved += self.rows(2, 1, 3, 1)
+            saved.append(self.trace.alloc(self.BATCH * self.HEADS * self.LENGTH * FLOAT))
+            self.trace.free(*self.rows(1))
+            projected, added = self.rows(1, 2)
+            self.trace.free(projected)
+            saved += [added] + self.rows(2, 1, 4, 4, 4, 4, 4, 4, 4)
+            self.trace.free(*self.rows(4))
+            projected, added = self.rows(1, 2)
+            self.trace.free(projected)
+            kept.append(saved + [added])
+            self.trace.now_us += 500
+        return kept
+
+    def loss(self):
+        """The gradients of the words, and of the last layer's result."""
+        words = self.ROWS * self.WORDS
+        half, whole, soft = [self.trace.alloc(words * size) for size in (HALF, FLOAT, FLOAT)]
+        self.trace.free(whole)
+        whole = self.trace.alloc(words * FLOAT)
+        self.trace.free(soft)
+        narrow = self.trace.alloc(words * HALF)
+        self.trace.free(whole, half)
+        gradient = self.trace.alloc(self.root[0])
+        result = self.rows(2)[0]
+        self.trace.free(narrow)
+        return gradient, result
+
+    def backward(self, kept):
+        """The gradients of all parameters."""
+        of_words, result = self.loss()
+        gradients = [of_words]
+        for saved in reversed(kept):
+            for block in reversed(saved):
+                temporary = self.trace.alloc(self.trace.live[block][0])
+                self.trace.free(block, temporary)
+            for size in self.block:
+                half = self.trace.alloc(size // 2)
+                gradients.append(self.trace.alloc(size))
+                self.trace.free(half)
+            following = self.rows(2)[0]
+            self.trace.free(result)
+            result = following
+            self.trace.now_us += 900
+        gradients.append(self.trace.alloc(self.root[1]))
+        self.trace.free(result)
+        return gradients
+
+
+def training(trace):
+    model = MixedPrecision(trace)
+    for step in range(40):
+        begin = trace.alloc(model.ROWS * 8), model.rows(2)[0]
+        gradients = model.backward(model.forward())
+        trace.free(*begin)
+        if step == 0:
+            for size in model.parameters:
+                trace.alloc(2 * size)  # what the optimizer keeps
+        for size in model.parameters:
+            trace.free(trace.alloc(size))
+        trace.free(*gradients)
+        trace.now_us += 3000
+
+
+KINDS = {"streams": streams, "serving": serving, "fsdp": fsdp, "training": training}
 
 
 def main():

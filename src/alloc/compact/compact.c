@@ -13,7 +13,8 @@ enum {
 };
 
 enum {
-    WORTH_MOVING = 8 /* pages, to keep what lives together */
+    WORTH_MOVING = 8, /* pages, to keep what lives together */
+    SLACK_SHARE = 128 /* of what lived at most: what may be reserved beyond it to move nothing */
 };
 
 enum {
@@ -136,16 +137,18 @@ static void count_pages(struct tn_compact *compact, enum tn_compact_effort effor
     TN_PROBE4(move, moved, compact->heap->device->ordinal, created, ns);
 }
 
-/* The number left is that of the pages not created. */
-static enum tarn_status create_pages(struct tn_compact *compact, uint64_t *left,
-                                     struct tarn_error *error)
+/* Creates what is wanted, but no more than `most` pages, and adds their number. */
+static enum tarn_status create_pages(struct tn_compact *compact, struct tn_harvest *harvest,
+                                     uint64_t most, uint64_t *created, struct tarn_error *error)
 {
+    uint64_t left = harvest->wanted < most ? harvest->wanted : most;
     enum tarn_status st =
-        tn_page_store_reserve(&compact->store, *left) ? TARN_OK : tn_fail_memory(error);
+        tn_page_store_reserve(&compact->store, left) ? TARN_OK : tn_fail_memory(error);
 
-    while (st == TARN_OK && *left > 0) {
+    for (; st == TARN_OK && left > 0; left--) {
         st = tn_page_store_create(&compact->store, error);
-        *left -= st == TARN_OK;
+        harvest->wanted -= st == TARN_OK;
+        *created += st == TARN_OK;
     }
     return st == TARN_ERR_OUT_OF_MEMORY ? TARN_ERR_NOT_FOUND : st;
 }
@@ -195,6 +198,28 @@ static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn
     };
 }
 
+/* New pages instead of free ones of the same stream, while memory is plentiful: without them a
+ * program that does the same in every step moves the same pages in every step. No help where what
+ * is cached beyond a watermark goes back at once. */
+static uint64_t pages_in_slack(struct tn_compact *compact, const struct tn_harvest *harvest,
+                               const struct tn_request *request)
+{
+    const struct tn_heap *heap = compact->heap;
+    const uint64_t live = (uint64_t)tn_counters_active_bytes(&heap->shard.counters) + request->size;
+
+    compact->live_peak = live > compact->live_peak ? live : compact->live_peak;
+    const uint64_t allowed = compact->live_peak + compact->live_peak / SLACK_SHARE;
+
+    if (allowed < heap->reserved + TN_SMALL_BUFFER || tn_compact_limits_cache(heap)) {
+        return 0;
+    }
+    const uint64_t own = tn_harvest_count(harvest, request->set);
+    const uint64_t room = (allowed - heap->reserved) / TN_SMALL_BUFFER;
+    const uint64_t pages = own < room ? own : room;
+
+    return is_plentiful(heap, pages) ? pages : 0;
+}
+
 /* Pages that the pool, which may be NULL, can get from elsewhere without exceeding its limit. */
 static uint64_t pages_within_limit(const struct tn_private_pool *owner)
 {
@@ -233,24 +258,25 @@ static enum tarn_status take_beyond_limit(struct tn_compact *compact, struct tn_
     return st;
 }
 
-/* Takes what is wanted from wherever it can be had. *created_out is how many pages are new. */
+/* Takes what is wanted from wherever it can be had, but creates `slack` pages before any moves.
+ * Adds how many pages are new. */
 static enum tarn_status take_anywhere(struct tn_compact *compact, struct tn_harvest *harvest,
-                                      enum tn_compact_effort effort, uint64_t *created_out,
-                                      struct tarn_error *error)
+                                      enum tn_compact_effort effort, uint64_t slack,
+                                      uint64_t *created, struct tarn_error *error)
 {
     harvest->wanted -=
         tn_page_store_take(&compact->store, &compact->order, harvest->stream, harvest->wanted);
-    enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
+    enum tarn_status st = create_pages(compact, harvest, slack, created, error);
 
+    if (st == TARN_OK || st == TARN_ERR_NOT_FOUND) {
+        st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
+    }
     if (st == TARN_OK) {
         st = take_from_others(compact, harvest, error);
     }
-    const uint64_t to_create = harvest->wanted;
-
     if (st == TARN_OK) {
-        st = create_pages(compact, &harvest->wanted, error);
+        st = create_pages(compact, harvest, UINT64_MAX, created, error);
     }
-    *created_out = to_create - harvest->wanted;
     return st == TARN_ERR_NOT_FOUND ? take_rest(compact, harvest, effort, error) : st;
 }
 
@@ -262,6 +288,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
                                       struct tarn_error *error)
 {
     struct tn_harvest harvest = harvest_for(compact, request, place);
+    const uint64_t slack = pages_in_slack(compact, &harvest, request);
     uint64_t created = 0;
     enum tarn_status st = TARN_OK;
 
@@ -271,7 +298,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     st = take_beyond_limit(compact, &harvest, effort, error);
 
     if (st == TARN_OK) {
-        st = take_anywhere(compact, &harvest, effort, &created, error);
+        st = take_anywhere(compact, &harvest, effort, slack, &created, error);
     }
     count_pages(compact, effort, harvest.taken, created);
     *moved_out = harvest.taken;
@@ -357,7 +384,8 @@ static bool is_worth_moving(struct tn_compact *compact, const struct tn_request 
     }
     const struct tn_harvest harvest = harvest_for(compact, request, &place);
 
-    return place.missing <= WORTH_MOVING && tn_harvest_suffices(&harvest, request->set);
+    return place.missing <= WORTH_MOVING &&
+           tn_harvest_count(&harvest, request->set) >= harvest.wanted;
 }
 
 /* The first block from this one on that begins its hole. */

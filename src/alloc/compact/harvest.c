@@ -88,8 +88,7 @@ static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set 
     return st;
 }
 
-/* Pages that could be taken from the set; no more are counted than wanted. */
-static uint64_t set_pages(const struct tn_harvest *harvest, const struct tn_free_set *set)
+uint64_t tn_harvest_count(const struct tn_harvest *harvest, const struct tn_free_set *set)
 {
     uint64_t pages = 0;
 
@@ -102,17 +101,12 @@ static uint64_t set_pages(const struct tn_harvest *harvest, const struct tn_free
     return pages;
 }
 
-bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set)
-{
-    return set_pages(harvest, set) >= harvest->wanted;
-}
-
 static uint64_t pool_pages(const struct tn_harvest *harvest, const struct tn_pool *pool)
 {
     uint64_t pages = 0;
 
     for (uint32_t i = 0; i < pool->count && pages < harvest->wanted; i++) {
-        pages += set_pages(harvest, pool->sets[i]);
+        pages += tn_harvest_count(harvest, pool->sets[i]);
     }
     return pages;
 }

@@ -45,8 +45,8 @@ struct tn_harvest {
  * once the marks are done. Not while requests are routed to private pools. */
 void tn_harvest_prepare(const struct tn_heap *heap, struct tn_stream_order *order);
 
-/* Whether the set, of the same stream, has all that is wanted. */
-bool tn_harvest_suffices(const struct tn_harvest *harvest, const struct tn_free_set *set);
+/* Pages that the set, of the same stream, has of those wanted, or more. */
+uint64_t tn_harvest_count(const struct tn_harvest *harvest, const struct tn_free_set *set);
 
 /* Whether the request's own private pools have all that is wanted, on streams that are done with it
  * or not. */

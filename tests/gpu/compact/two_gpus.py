@@ -92,6 +92,9 @@ def main():
             "reserved": stats["reserved_bytes.all.peak"],
             "retries": stats["num_alloc_retries"],
         }
+        pages = tarn.torch.page_stats().get(0) if ALLOCATOR == "compact" else None
+        if pages:
+            line["pages"] = {key: pages[key] for key in ("created", "moved", "request_ns")}
         with open(RESULTS, "a", encoding="utf-8") as file:
             print(json.dumps(line), file=file)
         print(KIND, ALLOCATOR, f"{line['step_ms']:.2f} ms, reserved / allocated",

@@ -344,6 +344,90 @@ static tarn_ptr leave_half_a_hole(struct rig *rig)
     return first;
 }
 
+/* A step of training, the same each time: a layer keeps some blocks until its turn comes again on
+ * the way back, where each of them needs another of its size and leaves a gradient; then the
+ * optimizer has a temporary for each gradient. */
+static void train_step(struct rig *rig)
+{
+    enum {
+        LAYERS = 12,
+        KEPT = 14,
+        ROW = 513 * 8 * 768 * 2 /* bytes */
+    };
+    static const uint64_t rows[KEPT] = {2, 1, 3, 1, 2, 2, 1, 4, 4, 4, 4, 4, 4, 2};
+    tarn_ptr kept[LAYERS][KEPT];
+    tarn_ptr gradients[LAYERS];
+
+    for (int layer = 0; layer < LAYERS; layer++) {
+        for (int i = 0; i < KEPT; i++) {
+            const tarn_ptr temporary = rig_alloc(rig, rows[KEPT - 1 - i] * ROW, 1);
+
+            kept[layer][i] = rig_alloc(rig, rows[i] * ROW, 1);
+            rig_free(rig, temporary);
+        }
+    }
+    const tarn_ptr logits = rig_alloc(rig, 65 * (uint64_t)ROW, 1);
+
+    rig_free(rig, rig_alloc(rig, 130 * (uint64_t)ROW, 1));
+    for (int layer = LAYERS - 1; layer >= 0; layer--) {
+        for (int i = KEPT - 1; i >= 0; i--) {
+            const tarn_ptr temporary = rig_alloc(rig, rows[i] * ROW, 1);
+
+            rig_free(rig, kept[layer][i]);
+            rig_free(rig, temporary);
+        }
+        gradients[layer] = rig_alloc(rig, 9 * MIB + 4096, 1);
+    }
+    rig_free(rig, logits);
+    for (int layer = 0; layer < LAYERS; layer++) {
+        rig_free(rig, rig_alloc(rig, 9 * MIB + 4096, 1));
+        rig_free(rig, gradients[layer]);
+    }
+}
+
+/* For less than a hundredth of the memory. */
+static void what_repeats_itself_moves_no_pages(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, COMPACT);
+    for (int i = 0; i < 5; i++) {
+        train_step(&rig);
+    }
+    const uint64_t before = moved(&rig);
+
+    assert_true(before > 0);
+    for (int i = 0; i < 20; i++) {
+        train_step(&rig);
+    }
+    assert_int_equal(moved(&rig), before);
+    const int64_t live = rig_stats(&rig).by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL].peak;
+
+    assert_true(reserved(&rig) > (uint64_t)live);
+    assert_true(reserved(&rig) <= (uint64_t)live * 129 / 128);
+    rig_close(&rig);
+}
+
+/* Where memory is short it has to move them. */
+static void what_repeats_itself_needs_no_slack(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, COMPACT);
+    train_step(&rig);
+    const int64_t live = rig_stats(&rig).by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL].peak;
+
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, NULL), TARN_OK);
+    rig_limit(&rig, (double)live * 1.002 / (16.0 * GIB));
+    for (int i = 0; i < 5; i++) {
+        train_step(&rig);
+    }
+    assert_true(reserved(&rig) <= (uint64_t)live + (uint64_t)live / 500);
+    rig_close(&rig);
+}
+
 static void a_request_goes_to_the_beginning_of_a_hole(void **state)
 {
     struct rig rig;
@@ -815,6 +899,8 @@ int main(void)
         cmocka_unit_test(streams_used_once_leave_their_pages_to_the_next),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
+        cmocka_unit_test(what_repeats_itself_moves_no_pages),
+        cmocka_unit_test(what_repeats_itself_needs_no_slack),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_during_a_capture),
