@@ -157,7 +157,7 @@ function headroomTable(app) {
 function partialOf(report) {
   const shown = report.partial
     .slice(0, 10)
-    .map((/** @type {any} */ one) => `${one.file}, device ${one.device}`)
+    .map((/** @type {any} */ one) => `${shownText(one.file, 80)}, device ${one.device}`)
     .join('; ');
   const rest = report.partial_ranks - Math.min(report.partial.length, 10);
   return rest > 0 ? `${shown} and ${countText(rest)} more` : shown;
