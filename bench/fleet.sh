@@ -10,8 +10,10 @@
 #
 # Processes are those of xargs, in two ways: one for each snapshot, as on the host that wrote it
 # ("each"), and one for each share of all ("shares"). With mpirun and tarn-mpi there are rows for
-# them ("mpi"). The reader, which loads snapshots and does nothing else, goes the same ways, with
-# the same memory, so that its speed is compared at an equal number of processes.
+# them ("mpi"). The reader, which loads snapshots and does nothing else, goes the same ways: started
+# by the same command lines, on the same files, with the same memory. Processors change their speed
+# within seconds, so both go a slice in turns, the reader first in one slice and last in the next,
+# and "of the reader's speed" is the median of the slices: many small ones make it certain.
 #
 # Why n processes are less than n times as fast stands in two columns: the processor's time for a
 # snapshot, which rises when processes share caches, memory and cores, and how much of the n cores'
@@ -99,8 +101,10 @@ cpu() {
     awk 'NR == 2 { gsub(/[ms]/, " "); printf "%.3f", $1 * 60 + $2 + $3 * 60 + $4 }' "$work/times"
 }
 
-# Adds the time of a command, by the clock and of the processor, to that of a way.
+# Adds the time of a command, by the clock and of the processor, to that of a way; the latter alone
+# is in the file last.WAY.
 timed() { # WAY PROCESSES COMMAND...
+    last=$work/last.$1
     way=$1.$2
     shift
     cpu >"$work/cpu.before"
@@ -108,8 +112,14 @@ timed() { # WAY PROCESSES COMMAND...
     on_cores "$@"
     add "$work/wall.$way" "$(elapsed "$begin")"
     cpu >"$work/cpu.after"
-    add "$work/cpu.$way" "$(awk -v a="$(cat "$work/cpu.before")" -v b="$(cat "$work/cpu.after")" \
-        'BEGIN { print b - a }')"
+    awk -v a="$(cat "$work/cpu.before")" -v b="$(cat "$work/cpu.after")" \
+        'BEGIN { print b - a }' >"$last"
+    add "$work/cpu.$way" "$(cat "$last")"
+}
+
+median() { # FILE: of its numbers; nothing without the file
+    [ ! -f "$1" ] || sort -n "$1" |
+        awk '{ v[NR] = $1 } END { printf "%.2f", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
 # Most resident memory of a command, in MiB; "-" where nothing here can tell.
@@ -145,41 +155,77 @@ slice_make() { # FIRST LIMIT
 }
 
 # shellcheck disable=SC2012 # the names are ours
+lists_make() { # PROCESSES
+    rm -f "$work"/share.* "$work"/part.*
+    (cd "$work/dumps" && ls) | sed 's/\.pickle$//' >"$work/names"
+    (cd "$work/dumps" && ls) |
+        awk -v n="$1" -v to="$work/share." '{ print > (to NR % n) }'
+    ls "$work"/share.* | sed 's/.*share\.//' >"$work/shares"
+}
+
 summarize() { # PROCESSES
     rm -rf "$work/now"
     mkdir "$work/now"
-    (cd "$work/dumps" && ls) | sed 's/\.pickle$//' >"$work/names"
     timed each "$1" xargs -a "$work/names" -P "$1" -I NAME "$tarn" summarize \
         "$work/dumps/NAME.pickle" --name NAME.pickle -o "$work/now/NAME.tsum"
+}
+
+check_each() { # PROCESSES
     (cd "$work/now" && cksum ./*) >"$work/sums.now"
     [ -f "$work/sums" ] || cp "$work/sums.now" "$work/sums"
     cmp "$work/sums" "$work/sums.now" || wrong "summaries differ with $1 processes"
 }
 
-# shellcheck disable=SC2012 # the names are ours
 summarize_shares() { # PROCESSES
-    rm -f "$work"/share.* "$work"/part.*
-    (cd "$work/dumps" && ls) |
-        awk -v n="$1" -v to="$work/share." '{ print > (to NR % n) }'
-    ls "$work"/share.* | sed 's/.*share\.//' >"$work/shares"
     cd "$work/dumps"
-    timed shares "$1" xargs -a "$work/shares" -P "$1" -I SHARE "$tarn" summarize \
-        "@$work/share.SHARE" -o "$work/part.SHARE.tsum"
+    # shellcheck disable=SC2016 # for the sh of xargs
+    timed shares "$1" xargs -a "$work/shares" -P "$1" -I SHARE sh -c \
+        'exec "$0" summarize $(cat "$1") -o "$2"' "$tarn" "$work/share.SHARE" \
+        "$work/part.SHARE.tsum"
     cd "$work"
+}
+
+check_shares() { # PROCESSES
     "$tarn" merge "$work"/part.*.tsum -o "$work/parts.tsum" --force
     "$tarn" merge "$work/now" -o "$work/whole.tsum" --force
     cmp "$work/whole.tsum" "$work/parts.tsum" || wrong "summaries differ with $1 shares"
 }
 
-# The same files in the same ways.
-read_only() { # PROCESSES
+read_each() { # PROCESSES
     cd "$work/dumps"
     timed read-each "$1" xargs -a "$work/names" -P "$1" -I NAME "$build/bench/reader" --load \
         NAME.pickle >"$work/read"
+    cd "$work"
+}
+
+read_shares() { # PROCESSES
+    cd "$work/dumps"
     # shellcheck disable=SC2016 # for the sh of xargs
     timed read-shares "$1" xargs -a "$work/shares" -P "$1" -I SHARE sh -c \
         'exec "$0" --load $(cat "$1")' "$build/bench/reader" "$work/share.SHARE" >"$work/read"
     cd "$work"
+}
+
+# All ways of a slice, those that are compared next to each other.
+in_turns() { # PROCESSES
+    lists_make "$1"
+    if [ "$reader_first" -eq 1 ]; then
+        read_each "$1"
+        summarize "$1"
+        read_shares "$1"
+        summarize_shares "$1"
+    else
+        summarize_shares "$1"
+        read_shares "$1"
+        summarize "$1"
+        read_each "$1"
+    fi
+    for by in each shares; do
+        awk -v a="$(cat "$work/last.read-$by")" -v b="$(cat "$work/last.$by")" \
+            'BEGIN { if (b > 0) printf "%.4f\n", a / b }' >>"$work/speed.$by.$1"
+    done
+    check_each "$1"
+    check_shares "$1"
 }
 
 ranks_by_mpi() { # PROCESSES
@@ -197,6 +243,7 @@ wrong() { # WHAT
 }
 
 mkdir "$work/dumps" "$work/summaries"
+reader_first=1
 first=0
 while [ "$first" -lt "$ranks" ]; do
     limit=$((first + slice < ranks ? first + slice : ranks))
@@ -204,9 +251,7 @@ while [ "$first" -lt "$ranks" ]; do
     slice_make "$first" "$limit"
     rm -f "$work/sums" "$work/mpi.out"
     for count in "$@"; do
-        summarize "$count"
-        summarize_shares "$count"
-        read_only "$count"
+        in_turns "$count"
         [ -z "$mpi" ] || ranks_by_mpi "$count"
     done
     if [ "$first" -eq 0 ]; then
@@ -216,6 +261,7 @@ while [ "$first" -lt "$ranks" ]; do
     mv "$work"/now/* "$work/summaries/"
     rm -f "$work"/dumps/*
     first=$limit
+    reader_first=$((1 - reader_first))
 done
 
 echo "## $ranks ranks of $events events"
@@ -230,14 +276,11 @@ echo "| --: | --- | --: | --: | --: | --: | --: |"
 for by in each shares mpi read-each read-shares; do
     for count in "$@"; do
         [ -f "$work/wall.$by.$count" ] || continue
-        reading=$work/cpu.read-$by.$count
-        [ -f "$reading" ] || reading=/dev/null # itself, and mpi, which reports as well
         awk -v by=$by -v n="$count" -v base="$(cat "$work/wall.$by.$1")" -v least="$1" \
             -v s="$(cat "$work/wall.$by.$count")" -v cpu="$(cat "$work/cpu.$by.$count")" \
-            -v ranks="$ranks" -v reading="$(cat "$reading")" 'BEGIN {
+            -v ranks="$ranks" -v speed="$(median "$work/speed.$by.$count")" 'BEGIN {
             printf "| %d | %s | %.2f | %.2f | %.1f | %.2f | %s |\n", n, by, s,
-                base * least / (s * n), cpu * 1000 / ranks, cpu / (s * n),
-                reading == "" ? "" : sprintf("%.2f", reading / cpu) }'
+                base * least / (s * n), cpu * 1000 / ranks, cpu / (s * n), speed }'
     done
 done
 echo

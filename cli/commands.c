@@ -196,8 +196,10 @@ enum cli_exit cli_fail_status(const struct cli_command *command, enum tarn_statu
 
     const char *text = has_text ? error->text : tarn_status_text(status);
 
-    return what ? cli_fail(command, cli_exit_from_status(status), "%s: %s", what, text)
-                : cli_fail(command, cli_exit_from_status(status), "%s", text);
+    /* Some texts begin with the name of the file themselves. */
+    return what && strncmp(text, what, strlen(what)) != 0
+               ? cli_fail(command, cli_exit_from_status(status), "%s: %s", what, text)
+               : cli_fail(command, cli_exit_from_status(status), "%s", text);
 }
 
 enum cli_exit cli_command_unknown(const char *name)

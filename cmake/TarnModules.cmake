@@ -89,14 +89,17 @@ set(TARN_MODULE_PARTS_capture capture_live capture)
 
 # Libraries of others, by part.
 set(TARN_MODULE_LIBS_base ${CMAKE_DL_LIBS})
-# libdw is loaded at run time. The leak sanitizer sometimes stumbles over libraries that come late.
+# libdw and SQLite are loaded at run time. The leak sanitizer sometimes stumbles over libraries that
+# come late.
 if(TARN_SANITIZE AND TARN_HAS_LIBDW)
     set(TARN_MODULE_LIBS_history -Wl,--push-state,--no-as-needed -ldw -Wl,--pop-state)
 endif()
 set(TARN_MODULE_LIBS_base_file
     $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB> $<TARGET_NAME_IF_EXISTS:PkgConfig::ZSTD>)
 set(TARN_MODULE_LIBS_page $<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>)
-set(TARN_MODULE_LIBS_export $<TARGET_NAME_IF_EXISTS:PkgConfig::SQLITE>)
+if(TARN_SANITIZE AND TARN_SQLITE)
+    set(TARN_MODULE_LIBS_export -Wl,--push-state,--no-as-needed -lsqlite3 -Wl,--pop-state)
+endif()
 
 # tarn_link_modules(TARGET module ...): objects and libraries of those modules, of both parts.
 function(tarn_link_modules target)

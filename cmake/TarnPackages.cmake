@@ -40,8 +40,9 @@ tarn_package(libtarn-dev libdevel "GPU memory management: headers, archives, doc
 tarn_package(tarn devel "GPU memory management: the program that reads snapshots")
 tarn_package(tarn-mpi devel "GPU memory management: tarn ranks on the processes of mpirun")
 set(CPACK_DEBIAN_TARN-MPI_PACKAGE_DEPENDS "tarn (= ${PROJECT_VERSION})")
-set(CPACK_DEBIAN_LIBTARN0_PACKAGE_RECOMMENDS "libdw1, libunwind8")
-set(CPACK_DEBIAN_TARN_PACKAGE_RECOMMENDS "libmicrohttpd12 | libmicrohttpd12t64")
+set(CPACK_DEBIAN_LIBTARN0_PACKAGE_RECOMMENDS "libdw1, libsqlite3-0, libunwind8")
+set(CPACK_DEBIAN_TARN_PACKAGE_RECOMMENDS
+    "libmicrohttpd12 | libmicrohttpd12t64, libsqlite3-0")
 set(CPACK_DEBIAN_LIBTARN-DEV_PACKAGE_DEPENDS "libtarn0 (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBTARN-DEV_PACKAGE_SHLIBDEPS OFF)
 include(CPack)

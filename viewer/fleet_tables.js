@@ -153,6 +153,16 @@ function headroomTable(app) {
   );
 }
 
+/** The first of the ranks whose snapshots were cut off. @param {any} report */
+function partialOf(report) {
+  const shown = report.partial
+    .slice(0, 10)
+    .map((/** @type {any} */ one) => `${shownText(one.file, 80)}, device ${one.device}`)
+    .join('; ');
+  const rest = report.partial_ranks - Math.min(report.partial.length, 10);
+  return rest > 0 ? `${shown} and ${countText(rest)} more` : shown;
+}
+
 /** @param {any} report */
 function notesOf(report) {
   const { missing, missing_count: count } = report;
@@ -165,7 +175,8 @@ function notesOf(report) {
       ? `${countOf(report.ranks_with_ooms, 'rank')} with failed requests: tarn oom says why.`
       : '',
     report.partial_ranks > 0
-      ? `${countOf(report.partial_ranks, 'rank')} of snapshots that were cut off.`
+      ? `${countOf(report.partial_ranks, 'rank')} of snapshots that were cut off: ` +
+        `${partialOf(report)}.`
       : '',
     report.doubled_ranks > 0
       ? `${countOf(report.doubled_ranks, 'rank')} counted again: the same summary is there more ` +

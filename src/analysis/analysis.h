@@ -40,6 +40,8 @@ enum tarn_status tn_query_want_categories(struct tn_query *query, const struct t
                                           struct tarn_error *error) TN_MUST_CHECK;
 void tn_query_fini(struct tn_query *query);
 
+struct tn_repeats;
+
 struct tn_analysis {
     struct tn_query *query;
     struct tn_timeline whole;
@@ -51,6 +53,9 @@ struct tn_analysis {
     bool has_pool_streams;
     struct tn_where_scope where; /* its context */
     struct tn_group_keys keys;
+    /* What somebody who needs them several times has made with tn_repeats_init_all; borrowed. NULL:
+     * whoever needs them makes them. */
+    const struct tn_repeats *repeats;
 };
 
 /* Of a device without a trace it has the state in the file. TARN_ERR_NOT_FOUND and

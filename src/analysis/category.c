@@ -276,16 +276,22 @@ static uint32_t category_refine(struct tn_categories *categories, struct tn_stac
                : category;
 }
 
+/* A function of its own, so that most blocks, whose stack is known, need no call. */
+static TN_NOINLINE uint32_t stack_look(struct tn_categories *categories, uint32_t number)
+{
+    const struct tn_stack stack = tn_model_stack(categories->model, number);
+    const uint32_t category =
+        category_refine(categories, stack, category_by_frames(categories, stack));
+
+    categories->of_stack[number] = category + 1;
+    return category;
+}
+
 uint32_t tn_category_of_stack(struct tn_categories *categories, uint32_t number)
 {
-    uint32_t *known = &categories->of_stack[number];
+    const uint32_t known = categories->of_stack[number];
 
-    if (*known == 0) {
-        const struct tn_stack stack = tn_model_stack(categories->model, number);
-
-        *known = category_refine(categories, stack, category_by_frames(categories, stack)) + 1;
-    }
-    return *known - 1;
+    return known > 0 ? known - 1 : stack_look(categories, number);
 }
 
 uint32_t tn_category_count(const struct tn_categories *categories)

@@ -167,20 +167,14 @@ static uint64_t frame_key(const struct tn_group_keys *keys, uint32_t seen)
     return seen == TN_STACK_NONE ? KEY_UNKNOWN : KEY_NO_FRAME;
 }
 
-/* The power of two that a size is rounded up to. */
-static uint64_t size_class(uint64_t size)
-{
-    return size > 1 ? tn_log2_floor(size - 1) + 1 : 0;
-}
-
 /* An empty text says as little as none. */
 static uint64_t string_key(const struct tn_group_keys *keys, uint32_t string)
 {
     return tn_model_string(keys->model, string).length == 0 ? TN_STRING_NONE : string;
 }
 
-bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
-                       uint64_t *key_out)
+bool tn_group_key_find_any(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
+                           uint64_t *key_out)
 {
     uint32_t seen = 0;
 
@@ -211,8 +205,7 @@ bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetim
         *key_out = tn_pool_stream_at(keys->pool_streams, lifetime->pool_stream)->segment;
         break;
     case TARN_BY_SIZE:
-        *key_out = size_class(lifetime->size);
-        break;
+        return tn_group_key_find(keys, lifetime, key_out);
     case TARN_BY_ANNOTATION:
         *key_out = lifetime->annotation;
         break;

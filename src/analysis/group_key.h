@@ -12,6 +12,7 @@
 #include "analysis/frame_view.h"
 #include "analysis/pool_stream.h"
 #include "analysis/stack_label.h"
+#include "base/bits.h"
 #include "base/escaped.h"
 #include "base/text_out.h"
 
@@ -37,9 +38,26 @@ struct tn_path_format {
 bool tn_group_keys_init(struct tn_group_keys *keys) TN_MUST_CHECK;
 void tn_group_keys_fini(struct tn_group_keys *keys);
 
-/* The key of a block; false when host memory is missing. */
-bool tn_group_key_find(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
-                       uint64_t *key_out) TN_MUST_CHECK;
+/* tn_group_key_find of any grouping. */
+bool tn_group_key_find_any(const struct tn_group_keys *keys, const struct tn_lifetime *lifetime,
+                           uint64_t *key_out) TN_MUST_CHECK;
+
+/* The key of a block; false when host memory is missing. Without a call by stack and by size, which
+ * most passes over all blocks group by. */
+TN_MUST_CHECK static inline bool tn_group_key_find(const struct tn_group_keys *keys,
+                                                   const struct tn_lifetime *lifetime,
+                                                   uint64_t *key_out)
+{
+    if (keys->by == TARN_BY_STACK && !keys->view->changes) {
+        *key_out = lifetime->stack;
+        return true;
+    }
+    if (keys->by == TARN_BY_SIZE) { /* the power of two that it is rounded up to */
+        *key_out = lifetime->size > 1 ? tn_log2_floor(lifetime->size - 1) + 1 : 0;
+        return true;
+    }
+    return tn_group_key_find_any(keys, lifetime, key_out);
+}
 
 /* Its name in a line of a table; of a stack as stack_label.h says. */
 void tn_group_key_put(struct tn_text_out *out, const struct tn_group_keys *keys, uint64_t key);

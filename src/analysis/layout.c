@@ -3,7 +3,7 @@
 
 #include "analysis/page_policy.h"
 #include "base/assertion.h"
-#include "base/order.h"
+#include "base/keyed_sort.h"
 
 #include <stdlib.h>
 
@@ -269,28 +269,37 @@ static bool pieces_collect(struct tn_layout *layout, struct tn_layout_walk *walk
     return true;
 }
 
-static int block_compare(const void *left, const void *right)
+/* Blocks allocated at the entry, by address. */
+static bool live_collect(struct tn_vec *live, const struct tn_timeline *timeline, uint64_t entry)
 {
-    const struct tn_layout_block *a = left;
-    const struct tn_layout_block *b = right;
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
 
-    return tn_order(a->lifetime->address, b->lifetime->address);
+    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
+        const struct tn_keyed one = {lifetimes[i].address, &lifetimes[i]};
+
+        if (tn_lifetime_is_at(&lifetimes[i], entry) && !tn_vec_add(live, &one)) {
+            return false;
+        }
+    }
+    return tn_keyed_sort(live->items, live->count);
 }
 
 static bool blocks_collect(struct tn_layout *layout, const struct tn_timeline *timeline,
                            uint64_t entry)
 {
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+    struct tn_vec live;
 
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        const struct tn_layout_block block = {.lifetime = &lifetimes[i]};
+    tn_vec_init(&live, sizeof(struct tn_keyed));
+    bool good = live_collect(&live, timeline, entry) && tn_vec_reserve(&layout->blocks, live.count);
 
-        if (tn_lifetime_is_at(&lifetimes[i], entry) && !tn_vec_add(&layout->blocks, &block)) {
-            return false;
-        }
+    for (size_t i = 0; good && i < live.count; i++) {
+        const struct tn_layout_block block = {.lifetime =
+                                                  ((const struct tn_keyed *)live.items)[i].item};
+
+        good = tn_vec_add(&layout->blocks, &block);
     }
-    tn_vec_sort(&layout->blocks, block_compare);
-    return true;
+    tn_vec_fini(&live);
+    return good;
 }
 
 /* Goes to right after an entry; segments are walked backwards only. */

@@ -40,12 +40,12 @@ struct tn_lifetime_step {
 
 void tn_lifetime_walk_fini(struct tn_lifetime_walk *walk);
 
-/* The next entry. False when host memory is missing. */
-bool tn_lifetime_walk_step(struct tn_lifetime_walk *walk, const struct tn_trace_entry *entry,
-                           struct tn_lifetime_step *step_out) TN_MUST_CHECK;
-
 /* The lifetime of the block allocated at an address now, or TN_LIFETIME_NONE. */
 uint64_t tn_lifetime_walk_at(const struct tn_lifetime_walk *walk, uint64_t address);
+
+/* Puts an address that the trace has not mentioned into the table. False without host memory. */
+bool tn_lifetime_walk_add(struct tn_lifetime_walk *walk, uint64_t address,
+                          uint64_t value) TN_MUST_CHECK;
 
 /* After the last entry: visits the blocks that are allocated in the snapshot and not mentioned in
  * the trace. For a truncated file these are unknown, so there are none. False as soon as a visit
@@ -55,5 +55,67 @@ bool tn_lifetime_walk_survivors(const struct tn_lifetime_walk *walk,
                                 bool (*visit)(void *context, const struct tn_model_segment *segment,
                                               const struct tn_model_block *block),
                                 void *context) TN_MUST_CHECK;
+
+/* ---- the next entry ---- */
+
+/* In a header, because a trace has very many: a call, and a struct that goes through memory, take
+ * as long as the table. `value` is that of the address, NULL: none. */
+static inline bool tn_lifetime_walk_alloc(struct tn_lifetime_walk *walk, uint64_t address,
+                                          uint64_t *value, struct tn_lifetime_step *step)
+{
+    const uint64_t number = walk->count;
+
+    if (value) {
+        step->ended = tn_lifetime_is_freed(*value) ? TN_LIFETIME_NONE : *value;
+        *value = number;
+    } else if (!tn_lifetime_walk_add(walk, address, number)) {
+        return false;
+    }
+    walk->count++;
+    step->lifetime = number;
+    step->is_new = true;
+    return true;
+}
+
+static inline bool tn_lifetime_walk_free(struct tn_lifetime_walk *walk, uint64_t address,
+                                         bool is_completed, uint64_t *value,
+                                         struct tn_lifetime_step *step)
+{
+    if (value) {
+        if (!tn_lifetime_is_freed(*value)) {
+            step->lifetime = *value;
+            *value = is_completed ? TN_LIFETIME_NONE : *value;
+        }
+        return true;
+    }
+    if (!tn_lifetime_walk_add(walk, address, is_completed ? TN_LIFETIME_NONE : walk->count)) {
+        return false;
+    }
+    step->lifetime = walk->count++;
+    step->is_new = true;
+    return true;
+}
+
+/* False when host memory is missing. */
+TN_MUST_CHECK static inline bool tn_lifetime_walk_step(struct tn_lifetime_walk *walk,
+                                                       const struct tn_trace_entry *entry,
+                                                       struct tn_lifetime_step *step_out)
+{
+    const bool is_completed = entry->action == TN_TRACE_FREE_COMPLETED;
+
+    *step_out = (struct tn_lifetime_step){.lifetime = TN_LIFETIME_NONE, .ended = TN_LIFETIME_NONE};
+    if (entry->action == TN_TRACE_ALLOC) {
+        return tn_lifetime_walk_alloc(walk, entry->address,
+                                      tn_address_find(&walk->blocks, entry->address), step_out);
+    }
+    if (entry->action == TN_TRACE_FREE_REQUESTED || is_completed) {
+        return tn_lifetime_walk_free(walk, entry->address, is_completed,
+                                     tn_address_find(&walk->blocks, entry->address), step_out);
+    }
+    if (entry->action == TN_TRACE_ANNOTATE) {
+        step_out->lifetime = tn_lifetime_walk_at(walk, entry->address);
+    }
+    return true;
+}
 
 #endif

@@ -17,6 +17,14 @@ enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, c
                   : TARN_OK;
 }
 
+enum tarn_status tn_pattern_init_known(struct tn_pattern *pattern, const char *text,
+                                       struct tarn_error *error)
+{
+    const enum tarn_status status = tn_matcher_init(&pattern->matcher, text);
+
+    return status ? tn_fail(error, status, "%s", tarn_status_text(status)) : TARN_OK;
+}
+
 void tn_pattern_fini(struct tn_pattern *pattern)
 {
     tn_matcher_fini(&pattern->matcher);

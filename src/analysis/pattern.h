@@ -19,6 +19,11 @@ struct tn_pattern {
  * a failure there is nothing to release. */
 enum tarn_status tn_pattern_init(struct tn_pattern *pattern, const char *text, const char *what,
                                  struct tarn_error *error) TN_MUST_CHECK;
+
+/* The same for a text of our own, which is known to be one: without regcomp, which takes most of
+ * the time. */
+enum tarn_status tn_pattern_init_known(struct tn_pattern *pattern, const char *text,
+                                       struct tarn_error *error) TN_MUST_CHECK;
 void tn_pattern_fini(struct tn_pattern *pattern);
 
 /* A frame as the text that patterns see. */

@@ -212,12 +212,27 @@ static bool repeats_find(struct tn_repeats *repeats, const struct tn_analysis *a
     return parts_collect(repeats, analysis, PARTS_DEFAULT);
 }
 
+/* Those that were made already, if they are what is wanted: few annotated steps may not be. */
+static const struct tn_repeats *repeats_made(const struct tn_analysis *analysis, uint64_t parts,
+                                             size_t steps_min)
+{
+    const struct tn_repeats *made = analysis->repeats;
+
+    return made && parts == 0 && (made->kind != TN_REPEAT_STEPS || made->at.count >= steps_min)
+               ? made
+               : NULL;
+}
+
 static bool repeats_init(struct tn_repeats *repeats, const struct tn_analysis *analysis,
                          uint64_t parts, size_t steps_min)
 {
-    *repeats = (struct tn_repeats){.kind = TN_REPEAT_GUESSED};
+    const struct tn_repeats *made = repeats_made(analysis, parts, steps_min);
+
+    *repeats = (struct tn_repeats){.kind = made ? made->kind : TN_REPEAT_GUESSED,
+                                   .stack = made ? made->stack : 0};
     tn_vec_init(&repeats->at, sizeof(uint64_t));
-    if (!repeats_find(repeats, analysis, parts, steps_min)) {
+    if (made ? !tn_vec_append(&repeats->at, made->at.items, made->at.count)
+             : !repeats_find(repeats, analysis, parts, steps_min)) {
         tn_repeats_fini(repeats);
         return false;
     }

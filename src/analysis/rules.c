@@ -164,7 +164,9 @@ static enum tarn_status rule_add(void *context, const struct tn_pattern_line *li
     rule->category = (uint32_t)category;
     rule->is_refining = word.of[0] != '\0';
     rule->of = (uint32_t)of;
-    const enum tarn_status status = tn_pattern_init(&rule->pattern, line->rest, where, error);
+    const enum tarn_status status = rules->is_built_in
+                                        ? tn_pattern_init_known(&rule->pattern, line->rest, error)
+                                        : tn_pattern_init(&rule->pattern, line->rest, where, error);
 
     if (status) {
         rules->rules.count--;
@@ -175,7 +177,7 @@ static enum tarn_status rule_add(void *context, const struct tn_pattern_line *li
 }
 
 /* Takes over the input. */
-static enum tarn_status rules_read(struct tn_input *input, const char *name,
+static enum tarn_status rules_read(struct tn_input *input, const char *name, bool is_built_in,
                                    struct tarn_rules **rules_out, struct tarn_error *error)
 {
     struct tarn_rules *rules = tn_host_alloc_zero(sizeof *rules);
@@ -189,6 +191,7 @@ static enum tarn_status rules_read(struct tn_input *input, const char *name,
     tn_vec_init(&rules->categories, sizeof(const char *));
     tn_vec_init(&rules->rules, sizeof(struct tn_rule));
     tn_matcher_filter_init(&rules->filter);
+    rules->is_built_in = is_built_in;
     const enum tarn_status status =
         tn_pattern_file_read(input, name, "optimizer: /torch/optim/", rule_add, rules, error);
 
@@ -201,15 +204,21 @@ static enum tarn_status rules_read(struct tn_input *input, const char *name,
     return TARN_OK;
 }
 
-enum tarn_status tn_rules_parse(const char *text, size_t size, const char *name,
-                                struct tarn_rules **rules_out, struct tarn_error *error)
+static enum tarn_status text_read(const char *text, size_t size, const char *name, bool is_built_in,
+                                  struct tarn_rules **rules_out, struct tarn_error *error)
 {
     struct tn_input input;
     const struct tn_unpack_limits limits = {.max_bytes = FILE_MAX};
     const enum tarn_status status = tn_input_open_memory(&input, text, size, &limits, error);
 
     *rules_out = NULL;
-    return status ? status : rules_read(&input, name, rules_out, error);
+    return status ? status : rules_read(&input, name, is_built_in, rules_out, error);
+}
+
+enum tarn_status tn_rules_parse(const char *text, size_t size, const char *name,
+                                struct tarn_rules **rules_out, struct tarn_error *error)
+{
+    return text_read(text, size, name, false, rules_out, error);
 }
 
 enum tarn_status tarn_rules_load(const char *path, struct tarn_rules **rules_out,
@@ -220,13 +229,13 @@ enum tarn_status tarn_rules_load(const char *path, struct tarn_rules **rules_out
     const enum tarn_status status = tn_input_open(&input, path, &limits, error);
 
     *rules_out = NULL;
-    return status ? status : rules_read(&input, path, rules_out, error);
+    return status ? status : rules_read(&input, path, false, rules_out, error);
 }
 
 enum tarn_status tarn_rules_create_default(struct tarn_rules **rules_out, struct tarn_error *error)
 {
-    return tn_rules_parse(default_text, sizeof default_text - 1, "the built-in rules", rules_out,
-                          error);
+    return text_read(default_text, sizeof default_text - 1, "the built-in rules", true, rules_out,
+                     error);
 }
 
 void tarn_rules_destroy(struct tarn_rules *rules)

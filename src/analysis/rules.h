@@ -32,6 +32,7 @@ struct tarn_rules {
     struct tn_vec categories;        /* const char *, in order of first sight */
     struct tn_vec rules;             /* struct tn_rule */
     struct tn_matcher_filter filter; /* of their patterns */
+    bool is_built_in;                /* patterns that tests have checked */
 };
 
 /* Rules from memory; `name` is for messages. As tarn_rules_load. */

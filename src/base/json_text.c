@@ -26,13 +26,21 @@ static void line_begin(struct tn_json_text *json)
 static void member_begin(struct tn_json_text *json, const char *key)
 {
     if (json->depth > 0) {
-        tn_text_puts(json->out, json->is_empty ? "" : json->layout == TN_JSON_PYTHON ? ", " : ",");
+        if (!json->is_empty) {
+            tn_text_putc(json->out, ',');
+            if (json->layout == TN_JSON_PYTHON) {
+                tn_text_putc(json->out, ' ');
+            }
+        }
         line_begin(json);
     }
     json->is_empty = false;
     if (key) {
         string_put(json, key, strlen(key));
-        tn_text_puts(json->out, json->layout == TN_JSON_COMPACT ? ":" : ": ");
+        tn_text_putc(json->out, ':');
+        if (json->layout != TN_JSON_COMPACT) {
+            tn_text_putc(json->out, ' ');
+        }
     }
 }
 

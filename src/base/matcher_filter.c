@@ -17,8 +17,9 @@ enum {
  * in a slot that is not used. */
 struct filter_group {
     uint64_t places[256][WORDS];
-    uint64_t last[WORDS];   /* the bit of the last byte of the beginnings */
-    uint64_t always[WORDS]; /* all bits of those that can match anywhere */
+    uint64_t last[WORDS];      /* the bit of the last byte of the beginnings */
+    uint64_t always[WORDS];    /* all bits of those that can match anywhere */
+    uint64_t ends[256][WORDS]; /* of the last byte of a text: all bits of those that can end so */
 };
 
 void tn_matcher_filter_init(struct tn_matcher_filter *filter)
@@ -30,6 +31,13 @@ void tn_matcher_filter_init(struct tn_matcher_filter *filter)
 void tn_matcher_filter_fini(struct tn_matcher_filter *filter)
 {
     tn_vec_fini(&filter->groups);
+}
+
+/* Whether a text that matches can end in that byte. */
+static bool ends_in(const struct tn_matcher *matcher, int byte)
+{
+    return matcher->end_count == 0 ||
+           (unsigned char)matcher->end[matcher->end_count - 1] == (unsigned)byte;
 }
 
 bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_matcher *matcher)
@@ -50,6 +58,7 @@ bool tn_matcher_filter_add(struct tn_matcher_filter *filter, const struct tn_mat
     }
     for (int byte = 0; byte < 256; byte++) {
         group->places[byte][word] |= (uint64_t)matcher->places[byte] << shift;
+        group->ends[byte][word] |= (uint64_t)(ends_in(matcher, byte) ? 0xff : 0) << shift;
     }
     filter->count++;
     return true;
@@ -70,6 +79,7 @@ static void group_follow(const struct filter_group *group, struct tn_filter_plac
             now.seen[word] |= now.fitting[word];
         }
     }
+    now.last = length > 0 ? text[length - 1] : now.last;
     *place = now;
 }
 
@@ -83,7 +93,8 @@ void tn_filter_follow(const struct tn_matcher_filter *filter, struct tn_filter_p
     }
 }
 
-/* The slots of a group whose beginning is in the text; behind the last group there are none. */
+/* The slots of a group whose beginning is in the text, which ends as they ask; behind the last
+ * group there are none. */
 static void group_enter(struct tn_filter_scan *scan, size_t number)
 {
     scan->group = number;
@@ -93,10 +104,12 @@ static void group_enter(struct tn_filter_scan *scan, size_t number)
     }
     const struct filter_group *group =
         (const struct filter_group *)scan->filter->groups.items + number;
+    const struct tn_filter_place *place = &scan->places[number];
+    const uint64_t *ends = group->ends[place->last];
 
     for (size_t word = 0; word < WORDS; word++) {
         scan->hits[word] =
-            (scan->places[number].seen[word] & group->last[word]) | group->always[word];
+            ((place->seen[word] & group->last[word]) | group->always[word]) & ends[word];
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which of many expressions may match a text: those of whose matches the text has a possible
- * beginning (tn_matcher.places). One pass over the text for 32 expressions, one byte of a word for
- * each, so a text that none matches costs a fraction of as many searches. What the filter
- * leaves out does not match; what it names may.
+ * beginning (tn_matcher.places), and whose last byte it ends in, if they have one. One pass over
+ * the text for 32 expressions, one byte of a word for each, so a text that none matches costs a
+ * fraction of as many searches. What the filter leaves out does not match; what it names may.
  */
 #ifndef TN_BASE_MATCHER_FILTER_H
 #define TN_BASE_MATCHER_FILTER_H
@@ -31,6 +31,7 @@ bool tn_matcher_filter_add(struct tn_matcher_filter *filter,
 struct tn_filter_place {
     uint64_t fitting[TN_FILTER_WORDS]; /* bit k: the last k + 1 bytes can be the first of a match */
     uint64_t seen[TN_FILTER_WORDS];
+    uint8_t last; /* byte; 0, in which no expression ends, before the first */
 };
 
 /* Goes on by more bytes of the text. */

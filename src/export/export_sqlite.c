@@ -9,8 +9,8 @@
 #include "base/vec.h"
 #include "export/export_formats.h"
 #include "export/export_table.h"
+#include "export/sqlite_library.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +31,7 @@ static const char sql_begin[] = "PRAGMA page_size = 4096;"
 
 struct sqlite_sink {
     struct tn_table_sink sink; /* first */
+    const struct tn_sqlite *calls;
     sqlite3 *database;
     sqlite3_stmt *insert; /* into the table at hand */
     struct tn_vec text;   /* of the cell at hand */
@@ -86,10 +87,10 @@ static bool sqlite_table(struct tn_table_sink *base, const struct tn_table *tabl
     }
     append(create, ")");
     append(insert, ")");
-    (void)sqlite3_finalize(sink->insert);
+    (void)sink->calls->finalize(sink->insert);
     sink->insert = NULL;
-    return check(sink, sqlite3_exec(sink->database, create, NULL, NULL, NULL)) &&
-           check(sink, sqlite3_prepare_v2(sink->database, insert, -1, &sink->insert, NULL));
+    return check(sink, sink->calls->exec(sink->database, create, NULL, NULL, NULL)) &&
+           check(sink, sink->calls->prepare_v2(sink->database, insert, -1, &sink->insert, NULL));
 }
 
 /* The text as it may be shown, in sink->text. */
@@ -110,34 +111,35 @@ static bool text_collect(struct sqlite_sink *sink, const struct tn_string text)
 static bool string_bind(struct sqlite_sink *sink, int parameter, struct tn_string text)
 {
     return text_collect(sink, text) &&
-           check(sink, sqlite3_bind_text64(sink->insert, parameter,
-                                           sink->text.count > 0 ? sink->text.items : "",
-                                           sink->text.count, SQLITE_TRANSIENT, SQLITE_UTF8));
+           check(sink, sink->calls->bind_text64(sink->insert, parameter,
+                                                sink->text.count > 0 ? sink->text.items : "",
+                                                sink->text.count, SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
 static bool cell_bind(struct sqlite_sink *sink, int parameter, const struct tn_cell *cell)
 {
     switch (cell->kind) {
     case TN_CELL_SIGNED:
-        return check(sink, sqlite3_bind_int64(sink->insert, parameter, cell->value.signed_number));
+        return check(sink,
+                     sink->calls->bind_int64(sink->insert, parameter, cell->value.signed_number));
     case TN_CELL_UNSIGNED:
         return check(sink,
-                     sqlite3_bind_int64(sink->insert, parameter, (int64_t)cell->value.number));
+                     sink->calls->bind_int64(sink->insert, parameter, (int64_t)cell->value.number));
     case TN_CELL_WORD:
-        return check(sink, sqlite3_bind_text(sink->insert, parameter, cell->value.word, -1,
-                                             SQLITE_TRANSIENT));
+        return check(sink, sink->calls->bind_text(sink->insert, parameter, cell->value.word, -1,
+                                                  SQLITE_TRANSIENT));
     case TN_CELL_STRING:
         return string_bind(sink, parameter,
                            tn_model_string(sink->sink.model, (uint32_t)cell->value.number));
     case TN_CELL_TEXT:
         return string_bind(sink, parameter, cell->value.text);
     case TN_CELL_REAL:
-        return check(sink, sqlite3_bind_double(sink->insert, parameter, cell->value.real));
+        return check(sink, sink->calls->bind_double(sink->insert, parameter, cell->value.real));
     case TN_CELL_NONE:
     case TN_CELL_FRAME:
         break;
     }
-    return check(sink, sqlite3_bind_null(sink->insert, parameter));
+    return check(sink, sink->calls->bind_null(sink->insert, parameter));
 }
 
 static bool sqlite_row(struct tn_table_sink *base, const struct tn_table *table,
@@ -151,17 +153,18 @@ static bool sqlite_row(struct tn_table_sink *base, const struct tn_table *table,
             return false;
         }
     }
-    return check(sink, sqlite3_step(sink->insert)) && check(sink, sqlite3_reset(sink->insert));
+    return check(sink, sink->calls->step(sink->insert)) &&
+           check(sink, sink->calls->reset(sink->insert));
 }
 
 static bool about_put(struct sqlite_sink *sink, const char *key, const struct tn_cell *value)
 {
-    (void)sqlite3_finalize(sink->insert);
+    (void)sink->calls->finalize(sink->insert);
     sink->insert = NULL;
-    return check(sink, sqlite3_prepare_v2(sink->database, "INSERT INTO about VALUES(?, ?)", -1,
-                                          &sink->insert, NULL)) &&
-           check(sink, sqlite3_bind_text(sink->insert, 1, key, -1, SQLITE_STATIC)) &&
-           cell_bind(sink, 2, value) && check(sink, sqlite3_step(sink->insert));
+    return check(sink, sink->calls->prepare_v2(sink->database, "INSERT INTO about VALUES(?, ?)", -1,
+                                               &sink->insert, NULL)) &&
+           check(sink, sink->calls->bind_text(sink->insert, 1, key, -1, SQLITE_STATIC)) &&
+           cell_bind(sink, 2, value) && check(sink, sink->calls->step(sink->insert));
 }
 
 static bool abouts_put(struct sqlite_sink *sink, const struct tn_export *job)
@@ -180,7 +183,7 @@ static bool abouts_put(struct sqlite_sink *sink, const struct tn_export *job)
 
 static bool sql_run(struct sqlite_sink *sink, const char *sql)
 {
-    return check(sink, sqlite3_exec(sink->database, sql, NULL, NULL, NULL));
+    return check(sink, sink->calls->exec(sink->database, sql, NULL, NULL, NULL));
 }
 
 static bool database_open(struct sqlite_sink *sink)
@@ -188,11 +191,11 @@ static bool database_open(struct sqlite_sink *sink)
     sqlite3_int64 most = DATABASE_MAX;
 
     /* A name that begins with no slash is this connection's own. */
-    return check(sink, sqlite3_open_v2("file:tarn?vfs=memdb", &sink->database,
-                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
-                                       NULL)) &&
-           check(sink,
-                 sqlite3_file_control(sink->database, "main", SQLITE_FCNTL_SIZE_LIMIT, &most)) &&
+    return check(sink, sink->calls->open_v2(
+                           "file:tarn?vfs=memdb", &sink->database,
+                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI, NULL)) &&
+           check(sink, sink->calls->file_control(sink->database, "main", SQLITE_FCNTL_SIZE_LIMIT,
+                                                 &most)) &&
            sql_run(sink, sql_begin);
 }
 
@@ -200,7 +203,7 @@ static enum tarn_status database_write(struct sqlite_sink *sink, const struct ta
 {
     sqlite3_int64 size = 0;
     const unsigned char *bytes =
-        sqlite3_serialize(sink->database, "main", &size, SQLITE_SERIALIZE_NOCOPY);
+        sink->calls->serialize(sink->database, "main", &size, SQLITE_SERIALIZE_NOCOPY);
     enum tarn_status status = bytes ? TARN_OK : TARN_ERR_HOST_MEMORY;
 
     for (sqlite3_int64 at = 0; status == TARN_OK && at < size; at += PIECE) {
@@ -222,11 +225,17 @@ static enum tarn_status status_of(int code)
 
 enum tarn_status tn_export_sqlite(const struct tn_export *job)
 {
-    struct sqlite_sink sink = {.sink = {sqlite_table, sqlite_row, job->model}};
+    struct sqlite_sink sink = {.sink = {sqlite_table, sqlite_row, job->model},
+                               .calls = tn_sqlite_get()};
     struct tarn_export_options options = *job->options;
     bool out_of_memory = false;
     enum tarn_status status;
 
+    if (!sink.calls) {
+        return tn_fail(job->error, TARN_ERR_NOT_SUPPORTED,
+                       "a database needs " TN_SQLITE_LIBRARY ", which cannot be opened: install it "
+                       "(Debian: libsqlite3-0), or export to csv or jsonl");
+    }
     options.table = TARN_TABLE_ALL;
     tn_vec_init(&sink.text, 1);
     const bool good =
@@ -234,7 +243,7 @@ enum tarn_status tn_export_sqlite(const struct tn_export *job)
         abouts_put(&sink, job) && sql_run(&sink, job->tables->sql) && sql_run(&sink, "COMMIT");
 
     if (good) {
-        (void)sqlite3_finalize(sink.insert);
+        (void)sink.calls->finalize(sink.insert);
         sink.insert = NULL;
         status = database_write(&sink, job->writer);
         if (status) {
@@ -242,10 +251,10 @@ enum tarn_status tn_export_sqlite(const struct tn_export *job)
         }
     } else {
         status = tn_fail(job->error, status_of(sink.code), "no database can be made: %s",
-                         out_of_memory ? "no host memory" : sqlite3_errstr(sink.code));
+                         out_of_memory ? "no host memory" : sink.calls->errstr(sink.code));
     }
-    (void)sqlite3_finalize(sink.insert);
-    (void)sqlite3_close(sink.database);
+    (void)sink.calls->finalize(sink.insert);
+    (void)sink.calls->close(sink.database);
     tn_vec_fini(&sink.text);
     return status;
 }

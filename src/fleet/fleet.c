@@ -83,25 +83,31 @@ static bool line_equal(const void *owner, uint32_t id, const void *key)
            memcmp(line->text, wanted->text, line->length) == 0;
 }
 
-bool tn_fleet_has_stack(const struct tarn_fleet *fleet, const char *text, size_t length)
+static bool stack_is_known(const struct tarn_fleet *fleet, uint32_t hash, const char *text,
+                           size_t length)
 {
     const struct tn_line line = {text, length};
     uint32_t found;
 
-    return tn_id_table_find(&fleet->stack_ids, tn_hash_bytes(text, length), line_equal, fleet,
-                            &line, &found);
+    return tn_id_table_find(&fleet->stack_ids, hash, line_equal, fleet, &line, &found);
+}
+
+bool tn_fleet_has_stack(const struct tarn_fleet *fleet, const char *text, size_t length)
+{
+    return stack_is_known(fleet, tn_hash_bytes(text, length), text, length);
 }
 
 bool tn_fleet_add_stack(struct tarn_fleet *fleet, const char *text, size_t length)
 {
-    if (tn_fleet_has_stack(fleet, text, length)) {
+    const uint32_t hash = tn_hash_bytes(text, length);
+
+    if (stack_is_known(fleet, hash, text, length)) {
         return true;
     }
     if (!line_keep(fleet, &fleet->stacks, text, length)) {
         return false;
     }
-    if (tn_id_table_add(&fleet->stack_ids, tn_hash_bytes(text, length),
-                        (uint32_t)fleet->stacks.count - 1)) {
+    if (tn_id_table_add(&fleet->stack_ids, hash, (uint32_t)fleet->stacks.count - 1)) {
         return true;
     }
     fleet->stacks.count--;

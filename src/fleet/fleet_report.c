@@ -10,7 +10,9 @@
 #include <string.h>
 
 enum {
-    MISSING_SHOWN = 10
+    MISSING_SHOWN = 10,
+    PARTIAL_SHOWN = 10, /* files */
+    PARTIAL_LISTED = 100
 };
 
 #define OF_LABEL(member)  .at = offsetof(struct tn_label_row, member)
@@ -146,13 +148,54 @@ static void missing_text(struct tn_text_out *out, const struct tn_fleet_rows *ro
     tn_text_putc(out, '\n');
 }
 
+/* Their figures are those of a part of the run, so it matters which they are. */
+static void partial_text(struct tn_text_out *out, const struct tn_fleet_rows *rows)
+{
+    const struct tn_fleet_member *members = rows->members.items;
+    size_t shown = 0;
+
+    if (rows->partial == 0) {
+        return;
+    }
+    tn_text_printf(out, "\n%" PRIu64 " %s of snapshots that were cut off:\n", rows->partial,
+                   tn_plural(rows->partial, "ranks").text);
+    for (size_t i = 0; i < rows->members.count && shown < PARTIAL_SHOWN; i++) {
+        if (members[i].is_partial) {
+            tn_text_puts(out, "  ");
+            text_put(out, members[i].file);
+            tn_text_printf(out, ", device %d\n", members[i].device);
+            shown++;
+        }
+    }
+    if (rows->partial > shown) {
+        tn_text_printf(out, "  and %" PRIu64 " more\n", rows->partial - shown);
+    }
+}
+
+static void partial_json(struct tn_json_text *json, const struct tn_fleet_rows *rows)
+{
+    const struct tn_fleet_member *members = rows->members.items;
+    size_t listed = 0;
+
+    tn_json_open_array(json, "partial");
+    for (size_t i = 0; i < rows->members.count && listed < PARTIAL_LISTED; i++) {
+        if (members[i].is_partial) {
+            tn_json_open_object(json, NULL);
+            tn_json_word(json, "file", members[i].file);
+            tn_json_signed(json, "device", members[i].device);
+            tn_json_close(json);
+            listed++;
+        }
+    }
+    tn_json_close(json);
+}
+
 static void notes_text(struct tn_text_out *out, const struct tn_fleet_rows *rows)
 {
     const struct {
         uint64_t count;
         const char *what;
     } notes[] = {{rows->ooms, "with failed requests: \"tarn oom\" says why"},
-                 {rows->partial, "of snapshots that were cut off"},
                  {rows->doubled, "counted again: the same summary is there more than once"}};
 
     missing_text(out, rows);
@@ -162,6 +205,7 @@ static void notes_text(struct tn_text_out *out, const struct tn_fleet_rows *rows
                            tn_plural(notes[i].count, "ranks").text, notes[i].what);
         }
     }
+    partial_text(out, rows);
 }
 
 static void notes_json(struct tn_json_text *json, const struct tn_fleet_rows *rows)
@@ -170,6 +214,7 @@ static void notes_json(struct tn_json_text *json, const struct tn_fleet_rows *ro
 
     tn_json_number(json, "ranks_with_ooms", rows->ooms);
     tn_json_number(json, "partial_ranks", rows->partial);
+    partial_json(json, rows);
     tn_json_number(json, "doubled_ranks", rows->doubled);
     tn_json_number(json, "missing_count", rows->missing_count);
     tn_json_open_array(json, "missing");

@@ -232,6 +232,7 @@ static bool member_add(struct tn_fleet_rows *rows, const struct tn_rank_record *
                                      .requested = record->requested,
                                      .reserved_peak = record->reserved_peak,
                                      .ooms = record->ooms,
+                                     .is_partial = record->is_partial,
                                      .has_steps = record->has_steps && record->steps.count > 1,
                                      .growth = record->growth};
 

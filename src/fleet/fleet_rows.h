@@ -51,6 +51,7 @@ struct tn_fleet_member {
     uint64_t requested;
     uint64_t reserved_peak;
     uint64_t ooms;
+    bool is_partial; /* its snapshot was cut off */
     double distance;
     bool is_outlier;
     size_t group; /* in the groups */

@@ -2,6 +2,7 @@
 #include "fleet/summary_parts.h"
 
 #include "analysis/block_extent.h"
+#include "analysis/repeat.h"
 #include "report/composition.h"
 
 /* ---- sketch ---- */
@@ -83,10 +84,15 @@ static enum tarn_status categories_compute(const struct tn_report *report,
                : TARN_ERR_HOST_MEMORY;
 }
 
+/* What several of the reports need. */
+struct made {
+    struct tn_block_extents extents;
+    struct tn_repeats repeats;
+};
+
 /* The selection's instant is that of what is held; the other reports have their own. */
 static enum tarn_status parts_compute(const struct tn_report *report,
-                                      const struct tn_analysis *analysis,
-                                      const struct tn_block_extents *extents,
+                                      const struct tn_analysis *analysis, const struct made *made,
                                       struct tn_summary_parts *parts, struct tarn_error *error)
 {
     const struct tarn_instant none = {TARN_AT_UNSPECIFIED, 0};
@@ -107,7 +113,8 @@ static enum tarn_status parts_compute(const struct tn_report *report,
     struct tn_analysis as_given;
 
     tn_analysis_regroup(analysis, analysis->query->by, &as_given);
-    as_given.whole.extents = extents;
+    as_given.whole.extents = &made->extents;
+    as_given.repeats = &made->repeats;
     for (size_t i = 0; status == TARN_OK && i < sizeof all / sizeof all[0]; i++) {
         *at = all[i].result != &parts->live ? none : given.kind ? given : peak;
         status = part_compute(report, all[i].rows, &as_given, all[i].compute, all[i].result, error);
@@ -129,13 +136,18 @@ enum tarn_status tn_summary_parts_compute(const struct tn_report *report,
                                           struct tarn_error *error)
 {
     const struct tn_trace_source source = tn_timeline_source(&analysis->whole);
-    struct tn_block_extents extents; /* of which three of the reports have need */
+    struct made made;
 
-    if (!tn_block_extents_init(&extents, &source)) {
+    if (!tn_block_extents_init(&made.extents, &source)) {
         return TARN_ERR_HOST_MEMORY;
     }
-    const enum tarn_status status = parts_compute(report, analysis, &extents, result_out, error);
+    if (!tn_repeats_init_all(&made.repeats, analysis, 0)) {
+        tn_block_extents_fini(&made.extents);
+        return TARN_ERR_HOST_MEMORY;
+    }
+    const enum tarn_status status = parts_compute(report, analysis, &made, result_out, error);
 
-    tn_block_extents_fini(&extents);
+    tn_repeats_fini(&made.repeats);
+    tn_block_extents_fini(&made.extents);
     return status;
 }

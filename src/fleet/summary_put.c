@@ -142,6 +142,9 @@ static bool group_find(struct line *line, const struct tarn_group *group, enum t
 {
     const struct known_group *known = group_known(line, group, by);
 
+    if (line->stack_bytes > STACK_BYTES) { /* as of one before */
+        return false;
+    }
     if (known) {
         *id_out = known->id;
         line->stack_bytes += known->bytes;

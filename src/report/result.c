@@ -494,7 +494,7 @@ void *tn_row_known(const struct tn_row_set *set, uint64_t key)
     return number ? row_at(set, *number) : NULL;
 }
 
-void *tn_row_get(struct tn_row_set *set, uint64_t key)
+void *tn_row_get_any(struct tn_row_set *set, uint64_t key)
 {
     void *known = tn_row_known(set, key);
 

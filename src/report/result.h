@@ -130,11 +130,22 @@ struct tn_row_set {
 void tn_row_set_init(struct tn_row_set *set, size_t row_size, size_t sums_at, size_t sum_count);
 void tn_row_set_fini(struct tn_row_set *set);
 
-/* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one. */
-void *tn_row_get(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
-
-/* The same, NULL if it has none yet. */
+/* The row of a key, NULL if it has none yet. */
 void *tn_row_known(const struct tn_row_set *set, uint64_t key);
+
+/* tn_row_get of a key that may be new. */
+void *tn_row_get_any(struct tn_row_set *set, uint64_t key) TN_MUST_CHECK;
+
+/* The row of a key, all zero at first; NULL without host memory. Borrowed until the next one.
+ * Without a call for most blocks, whose row is there. */
+TN_MUST_CHECK static inline void *tn_row_get(struct tn_row_set *set, uint64_t key)
+{
+    const uint32_t *small = set->small.items;
+
+    return key < set->small.count && small[key] > 0
+               ? (char *)set->rows.items + (small[key] - 1) * set->rows.item_size
+               : tn_row_get_any(set, key);
+}
 
 /* Sorts the rows. Afterwards neither must be called: they would find wrong rows. */
 void tn_row_set_sort(struct tn_row_set *set, int (*compare)(const void *, const void *));

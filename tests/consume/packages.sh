@@ -140,6 +140,14 @@ works_in_root() {
         grep -q '^peak: ' "$work/peak" && [ ! -e "$work/bare/usr/lib/gcc" ]
 }
 
+# SQLite is recommended: the root has none.
+names_sqlite() {
+    said=0
+    into_root /usr/bin/tarn export --to sqlite /tmp/recording.gz -o /tmp/out.db \
+        >"$work/export" 2>&1 || said=$?
+    [ "$said" -ne 0 ] && grep -q 'libsqlite3-0' "$work/export" && [ ! -e "$work/bare/tmp/out.db" ]
+}
+
 packages_are_made
 count "packages are made" $?
 unpack_archives
@@ -180,6 +188,8 @@ elif ! { bare_root_is_made && into_root /usr/bin/tarn --version >/dev/null 2>&1;
 else
     works_in_root
     count "program and library work in a bare root" $?
+    names_sqlite
+    count "without SQLite its package is named" $?
 fi
 for compiler in $(compilers); do
     with_pkg_config "$compiler" c17 c

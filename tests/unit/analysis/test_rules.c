@@ -62,6 +62,21 @@ static const char *category_of(const char *text, const struct tn_lifetime *lifet
     return name;
 }
 
+/* They are taken without the check that those of a file go through. */
+static void the_built_in_rules_pass_the_check(void **state)
+{
+    struct tarn_rules *built_in;
+    struct tarn_rules *checked = parse(tarn_rules_default_text());
+
+    (void)state;
+    assert_int_equal(tarn_rules_create_default(&built_in, NULL), TARN_OK);
+    assert_true(built_in->rules.count > 20);
+    assert_int_equal(checked->rules.count, built_in->rules.count);
+    assert_int_equal(checked->categories.count, built_in->categories.count);
+    tarn_rules_destroy(checked);
+    tarn_rules_destroy(built_in);
+}
+
 static void the_outermost_frame_decides(void **state)
 {
     const struct tn_lifetime lifetime = {.start = 5, .end = 100, .requested = 99, .stack = 2};
@@ -222,6 +237,7 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_built_in_rules_pass_the_check),
         cmocka_unit_test(the_outermost_frame_decides),
         cmocka_unit_test(lifetimes_are_a_hint),
         cmocka_unit_test(rules_refine),

@@ -275,6 +275,51 @@ static void ranks_that_are_missing_are_named(void **state)
     tarn_fleet_destroy(fleet);
 }
 
+/* A recording without its end. */
+static struct tarn_snapshot *run_cut(void)
+{
+    static char bytes[1 << 20];
+    struct tarn_snapshot *snapshot;
+    FILE *file = fopen(TEST_DATA_DIR "/snapshots/gpt2_varlen.pickle.gz", "rb");
+
+    assert_non_null(file);
+    const size_t size = fread(bytes, 1, sizeof bytes, file);
+
+    (void)fclose(file);
+    assert_int_equal(tarn_snapshot_load_memory(bytes, size / 2, NULL, &snapshot, NULL),
+                     TARN_ERR_TRUNCATED);
+    assert_non_null(snapshot);
+    return snapshot;
+}
+
+static void ranks_that_were_cut_off_are_named(void **state)
+{
+    static const char *const one[] = {
+        "\n1 rank of snapshots that were cut off:\n  cut0, device 0\n", NULL};
+    static const char *const many[] = {"\n12 ranks of snapshots that were cut off:\n",
+                                       "  and 2 more\n", NULL};
+    static const char *const json[] = {"\"partial_ranks\": 12", "\"file\": \"cut11\"", NULL};
+    struct tarn_snapshot *cut = run_cut();
+    struct tarn_fleet *fleet;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    named_add(fleet, "rank5", 1000, NULL);
+    for (int i = 0; i < 12; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "cut%d", i);
+        assert_int_equal(tarn_fleet_add(fleet, cut, name, NULL, NULL), TARN_OK);
+        if (i == 0) {
+            fleet_says(fleet, TARN_REPORT_TEXT, NULL, one);
+        }
+    }
+    fleet_says(fleet, TARN_REPORT_TEXT, NULL, many);
+    fleet_says(fleet, TARN_REPORT_JSON, NULL, json);
+    tarn_fleet_destroy(fleet);
+    tarn_snapshot_destroy(cut);
+}
+
 static void the_same_rank_twice_is_said(void **state)
 {
     static const char *const said[] = {"counted again: the same summary is there more than once",
@@ -439,6 +484,7 @@ int main(void)
         cmocka_unit_test(alike_or_too_few),
         cmocka_unit_test(snapshots_and_summaries_mix),
         cmocka_unit_test(ranks_that_are_missing_are_named),
+        cmocka_unit_test(ranks_that_were_cut_off_are_named),
         cmocka_unit_test(the_same_rank_twice_is_said),
         cmocka_unit_test(ranks_grouped_in_different_ways_do_not_mix),
         cmocka_unit_test(labels_that_explain_are_shown),
