@@ -399,6 +399,9 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     if (take_mapped(compact, request, tidy)) {
         return TARN_OK;
     }
+    if (!tn_order_add(&compact->order, request->stream)) {
+        return tn_fail_memory(error); /* a stream that gets memory can be marked */
+    }
     if (may_look_at_events(compact)) {
         tn_harvest_prepare(compact->heap, &compact->order);
         tn_page_store_poll(&compact->store, &compact->order);

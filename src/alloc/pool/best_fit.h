@@ -65,9 +65,7 @@ TN_MUST_CHECK static TN_INLINE enum tarn_status tn_request_prepare(struct tn_hea
         !tn_heap_reserve_spares(heap, shard, 1)) {
         return tn_fail_memory(error);
     }
-    if (tn_unlikely(request->set->pending != NULL)) {
-        tn_pool_insert_pending(request->set);
-    }
+    tn_free_set_settle(request->set);
     return TARN_OK;
 }
 
