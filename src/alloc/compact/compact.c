@@ -53,13 +53,20 @@ static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
     return heap->reserved + pages * TN_SMALL_BUFFER <= (is_limited ? heap->limit : half);
 }
 
-static bool has_time(const struct tn_compact *compact, uint64_t share)
+/* From when on more may move, if a share of the time may go into it. */
+static uint64_t time_for(const struct tn_compact *compact, uint64_t share)
+{
+    const uint64_t spent = compact->pages_moved * TN_PAGE_MOVE_NS;
+    const uint64_t granted = compact->pages_created * TN_PAGE_CREATE_NS / 2;
+
+    return compact->begin_ns + (spent > granted ? (spent - granted) * share : 0);
+}
+
+static bool has_time_for_others(const struct tn_compact *compact)
 {
     struct tarn_device *device = compact->heap->device;
-    const uint64_t elapsed = device->ops->now_ns(device) - compact->begin_ns;
 
-    return compact->pages_moved * TN_PAGE_MOVE_NS <=
-           compact->pages_created * TN_PAGE_CREATE_NS / 2 + elapsed / share;
+    return device->ops->now_ns(device) >= time_for(compact, OTHERS_SHARE);
 }
 
 /* Streams that take turns could move the same pages to and fro all the time. What a stream left
@@ -68,7 +75,7 @@ static enum tarn_status take_from_others(struct tn_compact *compact, struct tn_h
                                          struct tarn_error *error)
 {
     harvest->not_in_turns =
-        is_plentiful(compact->heap, harvest->wanted) && !has_time(compact, OTHERS_SHARE);
+        is_plentiful(compact->heap, harvest->wanted) && !has_time_for_others(compact);
     const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_DONE, error);
 
     harvest->not_in_turns = false;
@@ -132,6 +139,7 @@ static void count_pages(struct tn_compact *compact, enum tn_compact_effort effor
     compact->request_ns = ns;
     compact->pages_moved += moved;
     compact->pages_created += created;
+    compact->heap->tidy_from_ns = time_for(compact, TIDY_SHARE);
     compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
     TN_PROBE4(move, moved, compact->heap->device->ordinal, created, ns);
 }
@@ -384,13 +392,18 @@ static bool take_mapped(struct tn_compact *compact, struct tn_request *request, 
     return true;
 }
 
+bool tn_compact_take_free(struct tn_compact *compact, struct tn_request *request)
+{
+    return take_mapped(compact, request, false);
+}
+
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort, struct tarn_error *error)
 {
     /* Nothing but the fewest pages counts when memory is short, and pages move only where events
      * can be recorded. */
     const bool tidy =
-        effort == TN_COMPACT_FREE && may_look_at_events(compact) && has_time(compact, TIDY_SHARE);
+        effort == TN_COMPACT_FREE && may_look_at_events(compact) && tn_heap_is_tidy(compact->heap);
     const bool anywhere = !tidy;
     struct tn_placement place;
     uint64_t moved = 0;

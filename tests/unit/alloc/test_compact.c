@@ -5,6 +5,7 @@
 #include "support/rig.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
+#include "tarn/request.h"
 
 #define COMPACT "policy:compact"
 
@@ -344,6 +345,12 @@ static tarn_ptr leave_half_a_hole(struct rig *rig)
     return first;
 }
 
+/* As if much had moved: nothing may for a second. */
+static void spend_time(struct rig *rig)
+{
+    rig_engine(rig->allocator)->heap.tidy_from_ns = tarn_sim_now_ns(rig->device) + 1000000000;
+}
+
 static void a_request_goes_to_the_beginning_of_a_hole(void **state)
 {
     struct rig rig;
@@ -368,9 +375,50 @@ static void a_request_stays_in_the_middle_of_a_hole_when_time_is_short(void **st
     rig_open(&rig, GIB, COMPACT);
     const tarn_ptr hole = leave_half_a_hole(&rig);
 
-    rig_engine(rig.allocator)->compact.pages_moved += 1000;
+    spend_time(&rig);
     assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole + 8 * MIB);
-    assert_int_equal(moved(&rig), 1004);
+    assert_int_equal(moved(&rig), 4);
+    rig_close(&rig);
+}
+
+/* A try that may not grow moves nothing. */
+static void a_try_stays_in_the_middle_of_a_hole(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+
+    assert_int_equal(tarn_alloc_try(rig.allocator, 9 * MIB, 0, TARN_ALLOC_NEVER_GROW, &ptr),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 7 * MIB, 0, TARN_ALLOC_NEVER_GROW, &ptr),
+                     TARN_OK);
+    assert_int_equal(ptr, hole + 8 * MIB);
+    assert_int_equal(moved(&rig), 4);
+    rig_close(&rig);
+}
+
+/* What was chosen for lack of time is chosen anew when there is time again. */
+static void a_request_goes_to_the_beginning_of_a_hole_once_there_is_time(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+
+    spend_time(&rig);
+    for (int i = 0; i < 3; i++) {
+        const tarn_ptr ptr = rig_alloc(&rig, 7 * MIB, 0);
+
+        assert_int_equal(ptr, hole + 8 * MIB);
+        rig_free(&rig, ptr);
+    }
+    tarn_sim_advance_ns(rig.device, 1000000000);
+    assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole);
+    assert_int_equal(moved(&rig), 8);
     rig_close(&rig);
 }
 
@@ -817,6 +865,8 @@ int main(void)
         cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
+        cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole_once_there_is_time),
+        cmocka_unit_test(a_try_stays_in_the_middle_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_during_a_capture),
         cmocka_unit_test(pages_and_their_time_are_counted),
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
