@@ -16,6 +16,12 @@ enum {
     WORTH_MOVING = 8 /* pages, to keep what lives together */
 };
 
+/* The device is far behind: */
+enum {
+    BEHIND_SHARE = 8, /* old addresses are such a share of what is reserved, or more */
+    SPARE_SHARE = 96  /* then such a share may be free, for the next requests */
+};
+
 enum {
     SHED_PAGES = 32,  /* at a time: 21 us each to unmap and release */
     SHED_PAUSES = 255 /* calls at most, while nothing can go */
@@ -241,24 +247,52 @@ static enum tarn_status take_beyond_limit(struct tn_compact *compact, struct tn_
     return st;
 }
 
-/* Takes what is wanted from wherever it can be had. *created_out is how many pages are new. */
+/* Whether what is free stays for the next requests, and new pages serve this one. While the device
+ * is far behind, every page that moves takes an address from the stream for a long time, often the
+ * beginning of a hole. Where streams give each other pages, what is free is needed there. */
+static bool leaves_free(const struct tn_compact *compact, const struct tn_harvest *harvest,
+                        const struct tn_free_set *set)
+{
+    const uint64_t reserved = compact->heap->reserved / TN_SMALL_BUFFER;
+    struct tn_harvest more_than_spare = *harvest;
+
+    if (compact->retired.pages == 0 || compact->retired.pages * BEHIND_SHARE < reserved ||
+        compact->order.is_shared || !is_plentiful(compact->heap, harvest->wanted)) {
+        return false;
+    }
+    more_than_spare.wanted = reserved / SPARE_SHARE + 1;
+    return !tn_harvest_suffices(&more_than_spare, set);
+}
+
+/* Takes free pages that nothing has to wait for. */
+static enum tarn_status take_free(struct tn_compact *compact, struct tn_harvest *harvest,
+                                  struct tarn_error *error)
+{
+    const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
+
+    return st ? st : take_from_others(compact, harvest, error);
+}
+
+/* Takes what is wanted from wherever it can be had, for a request of the set. *created_out is how
+ * many pages are new. */
 static enum tarn_status take_anywhere(struct tn_compact *compact, struct tn_harvest *harvest,
-                                      enum tn_compact_effort effort, uint64_t *created_out,
-                                      struct tarn_error *error)
+                                      const struct tn_free_set *set, enum tn_compact_effort effort,
+                                      uint64_t *created_out, struct tarn_error *error)
 {
     harvest->wanted -=
         tn_page_store_take(&compact->store, &compact->order, harvest->stream, harvest->wanted);
-    enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
-
-    if (st == TARN_OK) {
-        st = take_from_others(compact, harvest, error);
-    }
+    const bool leaves = leaves_free(compact, harvest, set);
+    enum tarn_status st = leaves ? TARN_OK : take_free(compact, harvest, error);
     const uint64_t to_create = harvest->wanted;
 
     if (st == TARN_OK) {
         st = create_pages(compact, &harvest->wanted, error);
     }
     *created_out = to_create - harvest->wanted;
+    if (st == TARN_ERR_NOT_FOUND && leaves) { /* the device has less than its size says */
+        st = take_free(compact, harvest, error);
+        st = st == TARN_OK && harvest->wanted > 0 ? TARN_ERR_NOT_FOUND : st;
+    }
     return st == TARN_ERR_NOT_FOUND ? take_rest(compact, harvest, effort, error) : st;
 }
 
@@ -279,7 +313,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     st = take_beyond_limit(compact, &harvest, effort, error);
 
     if (st == TARN_OK) {
-        st = take_anywhere(compact, &harvest, effort, &created, error);
+        st = take_anywhere(compact, &harvest, request->set, effort, &created, error);
     }
     count_pages(compact, effort, harvest.taken, created);
     *moved_out = harvest.taken;

@@ -201,6 +201,7 @@ void tn_order_taken(struct tn_stream_order *order, tarn_stream stream)
 
     if (found) { /* one without a mark had nothing that was known to be done */
         found->was_taken_from = true;
+        order->is_shared = true;
     }
 }
 

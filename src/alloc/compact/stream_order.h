@@ -41,6 +41,7 @@ struct tn_stream_order {
     struct tn_vec streams; /* struct tn_order_stream, by handle */
     struct tn_vec events;  /* tn_event_handle: not in use */
     int64_t epoch;         /* the present one: the find_count of every pool */
+    bool is_shared;        /* a stream got pages of another one */
 };
 
 void tn_stream_order_init(struct tn_stream_order *order, struct tn_heap *heap);
