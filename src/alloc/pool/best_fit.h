@@ -15,8 +15,8 @@
  *
  * The engine and the fast path both choose here. A choice may depend on the free blocks and
  * unmapped ranges, the request and the settings only: the undo log repeats earlier ones without
- * looking (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have, or
- * says so in `is_timed`.
+ * looking (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have,
+ * or says so in `is_timed`.
  */
 #ifndef TN_ALLOC_POOL_BEST_FIT_H
 #define TN_ALLOC_POOL_BEST_FIT_H
