@@ -17,6 +17,12 @@ enum {
     SLACK_SHARE = 128 /* of what lived at most: what may be reserved beyond it to move nothing */
 };
 
+/* The device is far behind: */
+enum {
+    BEHIND_SHARE = 8, /* old addresses are such a share of what is reserved, or more */
+    SPARE_SHARE = 96  /* then such a share may be free, for the next requests */
+};
+
 enum {
     SHED_PAGES = 32,  /* at a time: 21 us each to unmap and release */
     SHED_PAUSES = 255 /* calls at most, while nothing can go */
@@ -54,13 +60,20 @@ static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
     return heap->reserved + pages * TN_SMALL_BUFFER <= (is_limited ? heap->limit : half);
 }
 
-static bool has_time(const struct tn_compact *compact, uint64_t share)
+/* From when on more may move, if a share of the time may go into it. */
+static uint64_t time_for(const struct tn_compact *compact, uint64_t share)
+{
+    const uint64_t spent = compact->pages_moved * TN_PAGE_MOVE_NS;
+    const uint64_t granted = compact->pages_created * TN_PAGE_CREATE_NS / 2;
+
+    return compact->begin_ns + (spent > granted ? (spent - granted) * share : 0);
+}
+
+static bool has_time_for_others(const struct tn_compact *compact)
 {
     struct tarn_device *device = compact->heap->device;
-    const uint64_t elapsed = device->ops->now_ns(device) - compact->begin_ns;
 
-    return compact->pages_moved * TN_PAGE_MOVE_NS <=
-           compact->pages_created * TN_PAGE_CREATE_NS / 2 + elapsed / share;
+    return device->ops->now_ns(device) >= time_for(compact, OTHERS_SHARE);
 }
 
 /* Streams that take turns could move the same pages to and fro all the time. What a stream left
@@ -69,7 +82,7 @@ static enum tarn_status take_from_others(struct tn_compact *compact, struct tn_h
                                          struct tarn_error *error)
 {
     harvest->not_in_turns =
-        is_plentiful(compact->heap, harvest->wanted) && !has_time(compact, OTHERS_SHARE);
+        is_plentiful(compact->heap, harvest->wanted) && !has_time_for_others(compact);
     const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_DONE, error);
 
     harvest->not_in_turns = false;
@@ -133,6 +146,7 @@ static void count_pages(struct tn_compact *compact, enum tn_compact_effort effor
     compact->request_ns = ns;
     compact->pages_moved += moved;
     compact->pages_created += created;
+    compact->heap->tidy_from_ns = time_for(compact, TIDY_SHARE);
     compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
     TN_PROBE4(move, moved, compact->heap->device->ordinal, created, ns);
 }
@@ -198,28 +212,6 @@ static struct tn_harvest harvest_for(struct tn_compact *compact, const struct tn
     };
 }
 
-/* New pages instead of free ones of the same stream, while memory is plentiful: without them a
- * program that does the same in every step moves the same pages in every step. No help where what
- * is cached beyond a watermark goes back at once. */
-static uint64_t pages_in_slack(struct tn_compact *compact, const struct tn_harvest *harvest,
-                               const struct tn_request *request)
-{
-    const struct tn_heap *heap = compact->heap;
-    const uint64_t live = (uint64_t)tn_counters_active_bytes(&heap->shard.counters) + request->size;
-
-    compact->live_peak = live > compact->live_peak ? live : compact->live_peak;
-    const uint64_t allowed = compact->live_peak + compact->live_peak / SLACK_SHARE;
-
-    if (allowed < heap->reserved + TN_SMALL_BUFFER || tn_compact_limits_cache(heap)) {
-        return 0;
-    }
-    const uint64_t own = tn_harvest_count(harvest, request->set);
-    const uint64_t room = (allowed - heap->reserved) / TN_SMALL_BUFFER;
-    const uint64_t pages = own < room ? own : room;
-
-    return is_plentiful(heap, pages) ? pages : 0;
-}
-
 /* Pages that the pool, which may be NULL, can get from elsewhere without exceeding its limit. */
 static uint64_t pages_within_limit(const struct tn_private_pool *owner)
 {
@@ -258,21 +250,76 @@ static enum tarn_status take_beyond_limit(struct tn_compact *compact, struct tn_
     return st;
 }
 
-/* Takes what is wanted from wherever it can be had, but creates `slack` pages before any moves.
+/* Whether what is free stays for the next requests, and new pages serve this one. While the device
+ * is far behind, every page that moves takes an address from the stream for a long time, often the
+ * beginning of a hole. Where streams give each other pages, what is free is needed there. */
+static bool leaves_free(const struct tn_compact *compact, const struct tn_harvest *harvest,
+                        const struct tn_free_set *set)
+{
+    const uint64_t reserved = compact->heap->reserved / TN_SMALL_BUFFER;
+    struct tn_harvest more_than_spare = *harvest;
+
+    if (compact->retired.pages == 0 || compact->retired.pages * BEHIND_SHARE < reserved ||
+        compact->order.is_shared || !is_plentiful(compact->heap, harvest->wanted)) {
+        return false;
+    }
+    more_than_spare.wanted = reserved / SPARE_SHARE + 1;
+    return tn_harvest_count(&more_than_spare, set) < more_than_spare.wanted;
+}
+
+/* As many as keep what is reserved within a 128th more than what lived at most: without them a
+ * program that does the same in every step moves the same pages in every step. No help where what
+ * is cached beyond a watermark goes back at once. */
+static uint64_t pages_in_slack(const struct tn_compact *compact, const struct tn_harvest *harvest,
+                               const struct tn_free_set *set)
+{
+    const struct tn_heap *heap = compact->heap;
+    const uint64_t allowed = compact->live_peak + compact->live_peak / SLACK_SHARE;
+
+    if (allowed < heap->reserved + TN_SMALL_BUFFER || tn_compact_limits_cache(heap)) {
+        return 0;
+    }
+    const uint64_t own = tn_harvest_count(harvest, set);
+    const uint64_t room = (allowed - heap->reserved) / TN_SMALL_BUFFER;
+    const uint64_t pages = own < room ? own : room;
+
+    return is_plentiful(heap, pages) ? pages : 0;
+}
+
+/* How many new pages the request gets before any free ones of its stream move. */
+static uint64_t new_pages_first(struct tn_compact *compact, const struct tn_harvest *harvest,
+                                const struct tn_request *request)
+{
+    const uint64_t live =
+        (uint64_t)tn_counters_active_bytes(&compact->heap->shard.counters) + request->size;
+
+    compact->live_peak = live > compact->live_peak ? live : compact->live_peak;
+    return leaves_free(compact, harvest, request->set)
+               ? UINT64_MAX
+               : pages_in_slack(compact, harvest, request->set);
+}
+
+/* Takes free pages that nothing has to wait for. */
+static enum tarn_status take_free(struct tn_compact *compact, struct tn_harvest *harvest,
+                                  struct tarn_error *error)
+{
+    const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
+
+    return st ? st : take_from_others(compact, harvest, error);
+}
+
+/* Takes what is wanted from wherever it can be had, but creates up to `first` pages before any moves.
  * Adds how many pages are new. */
 static enum tarn_status take_anywhere(struct tn_compact *compact, struct tn_harvest *harvest,
-                                      enum tn_compact_effort effort, uint64_t slack,
+                                      enum tn_compact_effort effort, uint64_t first,
                                       uint64_t *created, struct tarn_error *error)
 {
     harvest->wanted -=
         tn_page_store_take(&compact->store, &compact->order, harvest->stream, harvest->wanted);
-    enum tarn_status st = create_pages(compact, harvest, slack, created, error);
+    enum tarn_status st = create_pages(compact, harvest, first, created, error);
 
-    if (st == TARN_OK || st == TARN_ERR_NOT_FOUND) {
-        st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
-    }
-    if (st == TARN_OK) {
-        st = take_from_others(compact, harvest, error);
+    if (st == TARN_OK || st == TARN_ERR_NOT_FOUND) { /* the device may have less than it says */
+        st = take_free(compact, harvest, error);
     }
     if (st == TARN_OK) {
         st = create_pages(compact, harvest, UINT64_MAX, created, error);
@@ -288,7 +335,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
                                       struct tarn_error *error)
 {
     struct tn_harvest harvest = harvest_for(compact, request, place);
-    const uint64_t slack = pages_in_slack(compact, &harvest, request);
+    const uint64_t first = new_pages_first(compact, &harvest, request);
     uint64_t created = 0;
     enum tarn_status st = TARN_OK;
 
@@ -298,7 +345,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     st = take_beyond_limit(compact, &harvest, effort, error);
 
     if (st == TARN_OK) {
-        st = take_anywhere(compact, &harvest, effort, slack, &created, error);
+        st = take_anywhere(compact, &harvest, effort, first, &created, error);
     }
     count_pages(compact, effort, harvest.taken, created);
     *moved_out = harvest.taken;
@@ -412,13 +459,18 @@ static bool take_mapped(struct tn_compact *compact, struct tn_request *request, 
     return true;
 }
 
+bool tn_compact_take_free(struct tn_compact *compact, struct tn_request *request)
+{
+    return take_mapped(compact, request, false);
+}
+
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort, struct tarn_error *error)
 {
     /* Nothing but the fewest pages counts when memory is short, and pages move only where events
      * can be recorded. */
     const bool tidy =
-        effort == TN_COMPACT_FREE && may_look_at_events(compact) && has_time(compact, TIDY_SHARE);
+        effort == TN_COMPACT_FREE && may_look_at_events(compact) && tn_heap_is_tidy(compact->heap);
     const bool anywhere = !tidy;
     struct tn_placement place;
     uint64_t moved = 0;
@@ -426,6 +478,9 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
 
     if (take_mapped(compact, request, tidy)) {
         return TARN_OK;
+    }
+    if (!tn_order_add(&compact->order, request->stream)) {
+        return tn_fail_memory(error); /* a stream that gets memory can be marked */
     }
     if (may_look_at_events(compact)) {
         tn_harvest_prepare(compact->heap, &compact->order);

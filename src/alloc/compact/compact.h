@@ -60,6 +60,9 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
                                   enum tn_compact_effort effort,
                                   struct tarn_error *error) TN_MUST_CHECK;
 
+/* The same from the free block that fits best, wherever it lies; false if there is none. */
+bool tn_compact_take_free(struct tn_compact *compact, struct tn_request *request) TN_MUST_CHECK;
+
 /* Pages moved and created so far. */
 static inline uint64_t tn_compact_pages(const struct tn_compact *compact)
 {

@@ -81,7 +81,7 @@ static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set 
     for (struct tn_block *b = tn_free_set_last(set);
          st == TARN_OK && b && b->size >= TN_SMALL_BUFFER && harvest->wanted > 0; b = before) {
         before = tn_free_set_prev(set, b);
-        if (b->expandable && b->u.gc_base <= newest) {
+        if (b->expandable && tn_free_set_base(b) <= newest) {
             st = block_take(harvest, b, event, error);
         }
     }
@@ -132,7 +132,7 @@ static bool set_has_newer(const struct tn_free_set *set, int64_t epoch)
 {
     const struct tn_block *block = tn_free_set_last(set);
 
-    while (block && block->size >= TN_SMALL_BUFFER && block->u.gc_base <= epoch) {
+    while (block && block->size >= TN_SMALL_BUFFER && tn_free_set_base(block) <= epoch) {
         block = tn_free_set_prev(set, block);
     }
     return block && block->size >= TN_SMALL_BUFFER;
@@ -180,8 +180,9 @@ static enum tarn_status set_take_done(struct tn_harvest *harvest, struct tn_free
 static void pool_prepare(struct tn_stream_order *order, const struct tn_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        const struct tn_free_set *set = pool->sets[i];
+        struct tn_free_set *set = pool->sets[i];
 
+        tn_free_set_settle(set);
         if (!tn_free_set_may_reach(set, TN_SMALL_BUFFER)) {
             continue; /* most of them, with many streams */
         }

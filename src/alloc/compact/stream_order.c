@@ -190,12 +190,18 @@ static struct tn_order_stream *stream_add(struct tn_stream_order *order, tarn_st
     return added;
 }
 
+bool tn_order_add(struct tn_stream_order *order, tarn_stream stream)
+{
+    return stream_find(order, stream) || stream_add(order, stream);
+}
+
 void tn_order_taken(struct tn_stream_order *order, tarn_stream stream)
 {
     struct tn_order_stream *found = stream_find(order, stream);
 
     if (found) { /* one without a mark had nothing that was known to be done */
         found->was_taken_from = true;
+        order->is_shared = true;
     }
 }
 

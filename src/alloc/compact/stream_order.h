@@ -41,6 +41,7 @@ struct tn_stream_order {
     struct tn_vec streams; /* struct tn_order_stream, by handle */
     struct tn_vec events;  /* tn_event_handle: not in use */
     int64_t epoch;         /* the present one: the find_count of every pool */
+    bool is_shared;        /* a stream got pages of another one */
 };
 
 void tn_stream_order_init(struct tn_stream_order *order, struct tn_heap *heap);
@@ -71,6 +72,10 @@ int64_t tn_order_done(const struct tn_stream_order *order, tarn_stream stream);
 /* The newest epoch that a mark of the stream ended; -1: none. Also while requests are routed. */
 int64_t tn_order_marked(const struct tn_stream_order *order, tarn_stream stream);
 
+/* Makes room for marks of the stream; false when host memory is missing. Also while requests are
+ * routed. */
+bool tn_order_add(struct tn_stream_order *order, tarn_stream stream) TN_MUST_CHECK;
+
 /* Notes that another stream got pages of this one. Also while requests are routed. */
 void tn_order_taken(struct tn_stream_order *order, tarn_stream stream);
 
@@ -81,8 +86,9 @@ void tn_order_needs(struct tn_stream_order *order, tarn_stream stream);
  * routed. */
 bool tn_order_takes_turns(const struct tn_stream_order *order, tarn_stream stream);
 
-/* Marks the stream, ending the epoch. Does nothing if it has TN_ORDER_MARKS, or if the device or
- * host memory fails: free pages are then used later. */
+/* Marks the stream, ending the epoch. Does nothing if it has TN_ORDER_MARKS or if the device fails:
+ * free pages are then used later. The same without host memory, unless tn_order_add has made
+ * room. */
 void tn_order_mark(struct tn_stream_order *order, tarn_stream stream);
 
 #endif

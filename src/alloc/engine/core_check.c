@@ -12,7 +12,6 @@ struct tally {
     uint64_t nodes;    /* blocks of any state */
     uint64_t in_sets;  /* free blocks in free sets */
     uint64_t unmapped; /* blocks in unmapped ranges */
-    uint64_t pending;
     uint64_t allocated;
     uint64_t waiting;
     uint64_t segments;
@@ -50,8 +49,7 @@ static void check_links(const struct tn_segment *segment, const struct tn_block 
                        (unsigned long long)block->address, (unsigned long long)end,
                        (unsigned long long)next->address);
     }
-    if (tn_block_is_idle(block) && tn_block_is_idle(next) && block->mapped == next->mapped &&
-        block->slot != TN_SLOT_NONE && next->slot != TN_SLOT_NONE) {
+    if (tn_block_is_idle(block) && tn_block_is_idle(next) && block->mapped == next->mapped) {
         tn_finding_add(findings, "free neighbours 0x%llx and 0x%llx are not merged",
                        (unsigned long long)block->address, (unsigned long long)next->address);
     }
@@ -80,8 +78,6 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
     } else if (block->uses) {
         found = block->mapped && has_record(engine, block);
         tally->waiting++;
-    } else if (block->slot == TN_SLOT_NONE) {
-        tally->pending++;
     } else if (block->mapped) {
         found = tn_free_set_has(block->set, block);
         tally->in_sets++;
@@ -228,7 +224,8 @@ static void check_counters(const struct tn_engine *engine, const struct tally *t
 struct set_sizes {
     uint64_t in_sets;
     uint64_t unmapped;
-    uint64_t pending;
+    uint64_t outside; /* of bins, as the sets have counted them */
+    uint64_t outside_found;
 };
 
 static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
@@ -236,9 +233,8 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
     for (uint32_t i = 0; i < pool->count; i++) {
         sizes->in_sets += tn_free_set_count(pool->sets[i]);
         sizes->unmapped += pool->sets[i]->unmapped.count;
-        for (const struct tn_block *b = pool->sets[i]->pending; b; b = b->u.next_pending) {
-            sizes->pending++;
-        }
+        sizes->outside += pool->sets[i]->outside;
+        sizes->outside_found += tn_free_set_outside(pool->sets[i]);
     }
 }
 
@@ -293,8 +289,8 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
         spares += s->spare_count;
     }
     check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
+    check_number("blocks outside of bins", sizes.outside, sizes.outside_found, findings);
     check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
-    check_number("pending blocks", sizes.pending, tally->pending, findings);
     check_private_pools(engine, findings);
     check_number("pointers in the map", pointers, tally->allocated, findings);
     check_number("block nodes",

@@ -16,7 +16,7 @@ static bool block_is_collectable(const struct tn_block *block)
 /* Searches in the block's pool since it became free. */
 static double block_age(const struct tn_block *block)
 {
-    return (double)(block->set->pool->find_count - block->u.gc_base);
+    return (double)(block->set->pool->find_count - tn_free_set_base(block));
 }
 
 /* The blocks that garbage collection may still release, and the bytes it has released. */
@@ -172,7 +172,7 @@ static enum tarn_status pool_unmap(struct tn_engine *engine, struct tn_pool *poo
 static enum tarn_status pool_release_all(struct tn_engine *engine, struct tn_pool *pool,
                                          uint64_t stack, struct tarn_error *error)
 {
-    tn_pool_insert_all_pending(pool);
+    tn_pool_settle(pool);
     const enum tarn_status st = pool_release(engine, pool, stack, error);
 
     return st ? st : pool_unmap(engine, pool, stack, error);
@@ -322,7 +322,7 @@ static enum tarn_status set_trim(struct tn_engine *engine, struct tn_free_set *s
     enum tarn_status st = TARN_OK;
     struct tn_block *before;
 
-    tn_pool_insert_pending(set);
+    tn_free_set_settle(set);
     for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && *reserved > target;
          b = before) {
         before = tn_free_set_prev(set, b);

@@ -55,13 +55,21 @@ static bool refused_lately(const struct tn_engine *engine, uint64_t size)
 
 /* ---- tries ---- */
 
+/* Under the compact policy a free block in the middle of a hole is left until here. */
+static enum tarn_status try_free(struct tn_engine *engine, struct tn_request *request)
+{
+    return tn_compact_is_on(&engine->heap) && tn_compact_take_free(&engine->compact, request)
+               ? TARN_OK
+               : TARN_ERR_OUT_OF_MEMORY;
+}
+
 static enum tarn_status try_to_grow(struct tn_engine *engine, struct tn_request *request,
                                     unsigned flags)
 {
     const bool soft = (flags & TARN_ALLOC_WITHIN_BUDGET) != 0;
 
     if ((flags & TARN_ALLOC_NEVER_GROW) || refused_lately(engine, request->size)) {
-        return TARN_ERR_OUT_OF_MEMORY;
+        return try_free(engine, request);
     }
     const enum tarn_status st = tn_ladder_grow(engine, request, soft, NULL);
 

@@ -38,9 +38,9 @@ static TN_INLINE void tn_serve_alloc(struct tn_heap *heap, struct tn_shard *shar
     const struct tn_split_change change = tn_heap_mark_allocated(
         heap, shard, request->block, request->size, request->requested, split, request->stack);
 
-    /* Undo and redo count no oversize allocations, and age nothing. */
+    /* Undo and redo count no oversize allocations, age nothing, and do not look at the time. */
     if (request->block->size < heap->config.max_split_size && !tn_heap_collects_garbage(heap) &&
-        tn_undo_log_wants_entry(log)) {
+        !request->is_timed && tn_undo_log_wants_entry(log)) {
         tn_serve_add_entry(log, request, owner, split, &change);
     } else {
         tn_undo_log_invalidate(heap, shard, log);

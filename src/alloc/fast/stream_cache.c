@@ -228,7 +228,7 @@ static bool cache_find_block(const struct tn_stream_cache *cache, struct tn_ptr_
     tn_request_route(heap, request, NULL);
     request->set = cache->sets[tn_counter_pool(request->pool->is_small)];
     return request->size < heap->config.max_split_size && /* else the heap counts it */
-           request->set && !request->set->pending && cache->shard.spare_count > 0 &&
+           request->set && !request->set->linked.first && cache->shard.spare_count > 0 &&
            tn_ptr_map_reserve(map, 1) && tn_best_fit(heap, request);
 }
 

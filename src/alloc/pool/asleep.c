@@ -401,7 +401,7 @@ static enum tarn_status blocks_forget(struct tn_asleep *asleep, struct tn_heap *
     enum tarn_status st = TARN_OK;
     struct tn_block *next;
 
-    tn_pool_insert_all_pending(pool);
+    tn_pool_settle(pool);
     for (struct tn_block *b = tn_pool_first(pool); b && st == TARN_OK; b = next) {
         next = tn_pool_next(pool, b);
         st = block_forget(asleep, heap, b, error);

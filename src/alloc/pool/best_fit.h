@@ -7,14 +7,16 @@
  *                         they may not serve skips them (tn_fit_expandable)
  *   max_split_size        may refuse the block chosen, and then no other is tried
  *                         (tn_fit_is_allowed)
- *   policy:compact        takes a block of the large default pool only if it begins its hole, and
- *                         else leaves the choice to compact/ (tn_request_is_placed)
+ *   policy:compact        takes a block of the large default pool only if it begins its hole or
+ *                         pages may not move now (tn_heap_is_tidy), and else leaves the choice to
+ *                         compact/ (tn_request_is_placed)
  *
  * Whether the block is then split is tn_should_split's decision (config/size_class.h).
  *
  * The engine and the fast path both choose here. A choice may depend on the free blocks and
  * unmapped ranges, the request and the settings only: the undo log repeats earlier ones without
- * looking (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have.
+ * looking (fast/undo_log.h). What depends on more needs a bit in the heap's `busy`, as ages have,
+ * or says so in `is_timed`.
  */
 #ifndef TN_ALLOC_POOL_BEST_FIT_H
 #define TN_ALLOC_POOL_BEST_FIT_H
@@ -32,6 +34,7 @@ struct tn_request {
     uint64_t stack;
     bool expandable;        /* expandable segments may serve it; false: plain ones only */
     bool rejected;          /* refused because of the limit, before the device was asked */
+    bool is_timed;          /* the block found depends on the time: the undo log has no entry */
     struct tn_block *block; /* found: in no set, at least `size` bytes */
 };
 
@@ -65,9 +68,7 @@ TN_MUST_CHECK static TN_INLINE enum tarn_status tn_request_prepare(struct tn_hea
         !tn_heap_reserve_spares(heap, shard, 1)) {
         return tn_fail_memory(error);
     }
-    if (tn_unlikely(request->set->pending != NULL)) {
-        tn_pool_insert_pending(request->set);
-    }
+    tn_free_set_settle(request->set);
     return TARN_OK;
 }
 
@@ -131,6 +132,17 @@ static inline bool tn_fit_is_allowed(const struct tarn_config *config, const str
                                          : block->size < size + config->max_non_split_rounding;
 }
 
+/* The choice under the compact policy when a block fits: NULL if it is to be made in compact/. */
+static inline struct tn_block *tn_fit_placed(const struct tn_heap *heap, struct tn_request *request,
+                                             struct tn_block *block)
+{
+    if (tn_fit_is_first(block)) {
+        return block;
+    }
+    request->is_timed = !tn_heap_is_tidy(heap);
+    return request->is_timed ? block : NULL;
+}
+
 /* Takes the block chosen out of its free set; false if there is none. PyTorch's get_free_block. */
 TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_request *request)
 {
@@ -144,7 +156,7 @@ TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_
 
     if (block && block->expandable) {
         block = tn_unlikely(tn_request_is_placed(heap, request))
-                    ? (tn_fit_is_first(block) ? block : NULL)
+                    ? tn_fit_placed(heap, request, block)
                     : tn_fit_expandable(set, block, request->expandable);
     }
     if (!block || !tn_fit_is_allowed(&heap->config, block, request->size)) {

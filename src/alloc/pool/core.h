@@ -12,10 +12,9 @@
  * Invariants (core_check.c checks them all):
  *   I1  for neighbours a, b = a->next: b->prev == a and a->address + a->size == b->address
  *   I2  sizes and addresses of blocks are multiples of 512; no size is 0
- *   I3  no two idle neighbours are both mapped or both not: they would have been merged (except
- *       blocks that are pending)
+ *   I3  no two idle neighbours are both mapped or both not: they would have been merged
  *   I4  a block is exactly one of: in the pointer map (allocated), waiting (uses != 0), in its free
- *       set or the list of pending blocks (free), in its set's unmapped ranges (not mapped)
+ *       set (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
  *   I6  reserved bytes are the sum of the sizes of all mapped blocks
  *
@@ -44,9 +43,9 @@ struct tn_block {
     struct tn_block *next;   /* neighbour above, NULL at its end */
     struct tn_free_set *set; /* where it goes when free; says which pool and stream it belongs to */
     union {
-        uint64_t stack;                /* allocated or waiting: stack id of the allocation */
-        int64_t gc_base;               /* in its free set: the pool's find_count when it went in */
-        struct tn_block *next_pending; /* pending: link of that list */
+        uint64_t stack;  /* allocated or waiting: stack id of the allocation */
+        int64_t gc_base; /* in its free set: the pool's find_count when it went in */
+        uint64_t link;   /* the same, if its slot is TN_SLOT_LINKED: see linked.h */
     } u;
     uint32_t uses;   /* index of its record of streams and events (stream_use.h), 0 = none */
     bool allocated;  /* allocated */
@@ -60,7 +59,7 @@ static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");
 /* Of free blocks that are in no bin. */
 enum {
     TN_SLOT_FAR = UINT8_MAX - 1, /* bins cannot hold it (free_set.h) */
-    TN_SLOT_NONE = UINT8_MAX     /* pending: in no set, for lack of host memory */
+    TN_SLOT_LINKED = UINT8_MAX   /* the host had no memory for its place in a bin (linked.h) */
 };
 
 /* Whether the block comes before (size, address) in the order of free sets. Without branches, which

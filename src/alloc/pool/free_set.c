@@ -163,13 +163,8 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
     }
     list_insert(&set->far, block);
     block->slot = TN_SLOT_FAR;
+    set->outside++;
     return true;
-}
-
-void tn_free_set_remove_far(struct tn_free_set *set, struct tn_block *block)
-{
-    list_remove(&set->far, block);
-    block->slot = 0;
 }
 
 /* First of them at or after (size, address). */
@@ -260,7 +255,51 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
     return found ? found : bins_max_to(set, (int)own - 1);
 }
 
-/* ---- both ---- */
+/* ---- blocks that wait for host memory ---- */
+
+static TN_COLD void linked_insert(struct tn_free_set *set, struct tn_block *block)
+{
+    tn_linked_add(&set->linked, block);
+    block->slot = TN_SLOT_LINKED;
+    set->outside++;
+}
+
+TN_COLD void tn_free_set_settle_slow(struct tn_free_set *set)
+{
+    struct tn_linked list = set->linked;
+
+    set->linked.first = NULL;
+    while (list.first) {
+        struct tn_block *block = list.first;
+
+        tn_linked_remove(&list, block, *set->find_count);
+        block->slot = 0;
+        set->outside--;
+        if (!tn_free_set_try_insert(set, block)) {
+            tn_free_set_insert_slow(set, block);
+        }
+    }
+}
+
+int64_t tn_free_set_base(const struct tn_block *block)
+{
+    return tn_likely(block->slot != TN_SLOT_LINKED)
+               ? block->u.gc_base
+               : tn_linked_base(block, *block->set->find_count);
+}
+
+/* ---- all of them ---- */
+
+TN_NOINLINE void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_block *block)
+{
+    if (block->slot == TN_SLOT_FAR) {
+        list_remove(&set->far, block);
+    } else {
+        tn_linked_remove(&set->linked, block, *set->find_count);
+    }
+    block->slot = 0;
+    set->outside--;
+}
 
 static struct tn_block *lower(struct tn_block *block, struct tn_block *other)
 {
@@ -274,19 +313,34 @@ static struct tn_block *higher(struct tn_block *block, struct tn_block *other)
                                                                                       : other;
 }
 
+/* First block outside of bins at or after (size, address). */
+static struct tn_block *outside_from(const struct tn_free_set *set, uint64_t size, uint64_t address)
+{
+    return lower(far_from(set, size, address), tn_linked_from(&set->linked, size, address));
+}
+
+/* Last one before (size, address). */
+static struct tn_block *outside_before(const struct tn_free_set *set, uint64_t size,
+                                       uint64_t address)
+{
+    return higher(far_before(set, size, address), tn_linked_before(&set->linked, size, address));
+}
+
 /* First block at or after (size, address). */
 static inline struct tn_block *set_from(const struct tn_free_set *set, uint64_t size,
                                         uint64_t address)
 {
     struct tn_block *block = bins_from(set, size, address);
 
-    return tn_likely(set->far.count == 0) ? block : lower(block, far_from(set, size, address));
+    return tn_likely(set->outside == 0) ? block : lower(block, outside_from(set, size, address));
 }
 
-TN_NOINLINE bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
+TN_NOINLINE void tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
 {
-    return tn_bin_can_hold(block->size, block->address) ? bins_insert(set, block)
-                                                        : far_insert(set, block);
+    if (tn_bin_can_hold(block->size, block->address) ? !bins_insert(set, block)
+                                                     : !far_insert(set, block)) {
+        linked_insert(set, block);
+    }
 }
 
 TN_NOINLINE struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size)
@@ -302,7 +356,7 @@ struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
 {
     return higher(bins_before(set, block->size, block->address),
-                  far_before(set, block->size, block->address));
+                  outside_before(set, block->size, block->address));
 }
 
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
@@ -312,12 +366,17 @@ struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)
 {
-    return higher(bins_before(set, UINT64_MAX, 0), far_before(set, UINT64_MAX, UINT64_MAX));
+    return higher(bins_before(set, UINT64_MAX, 0), outside_before(set, UINT64_MAX, UINT64_MAX));
+}
+
+uint64_t tn_free_set_outside(const struct tn_free_set *set)
+{
+    return set->far.count + tn_linked_count(&set->linked);
 }
 
 uint64_t tn_free_set_count(const struct tn_free_set *set)
 {
-    uint64_t count = set->far.count;
+    uint64_t count = tn_free_set_outside(set);
 
     for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
         for (uint64_t bits = set->bin_bits[chunk]; bits != 0; bits &= bits - 1) {
@@ -329,6 +388,9 @@ uint64_t tn_free_set_count(const struct tn_free_set *set)
 
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block)
 {
+    if (block->slot == TN_SLOT_LINKED) {
+        return tn_linked_has(&set->linked, block);
+    }
     if (!tn_bin_can_hold(block->size, block->address)) {
         return block->slot == TN_SLOT_FAR && list_has(&set->far, block);
     }

@@ -9,6 +9,9 @@
  * a power of two are a chunk, which is created when first needed. The few blocks that are too large
  * for a bin, or at too high an address, are in a sorted list.
  *
+ * An insertion cannot fail: a block for which the host has no memory is linked (linked.h) until it
+ * has, and is found like any other.
+ *
  * Also here, because blocks move between the two: the unmapped ranges of expandable segments, by
  * address.
  *
@@ -19,6 +22,7 @@
 
 #include "alloc/pool/bin.h"
 #include "alloc/pool/core.h"
+#include "alloc/pool/linked.h"
 
 enum {
     TN_CHUNK_BINS = 64,
@@ -36,13 +40,15 @@ struct tn_block_list {
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
+    const int64_t *find_count;        /* the pool's */
     uint64_t chunk_bits;              /* chunks with a bin that is not empty */
     uint64_t bin_bits[TN_CHUNKS];     /* bins that are not empty, by chunk */
     struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; NULL if not created yet */
     struct tn_leaf_store leaves;
     struct tn_block_list far; /* blocks that bins cannot hold */
+    struct tn_linked linked;  /* blocks that wait for host memory */
+    uint32_t outside;         /* how many blocks are in either of these */
     struct tn_block_list unmapped;
-    struct tn_block *pending; /* free blocks not inserted yet, for lack of host memory */
 };
 
 /* Caller owns, free with tn_free_set_destroy. NULL when host memory is missing. */
@@ -61,7 +67,7 @@ static inline unsigned tn_free_set_class(uint64_t size)
 /* False only if no block has that size or more. O(1). */
 static inline bool tn_free_set_may_reach(const struct tn_free_set *set, uint64_t size)
 {
-    return set->far.count > 0 || size >= TN_BIN_SIZE_END ||
+    return set->outside > 0 || size >= TN_BIN_SIZE_END ||
            set->chunk_bits >> tn_free_set_class(size) / TN_CHUNK_BINS != 0;
 }
 
@@ -111,10 +117,9 @@ static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *s
     return &set->chunks[next][tn_lowest_bit(set->bin_bits[next])];
 }
 
-/* The slow paths, for blocks that bins cannot hold or have no room for yet. `insert_slow` is false
- * when host memory is missing, and nothing changed. */
-bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
-void tn_free_set_remove_far(struct tn_free_set *set, struct tn_block *block);
+/* The slow paths, for blocks that bins cannot hold or have no room for yet. */
+void tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block);
+void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_block *block);
 struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size);
 
 /* Adds a free block; false, and nothing changed, if that needs host memory or bins cannot hold it:
@@ -148,8 +153,8 @@ TN_MUST_CHECK static TN_INLINE bool tn_free_set_try_insert(struct tn_free_set *s
 /* The block is in the set, with the size and address it had when it went in. */
 static TN_INLINE void tn_free_set_remove(struct tn_free_set *set, struct tn_block *block)
 {
-    if (tn_unlikely(block->slot == TN_SLOT_FAR)) {
-        tn_free_set_remove_far(set, block);
+    if (tn_unlikely(block->slot >= TN_SLOT_FAR)) {
+        tn_free_set_remove_outside(set, block);
         return;
     }
     const unsigned class = tn_free_set_class(block->size);
@@ -165,7 +170,7 @@ static TN_INLINE void tn_free_set_remove(struct tn_free_set *set, struct tn_bloc
 static TN_INLINE struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
-    if (tn_unlikely((size >= TN_BIN_SIZE_END) | (set->far.count > 0))) {
+    if (tn_unlikely((size >= TN_BIN_SIZE_END) | (set->outside > 0))) {
         return tn_free_set_find_slow(set, size);
     }
     const struct tn_bin *bin = tn_free_set_next_bin(set, tn_free_set_class(size));
@@ -182,7 +187,8 @@ struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn
 struct tn_block *tn_free_set_first(const struct tn_free_set *set);
 struct tn_block *tn_free_set_last(const struct tn_free_set *set);
 
-/* Number of blocks: for checkers. */
+/* Number of blocks that are in no bin, and of all: for checkers. */
+uint64_t tn_free_set_outside(const struct tn_free_set *set);
 uint64_t tn_free_set_count(const struct tn_free_set *set);
 
 /* Whether the block is in the set, at the place it names: for checkers. */
@@ -195,6 +201,19 @@ void tn_free_set_remove_unmapped(struct tn_free_set *set, const struct tn_block 
 bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_block *block);
 /* The range that contains the address; NULL if there is none. */
 struct tn_block *tn_free_set_find_unmapped(const struct tn_free_set *set, uint64_t address);
+
+/* Gives linked blocks their places in bins, as far as the host has memory again. */
+void tn_free_set_settle_slow(struct tn_free_set *set);
+
+static inline void tn_free_set_settle(struct tn_free_set *set)
+{
+    if (tn_unlikely(set->linked.first != NULL)) {
+        tn_free_set_settle_slow(set);
+    }
+}
+
+/* The pool's find_count when the block, which is in the set, went in. */
+int64_t tn_free_set_base(const struct tn_block *block);
 
 /* Gives back host memory of empty chunks. */
 void tn_free_set_trim(struct tn_free_set *set);

@@ -69,8 +69,10 @@ struct tn_heap {
     uint32_t nodes_in_flight;   /* nodes for segments that the device is being asked for */
     struct tn_private_pools private_pools;
     struct tarn_config config;
-    uint64_t reserved; /* bytes taken from the device: PyTorch's total_allocated_memory */
-    uint64_t limit;    /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
+    uint64_t reserved;     /* bytes taken from the device: PyTorch's total_allocated_memory */
+    uint64_t limit;        /* bytes that may be reserved; TARN_SIZE_UNLIMITED = no limit set */
+    uint64_t tidy_from_ns; /* policy:compact, on the device's clock: from then on pages may move to
+                              keep together what lives (compact/README.md) */
 
     struct tn_tree segments; /* struct tn_segment, by address */
     uint64_t segments_made;  /* ever */
@@ -94,6 +96,12 @@ void tn_heap_fini(struct tn_heap *heap);
 static inline bool tn_heap_has_sinks(const struct tn_heap *heap)
 {
     return tn_unlikely(atomic_load_explicit(&heap->sink_count, memory_order_relaxed) > 0);
+}
+
+/* Whether requests may move pages to keep together what lives. */
+static inline bool tn_heap_is_tidy(const struct tn_heap *heap)
+{
+    return heap->device->ops->now_ns(heap->device) >= heap->tidy_from_ns;
 }
 
 static inline bool tn_heap_limit_is_set(const struct tn_heap *heap)

@@ -57,6 +57,7 @@ static TN_COLD struct tn_free_set *pool_add_set(struct tn_pool *pool, uint32_t a
     struct tn_free_set *set = tn_free_set_create(pool, stream);
 
     if (set) {
+        set->find_count = &pool->find_count;
         memmove(&pool->sets[at + 1], &pool->sets[at],
                 (pool->count - at) * sizeof(struct tn_free_set *));
         pool->sets[at] = set;
@@ -80,58 +81,10 @@ struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream strea
 
 /* ---- blocks ---- */
 
-static TN_COLD void insert_later(struct tn_block *block)
-{
-    block->slot = TN_SLOT_NONE;
-    block->u.next_pending = block->set->pending;
-    block->set->pending = block;
-}
-
-TN_NOINLINE void tn_pool_insert_slow(struct tn_block *block)
-{
-    if (!tn_free_set_insert_slow(block->set, block)) {
-        insert_later(block);
-    }
-}
-
-static TN_COLD void set_drop_pending(struct tn_free_set *set, struct tn_block *block)
-{
-    struct tn_block **link = &set->pending;
-
-    while (*link != block) {
-        link = &(*link)->u.next_pending;
-    }
-    *link = block->u.next_pending;
-    block->slot = 0;
-}
-
-TN_NOINLINE void tn_pool_remove_unusual(struct tn_block *block)
-{
-    if (block->slot == TN_SLOT_NONE) {
-        set_drop_pending(block->set, block);
-    } else {
-        tn_free_set_remove_unmapped(block->set, block);
-    }
-}
-
-void tn_pool_insert_pending(struct tn_free_set *set)
-{
-    struct tn_block *list = set->pending;
-
-    set->pending = NULL;
-    while (list) {
-        struct tn_block *block = list;
-
-        list = block->u.next_pending;
-        block->slot = 0;
-        tn_pool_insert(block);
-    }
-}
-
-void tn_pool_insert_all_pending(struct tn_pool *pool)
+void tn_pool_settle(const struct tn_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        tn_pool_insert_pending(pool->sets[i]);
+        tn_free_set_settle(pool->sets[i]);
     }
 }
 

@@ -40,35 +40,28 @@ TN_MUST_CHECK static inline struct tn_free_set *tn_pool_get_set(struct tn_pool *
                : tn_pool_get_set_slow(pool, stream);
 }
 
-/* Inserts the pending blocks of one set, or of all, as far as host memory allows. */
-void tn_pool_insert_pending(struct tn_free_set *set);
-void tn_pool_insert_all_pending(struct tn_pool *pool);
-
-void tn_pool_insert_slow(struct tn_block *block);
-
-/* Puts an idle, mapped block into its free set. Without host memory it is pending until a request
- * looks for a block in that set: a free never fails for lack of host memory. */
+/* Puts an idle, mapped block into its free set. */
 static TN_INLINE void tn_pool_insert(struct tn_block *block)
 {
     tn_assert(tn_block_is_idle(block) && block->mapped);
     block->u.gc_base = block->set->pool->find_count;
     if (tn_unlikely(!tn_free_set_try_insert(block->set, block))) {
-        tn_pool_insert_slow(block);
+        tn_free_set_insert_slow(block->set, block);
     }
 }
 
-/* Takes an idle block out of wherever it is: its free set, the pending blocks or the unmapped
- * ranges. */
-void tn_pool_remove_unusual(struct tn_block *block);
-
+/* Takes an idle block out of wherever it is: its free set or the unmapped ranges. */
 static TN_INLINE void tn_pool_remove(struct tn_block *block)
 {
-    if (tn_likely(block->mapped && block->slot != TN_SLOT_NONE)) {
+    if (tn_likely(block->mapped)) {
         tn_free_set_remove(block->set, block);
     } else {
-        tn_pool_remove_unusual(block);
+        tn_free_set_remove_unmapped(block->set, block);
     }
 }
+
+/* Gives linked blocks of all sets their places (tn_free_set_settle). */
+void tn_pool_settle(const struct tn_pool *pool);
 
 /* Blocks in (stream, size, address) order. `next` requires a block that is in its set. */
 struct tn_block *tn_pool_first(const struct tn_pool *pool);

@@ -5,6 +5,7 @@
 #include "support/rig.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
+#include "tarn/request.h"
 
 #define COMPACT "policy:compact"
 
@@ -257,6 +258,67 @@ static void blocks_of_other_streams_are_waited_for_last(void **state)
     rig_close(&rig);
 }
 
+/* Old addresses are an eighth of what is reserved; 2 MiB are free. The stream is blocked. */
+static void fall_behind(struct rig *rig)
+{
+    (void)rig_alloc(rig, 200 * MIB, 0);
+    const tarn_ptr first = rig_alloc(rig, 32 * MIB, 0);
+
+    (void)rig_alloc(rig, 2 * MIB, 0);
+    assert_int_equal(tarn_sim_block_stream(rig->device, 0), TARN_OK);
+    rig_free(rig, first);
+    (void)rig_alloc(rig, 40 * MIB, 0);
+    assert_int_equal(moved(rig), 16);
+    const tarn_ptr second = rig_alloc(rig, 2 * MIB, 0);
+
+    (void)rig_alloc(rig, 2 * MIB, 0);
+    rig_free(rig, second);
+    assert_int_equal(reserved(rig), 246 * MIB);
+}
+
+/* Every page that moves takes an address away for as long as the device is behind. */
+static void few_free_pages_stay_while_the_device_is_far_behind(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    fall_behind(&rig);
+    (void)rig_alloc(&rig, 4 * MIB, 0);
+    assert_int_equal(moved(&rig), 16);
+    assert_int_equal(reserved(&rig), 250 * MIB);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 0), TARN_OK);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 17);
+    assert_int_equal(reserved(&rig), 288 * MIB);
+    rig_close(&rig);
+}
+
+/* Those that stayed are taken before a request fails, within a limit and where the device is full
+ * before. */
+static void pages_that_stayed_are_taken_when_memory_is_short(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        rig_open(&rig, GIB, COMPACT);
+        if (i == 0) {
+            rig_limit(&rig, 248.0 / 1024);
+        }
+        fall_behind(&rig);
+        if (i == 1) {
+            tarn_sim_set_foreign_memory(rig.device, GIB - 248 * MIB);
+        }
+        (void)rig_alloc(&rig, 4 * MIB, 0);
+        assert_int_equal(moved(&rig), 17);
+        assert_int_equal(reserved(&rig), 248 * MIB);
+        rig_alloc_oom(&rig, 4 * MIB, 0);
+        assert_int_equal(tarn_sim_unblock_stream(rig.device, 0), TARN_OK);
+        rig_close(&rig);
+    }
+}
+
 static void take_turns(struct rig *rig, int times)
 {
     for (int i = 0; i < times; i++) {
@@ -428,6 +490,12 @@ static void what_repeats_itself_needs_no_slack(void **state)
     rig_close(&rig);
 }
 
+/* As if much had moved: nothing may for a second. */
+static void spend_time(struct rig *rig)
+{
+    rig_engine(rig->allocator)->heap.tidy_from_ns = tarn_sim_now_ns(rig->device) + 1000000000;
+}
+
 static void a_request_goes_to_the_beginning_of_a_hole(void **state)
 {
     struct rig rig;
@@ -452,9 +520,50 @@ static void a_request_stays_in_the_middle_of_a_hole_when_time_is_short(void **st
     rig_open(&rig, GIB, COMPACT);
     const tarn_ptr hole = leave_half_a_hole(&rig);
 
-    rig_engine(rig.allocator)->compact.pages_moved += 1000;
+    spend_time(&rig);
     assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole + 8 * MIB);
-    assert_int_equal(moved(&rig), 1004);
+    assert_int_equal(moved(&rig), 4);
+    rig_close(&rig);
+}
+
+/* A try that may not grow moves nothing. */
+static void a_try_stays_in_the_middle_of_a_hole(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+
+    assert_int_equal(tarn_alloc_try(rig.allocator, 9 * MIB, 0, TARN_ALLOC_NEVER_GROW, &ptr),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 7 * MIB, 0, TARN_ALLOC_NEVER_GROW, &ptr),
+                     TARN_OK);
+    assert_int_equal(ptr, hole + 8 * MIB);
+    assert_int_equal(moved(&rig), 4);
+    rig_close(&rig);
+}
+
+/* What was chosen for lack of time is chosen anew when there is time again. */
+static void a_request_goes_to_the_beginning_of_a_hole_once_there_is_time(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr hole = leave_half_a_hole(&rig);
+
+    spend_time(&rig);
+    for (int i = 0; i < 3; i++) {
+        const tarn_ptr ptr = rig_alloc(&rig, 7 * MIB, 0);
+
+        assert_int_equal(ptr, hole + 8 * MIB);
+        rig_free(&rig, ptr);
+    }
+    tarn_sim_advance_ns(rig.device, 1000000000);
+    assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole);
+    assert_int_equal(moved(&rig), 8);
     rig_close(&rig);
 }
 
@@ -895,6 +1004,8 @@ int main(void)
         cmocka_unit_test(pools_that_nobody_uses_come_last),
         cmocka_unit_test(a_stream_waits_for_no_more_than_it_takes),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
+        cmocka_unit_test(few_free_pages_stay_while_the_device_is_far_behind),
+        cmocka_unit_test(pages_that_stayed_are_taken_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
         cmocka_unit_test(streams_used_once_leave_their_pages_to_the_next),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
@@ -903,6 +1014,8 @@ int main(void)
         cmocka_unit_test(what_repeats_itself_needs_no_slack),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
+        cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole_once_there_is_time),
+        cmocka_unit_test(a_try_stays_in_the_middle_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_during_a_capture),
         cmocka_unit_test(pages_and_their_time_are_counted),
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),

@@ -167,7 +167,7 @@ static void states(void **state)
     PLANT(&b, b.used->mapped, false, "is not where its state says");
     PLANT(&b, b.free->allocated, true, "is not where its state says");
     PLANT(&b, b.free->mapped, false, "is not where its state says");
-    PLANT(&b, b.free->slot, TN_SLOT_NONE, "pending blocks");
+    PLANT(&b, b.free->slot, TN_SLOT_LINKED, "is not where its state says");
     PLANT(&b, b.second->slot, b.second->slot + 1, "is not where its state says");
     PLANT(&b, b.free->set->chunk_bits, 0, "is not where its state says");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
@@ -293,6 +293,7 @@ static void totals(void **state)
           "pointers in the map");
     PLANT(&b, b.engine->heap.segments.count, b.engine->heap.segments.count + 1, "segments");
     PLANT(&b, b.free->set->far.count, 1, "blocks in free sets");
+    PLANT(&b, b.free->set->outside, 1, "blocks outside of bins");
     PLANT(&b, b.hole->set->unmapped.count, 0, "unmapped ranges");
     rig_close(&b.rig);
 }
