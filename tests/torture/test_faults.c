@@ -2,9 +2,9 @@
 /*
  * What reads, computes and writes, through the public headers, while the outside fails: each job
  * runs with its first host allocation failing, then with its second, and so on (of many, with those
- * that no job before made from the same place, and some of the others); with SQLite's own n-th
- * allocation failing; with its n-th write refused; and, where it uses files, with its n-th call of the system failing, interrupted or doing
- * only a part. Each time
+ * that no job before made from the same place, and some of the others); with SQLite having no
+ * memory from its n-th allocation on; with its n-th write refused; and, where it uses files, with
+ * its n-th call of the system failing, interrupted or doing only a part. Each time
  *
  *   - the job reports that failure, or has coped with it, and then writes what it writes without;
  *   - nothing leaks, of host memory or of descriptors;
