@@ -6,10 +6,9 @@ EXPORT is what `llvm-cov export` writes. --list also prints those that were not 
 below PREFIX: FILE:LINE:COLUMN, the value that the condition never had, and its text. Functions of
 headers, which each source compiles for itself, count once, as does each use of a macro.
 
-A switch over an enumeration that has a case for each value has no default here, because the
-compiler warns when a value is missing (-Wswitch-enum). The compiler adds a default of its own all
-the same; it is the branch of no value, and is not counted. Over numbers, a switch without a default
-is not written (coverage.sh says so if one is).
+Not counted: the default that the compiler adds to a switch which has a case for each value of its
+enumeration (it warns when one is missing, -Wswitch-enum; a switch over numbers has a default of its
+own), and cases that lead to tn_no_case(), where checked builds stop (src/base/assertion.h).
 """
 import argparse
 import collections
@@ -31,6 +30,13 @@ class Sources:
 
     def is_switch(self, path, branch):
         return self.line(path, branch[0])[:branch[1] - 1].rstrip().endswith("switch (")
+
+    def is_marked_case(self, path, branch):
+        """A case label, if the labels that follow it lead to tn_no_case()."""
+        number = branch[0]
+        while self.line(path, number).lstrip().startswith(("case ", "default:")):
+            number += 1
+        return number > branch[0] and self.line(path, number).strip() == "tn_no_case();"
 
     def text(self, path, branch):
         line = self.line(path, branch[0])
@@ -63,7 +69,7 @@ def collect(export, root, sources):
         at = places(function, path)
         for branch in function["branches"]:
             text = names[branch[6]]
-            if sources.is_switch(text, branch):
+            if sources.is_switch(text, branch) or sources.is_marked_case(text, branch):
                 continue
             place = at.get(branch[6], (text,)) + tuple(branch[:4])
             counts = files[path].setdefault(place, [0, 0, branch, text])

@@ -79,7 +79,18 @@ static bool call_fails(void)
 }
 
 /* The function of that name behind this program's own, which has the same type. */
-#define REAL(name) __typeof__(name) *real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+#define REAL(name)                                                                                 \
+    __typeof__(&name) real;                                                                        \
+    void *const found = dlsym(RTLD_NEXT, #name);                                                   \
+    memcpy(&real, &found, sizeof real)
+
+#ifdef __GLIBC__ /* unions of all kinds of addresses */
+#define ADDRESS       __SOCKADDR_ARG
+#define CONST_ADDRESS __CONST_SOCKADDR_ARG
+#else
+#define ADDRESS       struct sockaddr *
+#define CONST_ADDRESS const struct sockaddr *
+#endif
 
 #define FAILING(type, failed, name, parameters, arguments)                                         \
     type name parameters                                                                           \
@@ -99,16 +110,14 @@ FAILING(ssize_t, -1, pwrite, (int file, const void *bytes, size_t size, off_t at
 FAILING(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
 FAILING(int, -1, chmod, (const char *path, mode_t mode), (path, mode))
 FAILING(int, -1, fchmod, (int file, mode_t mode), (file, mode))
-FAILING(int, -1, bind, (int file, const struct sockaddr *address, socklen_t size),
-        (file, address, size))
+FAILING(int, -1, bind, (int file, CONST_ADDRESS address, socklen_t size), (file, address, size))
 FAILING(int, -1, listen, (int file, int backlog), (file, backlog))
 FAILING(int, -1, setsockopt, (int file, int level, int name, const void *value, socklen_t size),
         (file, level, name, value, size))
 FAILING(int, -1, getsockopt, (int file, int level, int name, void *value, socklen_t *size),
         (file, level, name, value, size))
-FAILING(int, -1, connect, (int file, const struct sockaddr *address, socklen_t size),
-        (file, address, size))
-FAILING(int, -1, accept4, (int file, struct sockaddr *address, socklen_t *size, int flags),
+FAILING(int, -1, connect, (int file, CONST_ADDRESS address, socklen_t size), (file, address, size))
+FAILING(int, -1, accept4, (int file, ADDRESS address, socklen_t *size, int flags),
         (file, address, size, flags))
 FAILING(int, -1, poll, (struct pollfd * waits, nfds_t count, int ms), (waits, count, ms))
 FAILING(ssize_t, -1, send, (int file, const void *bytes, size_t size, int flags),
