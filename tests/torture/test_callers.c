@@ -203,6 +203,30 @@ static void a_search_needs_no_options(void **state)
     }
 }
 
+/* Many ranks have the forms of tables alone. */
+static void other_forms_of_many_ranks_are_refused(void **state)
+{
+    static const enum tarn_export_format forms[] = {TARN_EXPORT_JSON, TARN_EXPORT_PICKLE,
+                                                    TARN_EXPORT_PERFETTO, TARN_EXPORT_SPEEDSCOPE,
+                                                    TARN_EXPORT_FOLDED};
+    struct tarn_fleet *made = NULL;
+    struct test_collect text = {.text = NULL};
+    const struct tarn_writer writer = {test_collect_write, &text};
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&made, NULL), TARN_OK);
+    assert_int_equal(tarn_fleet_add(made, given.small, "a", NULL, NULL), TARN_OK);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct tarn_error error = {.text = ""};
+
+        assert_int_equal(tarn_export_fleet(made, forms[i], NULL, &writer, &error),
+                         TARN_ERR_INVALID_ARGUMENT);
+        assert_non_null(strstr(error.text, "jsonl, csv or sqlite"));
+    }
+    assert_int_equal(text.size, 0);
+    tarn_fleet_destroy(made);
+}
+
 /* ---- older callers ---- */
 
 /* Everything behind the first `size` bytes is as it was. */
@@ -291,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_may_be_left_out),
         cmocka_unit_test(a_search_needs_no_options),
+        cmocka_unit_test(other_forms_of_many_ranks_are_refused),
         cmocka_unit_test(what_is_returned_ends_where_the_caller_s_struct_does),
         cmocka_unit_test(what_is_given_ends_there_as_well),
     };
