@@ -315,6 +315,29 @@ static void the_last_failed_request_is_there(void **state)
     rig_close(&rig);
 }
 
+/* From a device that did not say so when watching began. */
+static void the_size_of_the_device_is_known_after_a_failure(void **state)
+{
+    struct rig rig = rig_open("");
+    tarn_ptr ptr;
+
+    (void)state;
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MEMORY_INFO, 1, TARN_ERR_DEVICE);
+    watch_start(rig.allocator);
+    struct tarn_watch *watch = watch_open();
+
+    assert_int_equal(record_ask(watch, 0).device_total, 0);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 5 * GIB, 9, &ptr, NULL),
+                     TARN_ERR_OUT_OF_MEMORY);
+    const struct tarn_watch_record record = record_ask(watch, 0);
+
+    assert_int_equal(record.device_total, 4 * GIB);
+    assert_int_equal(record.device_free, 4 * GIB);
+    assert_int_equal(record.device_time_ns, record.oom.time_ns);
+    tarn_watch_close(watch);
+    rig_close(&rig);
+}
+
 static void pages_of_the_compact_policy_are_there(void **state)
 {
     struct rig rig = rig_open("policy:compact");
@@ -951,6 +974,7 @@ int main(void)
         cmocka_unit_test(segments_of_a_row_add_up),
         cmocka_unit_test(rows_that_do_not_fit_are_counted),
         cmocka_unit_test(the_last_failed_request_is_there),
+        cmocka_unit_test(the_size_of_the_device_is_known_after_a_failure),
         cmocka_unit_test(pages_of_the_compact_policy_are_there),
         cmocka_unit_test(other_engines_are_watched),
         cmocka_unit_test(an_allocator_that_goes_leaves_its_last_numbers),
