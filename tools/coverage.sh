@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 # coverage.sh [ctest option]...: which lines and branches of src/ the tests reach.
 #
-# Builds the preset `coverage` with clang, runs the tests, and prints one line per file and the
-# totals; build/coverage/html has the sources with counts. Needs llvm-profdata and llvm-cov.
+# Builds the preset `coverage` with clang, runs the tests, and prints one line per file, and
+# branches by folder (coverage_branches.py). build/coverage/html has the sources with counts, and
+# build/coverage/branches.txt the branches that were not taken. Needs llvm-profdata, llvm-cov and
+# Python.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -32,3 +34,8 @@ objects=$(find "$build/tests" -maxdepth 1 -type f -perm -u+x | sed 's/^/-object 
 # shellcheck disable=SC2086
 "$cov" show "$build/cli/tarn" $objects -instr-profile="$build/tests.profdata" -format=html \
     -output-dir="$build/html" -show-branches=count src >/dev/null
+# shellcheck disable=SC2086
+"$cov" export -skip-expansions "$build/cli/tarn" $objects -instr-profile="$build/tests.profdata" \
+    >"$build/branches.json"
+python3 tools/coverage_branches.py "$build/branches.json" . --list src >"$build/branches.txt"
+grep '^|' "$build/branches.txt"

@@ -2,6 +2,7 @@
 #include "analysis/where_view.h"
 
 #include "analysis/annotation.h"
+#include "base/assertion.h"
 #include "base/host_mem.h"
 
 #include <stdio.h>
@@ -196,7 +197,8 @@ static bool compares(enum tn_where_comparison comparison, uint64_t value, uint64
     case TN_WHERE_AT_LEAST:
         return value >= number;
     case TN_WHERE_MATCHES:
-    case TN_WHERE_HOLDS:
+    case TN_WHERE_HOLDS: /* of texts */
+        tn_no_case();
         break;
     }
     return false;
@@ -287,7 +289,8 @@ static bool number_of(const struct question *question, const struct tn_where_ter
     case TN_WHERE_FUNCTION:
     case TN_WHERE_FILE:
     case TN_WHERE_FREED:
-    case TN_WHERE_BEFORE:
+    case TN_WHERE_BEFORE: /* no numbers */
+        tn_no_case();
         break;
     }
     return false;

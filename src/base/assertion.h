@@ -14,6 +14,7 @@
  *   checked    the other value is a failed assertion, so the mark is itself tested
  *   coverage   a constant: the branch that cannot be taken is not there to be counted
  *   release    the plain condition, so that the defence works
+ *   tn_no_case();   below the cases of a switch that do not occur; what follows is the defence
  * Their argument has no effects. Not for what hostile input, a failing call or lack of memory can
  * bring about: that is reachable, and wants a test.
  *
@@ -24,6 +25,8 @@
 #define TN_BASE_ASSERTION_H
 
 #include "base/attr.h"
+
+#include "base/assertion.h"
 
 #include <stdbool.h>
 
@@ -43,6 +46,7 @@ TN_NORETURN TN_COLD void tn_assert_failed(const char *what, const char *file, in
 #define tn_assert_slow(x) ((void)0)
 #define tn_always(x)      1
 #define tn_never(x)       0
+#define tn_no_case()      ((void)0) /* the cases above it are not counted (coverage_branches.py) */
 #else
 #define tn_assert(x)                                                                               \
     do {                                                                                           \
@@ -60,6 +64,13 @@ TN_NORETURN TN_COLD void tn_assert_failed(const char *what, const char *file, in
 
 #define tn_always(x) (tn_likely(x) || tn_unexpected("always: " #x, __FILE__, __LINE__))
 #define tn_never(x)  (tn_unlikely(x) && !tn_unexpected("never: " #x, __FILE__, __LINE__))
+
+#define tn_no_case()                                                                               \
+    do {                                                                                           \
+        if (TN_CHECKS_FAST) {                                                                      \
+            tn_assert_failed("a case that does not occur", __FILE__, __LINE__);                    \
+        }                                                                                          \
+    } while (0)
 
 /* The value that a condition never has: false, or in a checked build a failed assertion. */
 static inline bool tn_unexpected(const char *what, const char *file, int line)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json_tree.h"
 
+#include "base/assertion.h"
 #include "base/decimal.h"
 #include "base/errinfo.h"
 #include "base/json_token.h"
@@ -373,7 +374,8 @@ static enum tarn_status parse_step(struct parse *p)
     case EXPECT_COLON:
     case EXPECT_COMMA_OR_END:
         return step_sign(p, c);
-    case EXPECT_NOTHING:
+    case EXPECT_NOTHING: /* which ends it */
+        tn_no_case();
         break;
     }
     return TARN_ERR_INTERNAL;

@@ -4,6 +4,7 @@
  * views. It is built in memory and then written as a whole, so that any writer will do. Addresses
  * and streams above 2^63 are negative there, as SQLite's numbers have a sign.
  */
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/escaped.h"
 #include "base/vec.h"
@@ -135,8 +136,10 @@ static bool cell_bind(struct sqlite_sink *sink, int parameter, const struct tn_c
         return string_bind(sink, parameter, cell->value.text);
     case TN_CELL_REAL:
         return check(sink, sink->calls->bind_double(sink->insert, parameter, cell->value.real));
+    case TN_CELL_FRAME: /* is not stored */
+        tn_no_case();
+        break;
     case TN_CELL_NONE:
-    case TN_CELL_FRAME:
         break;
     }
     return check(sink, sink->calls->bind_null(sink->insert, parameter));

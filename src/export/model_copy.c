@@ -2,6 +2,7 @@
 #include "export/model_copy.h"
 
 #include "analysis/code_origin.h"
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "snapshot/decode_object.h" /* TN_SHAPE_KEYS_MAX */
 #include "snapshot/keys.h"
@@ -171,7 +172,9 @@ static bool is_kept(const struct tn_string text, enum tn_text_kind kind)
         return text.length == 0 || is_one_of(text, setting_words);
     case TN_TEXT_FUNCTION:
     case TN_TEXT_FILE:
+        break;
     case TN_TEXT_KINDS:
+        tn_no_case();
         break;
     }
     return text.length == 0;

@@ -54,16 +54,31 @@ static struct {
 
 static pthread_once_t libdw_once = PTHREAD_ONCE_INIT;
 
+static bool libdw_find(void *library)
+{
+    static const struct {
+        const char *name;
+        void *function_out;
+    } wanted[] = {
+#define LIBDW_WANTED(name) {#name, (void *)&libdw.name},
+        LIBDW_FUNCTIONS(LIBDW_WANTED)
+#undef LIBDW_WANTED
+    };
+
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (!tn_dl_find(library, wanted[i].name, wanted[i].function_out)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void libdw_load(void)
 {
     char why[256];
     void *library = tn_dl_open("libdw.so.1", why, sizeof why);
 
-    libdw.is_there = library != NULL;
-#define LIBDW_FIND(name)                                                                           \
-    libdw.is_there = libdw.is_there && tn_dl_find(library, #name, (void *)&libdw.name);
-    LIBDW_FUNCTIONS(LIBDW_FIND)
-#undef LIBDW_FIND
+    libdw.is_there = library && libdw_find(library);
     libdw.callbacks.find_elf = libdw.dwfl_linux_proc_find_elf;
     libdw.callbacks.find_debuginfo = libdw.dwfl_standard_find_debuginfo;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page/record.h"
 
+#include "base/assertion.h"
 #include "page/section.h"
 #include "page/segment_pages.h"
 
@@ -296,7 +297,9 @@ static enum tn_record_kind kind_of(const struct tn_trace_entry *entry,
     case TN_TRACE_USER_DEFINED:
         return TN_RECORD_USER_DEFINED;
     case TN_TRACE_OTHER:
+        break;
     case TN_TRACE_ACTION_COUNT:
+        tn_no_case();
         break;
     }
     return TN_RECORD_OTHER;

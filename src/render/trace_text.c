@@ -15,6 +15,7 @@
 
 #include "analysis/address_map.h"
 #include "analysis/interval_map.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/size_text.h"
 #include "render/python_repr.h"
@@ -170,7 +171,9 @@ static bool entry_put(struct trace_text *text, const struct tn_trace_entry *entr
     case TN_TRACE_ANNOTATE:
     case TN_TRACE_USER_DEFINED:
     case TN_TRACE_OTHER:
+        break;
     case TN_TRACE_ACTION_COUNT:
+        tn_no_case();
         break;
     }
     tn_python_repr_entry(text->out, text->model, entry);

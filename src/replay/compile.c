@@ -4,6 +4,7 @@
 #include "alloc/config/size_class.h"
 #include "analysis/address_map.h"
 #include "analysis/pool_stream.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/map.h"
@@ -499,7 +500,9 @@ static void compile_entry(struct compile *c, uint64_t index)
     case TN_TRACE_ANNOTATE:
     case TN_TRACE_USER_DEFINED:
     case TN_TRACE_OTHER:
+        break;
     case TN_TRACE_ACTION_COUNT:
+        tn_no_case();
         break;
     }
 }

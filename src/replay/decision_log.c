@@ -348,7 +348,9 @@ static enum tarn_status decision_read_fields(const struct tn_decision_log *log,
     case TN_DECISION_EMPTY_CACHE:
     case TN_DECISION_RESET_PEAK_STATS:
     case TN_DECISION_RESET_ACCUMULATED_STATS:
+        break;
     case TN_DECISION_COUNT:
+        tn_no_case();
         break;
     }
     return st;

@@ -3,6 +3,7 @@
 
 #include "alloc/config/size_class.h"
 #include "alloc/engine/native.h"
+#include "base/assertion.h"
 #include "base/clock.h"
 #include "replay/restore.h"
 #include "tarn/sim.h"
@@ -263,7 +264,8 @@ static TN_NOINLINE enum tarn_status run_other(struct tn_runner *runner, const st
 
     switch ((enum tn_op_kind)op->kind) {
     case TN_OP_ALLOC:
-    case TN_OP_FREE:
+    case TN_OP_FREE: /* are no others */
+        tn_no_case();
         break;
     case TN_OP_FREE_WAITS:
         return run_free_waits(runner, op->slot, op->queue, error);

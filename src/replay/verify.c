@@ -2,6 +2,7 @@
 /* Implements tarn/verify.h: makes each recorded call and compares the result. */
 #include "tarn/verify.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/utf8.h"
 #include "replay/verify_run.h"
@@ -311,7 +312,9 @@ static enum tarn_status run_call(struct tn_verify_run *run, struct tarn_error *e
     case TN_DECISION_JOIN:
         return tn_verify_capture(run, error);
     case TN_DECISION_SYNCHRONIZE:
+        break;
     case TN_DECISION_COUNT:
+        tn_no_case();
         break;
     }
     return TARN_OK;

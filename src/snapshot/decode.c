@@ -330,7 +330,8 @@ static enum tarn_status object_set_items(struct tn_decoder *decoder, struct tn_o
     case TN_OBJECT_LIST:
     case TN_OBJECT_RUN:
     case TN_OBJECT_STACK:
-    case TN_OBJECT_TUPLE:
+    case TN_OBJECT_TUPLE: /* are no dicts; the empty one has become another by now */
+        tn_no_case();
         break;
     }
     return TARN_ERR_INTERNAL;
@@ -658,7 +659,8 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
     case TN_OBJECT_ENTRY:
     case TN_OBJECT_FRAME:
     case TN_OBJECT_BLOCK:
-    case TN_OBJECT_TUPLE:
+    case TN_OBJECT_TUPLE: /* are no lists; the empty one has become another by now */
+        tn_no_case();
         break;
     }
     return TARN_ERR_INTERNAL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/decode_field.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/utf8.h"
 #include "snapshot/warning.h"
@@ -278,7 +279,9 @@ bool tn_field_plain(uint32_t key, struct tn_value value, struct tn_field *field)
     case TN_VALUE_PAIR:
     case TN_VALUE_OBJECT:
     case TN_VALUE_GLOBAL:
+        break;
     case TN_VALUE_KIND_COUNT:
+        tn_no_case();
         break;
     }
     return false;

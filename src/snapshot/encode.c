@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/encode.h"
 
+#include "base/assertion.h"
 #include "snapshot/decode_object.h" /* TN_SHAPE_KEYS_MAX */
 #include "snapshot/keys.h"
 
@@ -148,7 +149,8 @@ static void encode_leaf(struct tn_format *format, const struct tn_field *field)
     case TN_FIELD_FRAME:
         encode_frame(format, field->value.number);
         break;
-    case TN_FIELD_CONTAINER:
+    case TN_FIELD_CONTAINER: /* is no leaf */
+        tn_no_case();
         break;
     }
 }

@@ -453,7 +453,8 @@ static enum tarn_status json_step(struct json *json)
         return step_key(json, c);
     case EXPECT_COMMA_OR_END:
         return step_comma(json, c);
-    case EXPECT_NOTHING:
+    case EXPECT_NOTHING: /* which ends it */
+        tn_no_case();
         break;
     }
     return TARN_OK;

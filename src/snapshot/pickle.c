@@ -82,8 +82,10 @@ TN_COLD static enum tarn_status pickle_refuse(struct tn_pickle *pickle, uint8_t 
                           "the opcode %s at byte %llu creates something that no snapshot contains",
                           op_names[op], offset);
     case CLASS_NONE:
+        break;
     case CLASS_DATA:
-    case CLASS_CALL:
+    case CLASS_CALL: /* are not refused */
+        tn_no_case();
         break;
     }
     return tn_fail_at(pickle->error, TARN_ERR_FORMAT, (int64_t)offset,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/warning.h"
 
+#include "base/assertion.h"
 #include "base/escaped.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ static void warning_format(struct tn_model_warning *warning, enum tn_warning_kin
         TN_WARNING_MAP(WARNING_CASE)
 #undef WARNING_CASE
     case TN_WARNING_KIND_COUNT:
+        tn_no_case();
         break;
     }
 }

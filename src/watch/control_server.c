@@ -5,6 +5,7 @@
  */
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/watch_source.h"
+#include "base/assertion.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
@@ -257,7 +258,8 @@ static enum tarn_status serve(const struct tn_control_request *request, uint64_t
     case TN_CONTROL_SLEEP:
     case TN_CONTROL_WAKE:
         return serve_sleep(request, error);
-    case TN_CONTROL_END:
+    case TN_CONTROL_END: /* was refused by then */
+        tn_no_case();
         break;
     }
     return TARN_ERR_INTERNAL;

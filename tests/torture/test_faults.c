@@ -2,9 +2,9 @@
 /*
  * What reads, computes and writes, through the public headers, while the outside fails: each job
  * runs with its first host allocation failing, then with its second, and so on (of many, with those
- * that no job before made from the same place, and some of the others); with its n-th write
- * refused; and, where it uses files, with its n-th call of the system failing, interrupted or doing
- * only a part. Each time
+ * that no job before made from the same place, and some of the others); with SQLite having no
+ * memory from its n-th allocation on; with its n-th write refused; and, where it uses files, with
+ * its n-th call of the system failing, interrupted or doing only a part. Each time
  *
  *   - the job reports that failure, or has coped with it, and then writes what it writes without;
  *   - nothing leaks, of host memory or of descriptors;
@@ -31,6 +31,9 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#ifdef HAS_SQLITE
+#include <sqlite3.h>
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,6 +224,44 @@ static void place_release(void *context, void *memory, size_t size)
     (void)size;
     free(memory);
 }
+
+/* ---- SQLite's memory ---- */
+
+#ifdef HAS_SQLITE
+static struct {
+    struct sqlite3_mem_methods real;
+    uint64_t calls;
+    uint64_t at; /* from here on all fail; 0 = none */
+} sqlite;
+
+static bool sqlite_fails_now(void)
+{
+    return ++sqlite.calls >= sqlite.at && sqlite.at > 0;
+}
+
+static void *sqlite_alloc(int size)
+{
+    return sqlite_fails_now() ? NULL : sqlite.real.xMalloc(size);
+}
+
+static void *sqlite_realloc(void *memory, int size)
+{
+    return sqlite_fails_now() ? NULL : sqlite.real.xRealloc(memory, size);
+}
+
+static bool sqlite_init(void)
+{
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite.real) != SQLITE_OK) {
+        return false;
+    }
+    struct sqlite3_mem_methods failing = sqlite.real;
+
+    failing.xMalloc = sqlite_alloc;
+    failing.xRealloc = sqlite_realloc;
+    return sqlite3_config(SQLITE_CONFIG_MALLOC, &failing) == SQLITE_OK &&
+           sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) == SQLITE_OK;
+}
+#endif
 
 /* ---- jobs ---- */
 
@@ -905,6 +946,40 @@ static uint64_t memory_fails(const struct job *job, const struct outcome *right,
     return failures;
 }
 
+#ifdef HAS_SQLITE
+/* From its n-th allocation on SQLite has no memory. */
+static void sqlite_fails(const struct job *job, const struct outcome *right)
+{
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    sqlite.calls = 0;
+    free(job_run(job, 0).text.text);
+    const uint64_t calls = sqlite.calls;
+    uint64_t failures = 0;
+
+    for (uint64_t n = 1; n <= calls; n += stride_of(calls)) {
+        const sqlite3_int64 used = sqlite3_memory_used();
+
+        sqlite.calls = 0;
+        sqlite.at = n;
+        struct outcome outcome = job_run(job, 0);
+
+        sqlite.at = 0;
+        failures += outcome.status != TARN_OK;
+        expect_failed_or_same(job, right, &outcome, TARN_ERR_HOST_MEMORY, "SQLite's allocation", n);
+        assert_int_equal(sqlite3_memory_used(), used);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+    assert_true((failures > 0) == (calls > 0));
+}
+#else
+static void sqlite_fails(const struct job *job, const struct outcome *right)
+{
+    (void)job;
+    (void)right;
+}
+#endif
+
 static void writes_are_refused(const struct job *job, const struct outcome *right)
 {
     const uint64_t live = tarn_host_get_usage().live_bytes;
@@ -1095,6 +1170,7 @@ static void jobs_fail(const struct job *table, size_t count, bool uses_files)
                      (unsigned long long)calls);
         }
         writes_are_refused(&table[i], &right);
+        sqlite_fails(&table[i], &right);
         if (uses_files) {
             assert_true(system_fails(&table[i], &right) > 0);
         }
@@ -1166,5 +1242,10 @@ int main(void)
     if (tarn_host_set_hooks(&hooks) != TARN_OK) {
         return 1;
     }
+#ifdef HAS_SQLITE
+    if (!sqlite_init()) {
+        return 1;
+    }
+#endif
     return cmocka_run_group_tests(tests, given_make, given_end);
 }

@@ -209,6 +209,59 @@ static void misuse_is_refused(void **state)
     rig_close(&rig);
 }
 
+/* Stacks that a sink has given out and not had back. */
+static uint64_t stack_capture(void *context, enum tarn_context_level level)
+{
+    (void)level;
+    ++*(int *)context;
+    return 7;
+}
+
+static void stack_retain(void *context, uint64_t stack)
+{
+    assert_int_equal(stack, 7);
+    ++*(int *)context;
+}
+
+static void stack_release(void *context, uint64_t stack)
+{
+    assert_int_equal(stack, 7);
+    --*(int *)context;
+}
+
+static void event_ignore(void *context, const struct tarn_trace_event *event)
+{
+    (void)context;
+    (void)event;
+}
+
+/* A call that succeeded and one that failed are done with the stack: the sink can go. */
+static void stacks_are_given_back(void **state)
+{
+    int out = 0;
+    const struct tarn_sink sink = {.context = &out,
+                                   .level = TARN_CONTEXT_ALL,
+                                   .capture = stack_capture,
+                                   .receive = event_ignore,
+                                   .retain = stack_retain,
+                                   .release = stack_release};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 20 * MIB, 0);
+
+    rig_free(&rig, base);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    place(&rig, 3 * MIB, base + 10 * MIB);
+    refused(&rig, 2 * MIB, 0, base + 11 * MIB);
+    rig_free(&rig, base + 10 * MIB);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, NULL), TARN_OK);
+    assert_int_equal(out, 0);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &out, NULL), TARN_OK);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +271,7 @@ int main(void)
         cmocka_unit_test(requests_are_routed),
         cmocka_unit_test(large_blocks_that_are_not_split_stay_whole),
         cmocka_unit_test(mapped_parts_of_expandable_segments_serve),
+        cmocka_unit_test(stacks_are_given_back),
         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -621,6 +621,30 @@ static void pages_and_their_time_are_counted(void **state)
     rig_close(&rig);
 }
 
+/* Each bucket has the times below 1 us, 2 us, 4 us and so on, and the last one also the rest. */
+static void times_of_requests_are_sorted_by_length(void **state)
+{
+    static struct tn_compact compact;
+
+    (void)state;
+    for (unsigned bucket = 0; bucket < TARN_PAGE_TIMES; bucket++) {
+        const uint64_t end = UINT64_C(1000) << bucket;
+
+        compact.measured = (struct tarn_page_stats){0};
+        tn_compact_measured(&compact, end - 1);
+        assert_int_equal(compact.measured.by_time[bucket], 1);
+        tn_compact_measured(&compact, end);
+        assert_int_equal(compact.measured.requests, 2);
+        assert_int_equal(compact.measured.request_ns, 2 * end - 1);
+        assert_int_equal(compact.measured.longest_ns, end);
+        if (bucket + 1 < TARN_PAGE_TIMES) {
+            assert_int_equal(compact.measured.by_time[bucket + 1], 1);
+        } else {
+            assert_int_equal(compact.measured.by_time[bucket], 2);
+        }
+    }
+}
+
 static void the_exact_policy_has_no_pages_to_count(void **state)
 {
     const struct tarn_page_stats none = {.struct_size = sizeof none};
@@ -1018,6 +1042,7 @@ int main(void)
         cmocka_unit_test(a_try_stays_in_the_middle_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_during_a_capture),
         cmocka_unit_test(pages_and_their_time_are_counted),
+        cmocka_unit_test(times_of_requests_are_sorted_by_length),
         cmocka_unit_test(the_exact_policy_has_no_pages_to_count),
         cmocka_unit_test(small_requests_share_pages_of_their_own),
         cmocka_unit_test(pages_of_a_private_pool_stay),

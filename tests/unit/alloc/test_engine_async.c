@@ -263,6 +263,25 @@ static void destroying_gives_back_what_was_put_off(void **state)
     rig_close(&rig);
 }
 
+/* What frees were put in order behind must be done before the pool gives its memory back. */
+static void destroying_waits_for_the_device(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, MIB, S1, &ptr, &rig.error), TARN_OK);
+    const uint64_t waits = sim_counters(rig.sim).calls[TARN_SIM_DEVICE_WAIT];
+
+    rig_check(&rig);
+    tarn_allocator_destroy(rig.allocator);
+    assert_int_equal(sim_counters(rig.sim).calls[TARN_SIM_DEVICE_WAIT], waits + 1);
+    assert_int_equal(sim_counters(rig.sim).used_bytes, 0);
+    tarn_device_close(rig.device);
+    expect_clean();
+}
+
 static void one_capture_at_a_time(void **state)
 {
     const struct tarn_pool_id id = {0, 1};
@@ -677,6 +696,7 @@ int main(void)
         cmocka_unit_test(captures_put_frees_off),
         cmocka_unit_test(empty_cache_frees_what_was_put_off),
         cmocka_unit_test(destroying_gives_back_what_was_put_off),
+        cmocka_unit_test(destroying_waits_for_the_device),
         cmocka_unit_test(one_capture_at_a_time),
         cmocka_unit_test(limit_counts_what_is_out),
         cmocka_unit_test(full_devices_say_so),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include "base/json_token.h"
 #include "base/json_tree.h"
 #include "tarn/host.h"
 
@@ -84,6 +85,46 @@ static void wrong_bytes_become_surrogates(void **state)
     assert_int_equal(parse(&f, "[\"a\xff\"]", false), TARN_OK);
     assert_string_equal(tn_json_text(tn_json_at(&f.tree.root, 0)), "a\xed\xb3\xbf");
     tn_json_tree_fini(&f.tree);
+}
+
+/* Every form of an escape, and the half of a pair that stays one. */
+static void escapes_are_what_they_mean(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *means; /* NULL: it is malformed */
+    } cases[] = {
+        {"\\u00AF\\u00af\\u0e3F", "\xc2\xaf\xc2\xaf\xe0\xb8\xbf"},
+        {"\\uD834\\uDD1E", "\xf0\x9d\x84\x9e"},
+        {"\\ud834", "\xed\xa0\xb4"},
+        {"\\ud834abcdefgh", "\xed\xa0\xb4"
+                            "abcdefgh"},
+        {"\\ud834\\nabcdefgh", "\xed\xa0\xb4\nabcdefgh"},
+        {"\\ud834\\u0041", "\xed\xa0\xb4"
+                           "A"},
+        {"\\ud834\\ue000", "\xed\xa0\xb4\xee\x80\x80"},
+        {"\\\"\\\\\\/\\b\\f\\n\\r\\t", "\"\\/\b\f\n\r\t"},
+        {"\\u12", NULL},
+        {"\\u 123", NULL},
+        {"\\u:123", NULL},
+        {"\\u12G4", NULL},
+        {"\\u12g4", NULL},
+        {"\\", NULL},
+        {"\\x", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[64];
+        size_t size = 0;
+        const char *problem = tn_json_unescape(cases[i].text, strlen(cases[i].text), out, &size);
+
+        if ((problem == NULL) != (cases[i].means != NULL) ||
+            (cases[i].means &&
+             (size != strlen(cases[i].means) || memcmp(out, cases[i].means, size) != 0))) {
+            fail_msg("%s: %s", cases[i].text, problem ? problem : "something else");
+        }
+    }
 }
 
 static void what_is_malformed_is_named(void **state)
@@ -207,6 +248,7 @@ int main(void)
         cmocka_unit_test(values_are_what_the_text_says),
         cmocka_unit_test(what_is_not_there_is_nothing),
         cmocka_unit_test(wrong_bytes_become_surrogates),
+        cmocka_unit_test(escapes_are_what_they_mean),
         cmocka_unit_test(what_is_malformed_is_named),
         cmocka_unit_test(the_last_of_a_repeated_key_counts),
         cmocka_unit_test(one_text_cannot_take_all_memory),

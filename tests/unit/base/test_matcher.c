@@ -95,6 +95,16 @@ static void chosen_ones(void **state)
         "a{2}b{2}$",
         "x$b$",
         "^b$",
+        /* Classes of one element, as bounds of ranges too. */
+        "[[.a.]-[.c.]]+$",
+        "[x[=b=]y]",
+        "[[:digit:]-]",
+        /* An end that is longer than what is kept of it; edges of words from both sides. */
+        "abcdefghijklmnopqrstuvwxyz0123456789$",
+        "a\\<",
+        "\\>b",
+        "c\\>",
+        "\\<d",
     };
     static const char *const texts[] = {
         "",
@@ -141,6 +151,9 @@ static void chosen_ones(void **state)
         "aabb",
         "xac",
         "xd",
+        "xabcdefghijklmnopqrstuvwxyz0123456789",
+        "abcdefghijklmnopqrstuvwxyz012345678",
+        "a c d",
     };
 
     (void)state;
@@ -278,6 +291,27 @@ static void too_many_operations(void **state)
     assert_int_equal(tn_matcher_init(&matcher, deep), TARN_ERR_LIMIT);
 }
 
+/* Each bracket has a set of its own, of which there can be as many as operations. */
+static void too_many_sets(void **state)
+{
+    const size_t count = TN_MATCHER_OPS_MAX + 1;
+    char *text = malloc(4 * count + 1);
+    struct tn_matcher matcher;
+
+    (void)state;
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(text + 4 * i, "[ab]", 5);
+    }
+    assert_int_equal(tn_matcher_init(&matcher, text), TARN_ERR_LIMIT);
+    text[4 * 100] = '\0';
+    assert_int_equal(tn_matcher_init(&matcher, text), TARN_OK);
+    assert_false(tn_matcher_finds(&matcher, text, 4 * 100));
+    tn_matcher_fini(&matcher);
+    free(text);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void without_host_memory(void **state)
 {
     (void)state;
@@ -299,6 +333,7 @@ int main(void)
         cmocka_unit_test(words),
         cmocka_unit_test(what_cannot_be_bounded_elsewhere),
         cmocka_unit_test(too_many_operations),
+        cmocka_unit_test(too_many_sets),
         cmocka_unit_test(without_host_memory),
     };
 

@@ -46,6 +46,24 @@ static void exported_functions_have_names(void **state)
     }
 }
 
+/* Several symbols cover an address: the one that begins last, and of those a global function,
+ * wherever the table has it. */
+static void one_of_several_names_is_chosen(void **state)
+{
+    static const char *const modules[] = {EXPORTER, EXPORTER_SYSV};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        void *library = open_module(modules[i]);
+
+        assert_true(tn_os_symbol_find(address_in(library, "exporter_global"), &symbol));
+        assert_string_equal(symbol.name, "exporter_global");
+        assert_true(tn_os_symbol_find(address_in(library, "exporter_outer") - 1, &symbol));
+        assert_string_equal(symbol.name, "exporter_outer");
+        assert_int_equal(dlclose(library), 0);
+    }
+}
+
 static void other_functions_have_only_a_module(void **state)
 {
     void *library = open_module(EXPORTER);
@@ -139,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exported_functions_have_names),
+        cmocka_unit_test(one_of_several_names_is_chosen),
         cmocka_unit_test(other_functions_have_only_a_module),
         cmocka_unit_test(the_program_has_a_path),
         cmocka_unit_test(system_functions_have_names),

@@ -15,6 +15,7 @@ static void names_and_texts_exist_for_every_code(void **state)
         assert_true(tarn_status_text((enum tarn_status)i)[0] != '\0');
     }
     assert_string_equal(tarn_status_name((enum tarn_status)999), "unknown status");
+    assert_string_equal(tarn_status_text((enum tarn_status)999), "unknown status");
 }
 
 static void fail_fills_the_error_and_returns_the_status(void **state)

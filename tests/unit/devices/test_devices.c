@@ -3,17 +3,17 @@
 #include "support/test.h"
 
 #include "support/child.h"
+#include "support/cuda.h"
 
 #include "tarn/devices.h"
 #include "tarn/host.h"
+#include "tarn/pressure.h"
 #include "tarn/sim.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define MIB ((uint64_t)1 << 20)
-#define GIB ((uint64_t)1 << 30)
 
 enum {
     COUNT = 3
@@ -398,6 +398,295 @@ static void failures_leave_nothing(void **state)
     rig_fini(&rig);
 }
 
+/* The second device is full: the first one loses again what it was given. */
+static void full_devices_are_not_observed(void **state)
+{
+    struct rig rig;
+    char places[TARN_OBSERVERS_MAX];
+    struct tarn_allocator *first = NULL;
+    struct tarn_allocator *second = NULL;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_open(rig.devices, 0, &first, &rig.error), TARN_OK);
+    assert_int_equal(tarn_devices_open(rig.devices, 2, &second, &rig.error), TARN_OK);
+    for (int i = 0; i < TARN_OBSERVERS_MAX; i++) {
+        assert_int_equal(tarn_allocator_add_oom_observer(second, see_failure, &places[i]), TARN_OK);
+        assert_int_equal(tarn_allocator_add_memory_callback(second, see_miss, &places[i]), TARN_OK);
+    }
+    assert_int_equal(tarn_devices_add_oom_observer(rig.devices, see_failure, &rig, &rig.error),
+                     TARN_ERR_LIMIT);
+    assert_non_null(strstr(rig.error.text, "cannot be observed"));
+    assert_int_equal(tarn_devices_add_memory_callback(rig.devices, see_miss, &rig, &rig.error),
+                     TARN_ERR_LIMIT);
+    assert_int_equal(tarn_allocator_remove_oom_observer(first, see_failure, &rig),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_remove_memory_callback(first, see_miss, &rig),
+                     TARN_ERR_NOT_FOUND);
+    rig_fini(&rig);
+}
+
+/* More sinks in common than an allocator takes: a device cannot be opened. */
+static void a_device_that_cannot_be_observed_stays_closed(void **state)
+{
+    struct rig rig;
+    char places[TARN_SINKS_MAX + 1];
+    struct tarn_allocator *allocator = NULL;
+
+    (void)state;
+    rig_init(&rig);
+    for (int i = 0; i <= TARN_SINKS_MAX; i++) {
+        const struct tarn_sink sink = {.context = &places[i], .receive = see_event};
+
+        assert_int_equal(tarn_devices_add_sink(rig.devices, &sink, &rig.error), TARN_OK);
+    }
+    assert_int_equal(tarn_devices_open(rig.devices, 0, &allocator, &rig.error), TARN_ERR_LIMIT);
+    assert_null(allocator);
+    assert_null(tarn_devices_find(rig.devices, 0));
+    rig_fini(&rig);
+}
+
+/* One function with two contexts, and one context with two functions, are different observers. */
+static bool see_other_miss(void *context, struct tarn_allocator *allocator, uint64_t size,
+                           tarn_stream stream)
+{
+    return see_miss(context, allocator, size, stream);
+}
+
+static void observers_differ_by_function_and_context(void **state)
+{
+    struct rig rig;
+    struct seen seen[2] = {0};
+
+    (void)state;
+    rig_init(&rig);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            tarn_devices_add_memory_callback(rig.devices, see_miss, &seen[i], &rig.error), TARN_OK);
+        assert_int_equal(
+            tarn_devices_add_memory_callback(rig.devices, see_other_miss, &seen[i], &rig.error),
+            TARN_OK);
+    }
+    (void)alloc(&rig, 0, MIB, 0);
+    assert_int_equal(seen[0].misses, 2);
+    assert_int_equal(seen[1].misses, 2);
+    rig_fini(&rig);
+}
+
+static uint64_t capture_nine(void *context)
+{
+    ((struct seen *)context)->events++;
+    return 9;
+}
+
+static void a_full_device_is_not_recorded(void **state)
+{
+    struct rig rig;
+    struct seen seen[TARN_SINKS_MAX] = {0};
+    const struct tarn_host_frames host = {.context = &seen[0], .capture = capture_nine};
+    struct tarn_recording recording = {.struct_size = sizeof recording,
+                                       .level = TARN_CONTEXT_ALL,
+                                       .stack_source = TARN_STACK_NONE,
+                                       .max_entries = 10,
+                                       .host = &host};
+    const struct tarn_annotation_field fields[] = {{"name", "step"}, {"stage", "START"}};
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
+    (void)alloc(&rig, 0, MIB, 0);
+    assert_true(seen[0].events > 0); /* the host's stacks are asked for */
+    tarn_devices_annotate(rig.devices, 0, fields, 2);
+    tarn_history_get_usage(tarn_devices_find_history(rig.devices, 0), &usage);
+    assert_int_equal(usage.annotations, 1);
+    assert_int_equal(tarn_devices_record(rig.devices, NULL, &rig.error), TARN_OK);
+    tarn_devices_annotate(rig.devices, 0, fields, 2); /* nothing is recorded now */
+    tarn_history_get_usage(tarn_devices_find_history(rig.devices, 0), &usage);
+    assert_int_equal(usage.annotations, 0);
+    (void)alloc(&rig, 1, MIB, 0);
+    for (int i = 0; i < TARN_SINKS_MAX; i++) {
+        const struct tarn_sink sink = {.context = &seen[i], .receive = see_event};
+
+        assert_int_equal(tarn_allocator_add_sink(tarn_devices_find(rig.devices, 1), &sink, NULL),
+                         TARN_OK);
+    }
+    assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_ERR_LIMIT);
+    assert_false(tarn_devices_is_recording(rig.devices));
+    assert_null(tarn_devices_find_history(rig.devices, 1));
+    rig_fini(&rig);
+}
+
+/* Of several routings the one ends that was asked for; one that began elsewhere is not kept. */
+static void routings_are_told_apart(void **state)
+{
+    const struct tarn_pool_id ids[] = {{0, 1}, {0, 2}, {1, 1}};
+    const struct tarn_pool_id elsewhere = {3, 3};
+    struct seen seen[3] = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    for (int i = 0; i < 3; i++) {
+        struct tarn_pool_route route = {.struct_size = sizeof route,
+                                        .context = &seen[i],
+                                        .accepts = is_seven,
+                                        .gone = i == 1 ? NULL : see_gone};
+
+        assert_int_equal(tarn_devices_begin_pool(rig.devices, 0, ids[i], &route, &rig.error),
+                         TARN_OK);
+    }
+    assert_int_equal(tarn_allocator_begin_pool(tarn_devices_find(rig.devices, 0), elsewhere,
+                                               is_seven, NULL, &rig.error),
+                     TARN_OK);
+    assert_int_equal(tarn_devices_end_pool(rig.devices, 0, elsewhere, &rig.error), TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tarn_devices_end_pool(rig.devices, 0, ids[i], &rig.error), TARN_OK);
+        assert_int_equal(seen[0].events, 1);
+        assert_int_equal(seen[1].events, 0);
+        assert_int_equal(seen[2].events, i == 2);
+    }
+    rig_fini(&rig);
+}
+
+/* Every call names what is wrong with its device. */
+static void other_numbers_are_refused(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    const struct tarn_pool_route route = {.struct_size = sizeof route, .accepts = is_seven};
+    struct tarn_allocator *owner = NULL;
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_alloc(rig.devices, TARN_DEVICES_MAX, 1, 0, &ptr, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_devices_begin_pool(rig.devices, TARN_DEVICES_MAX, id, &route, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_devices_end_pool(rig.devices, -1, id, &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_devices_use(rig.devices, -1, rig.sims[0], &rig.error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    ptr = alloc(&rig, 1, MIB, 0);
+    assert_int_equal(tarn_devices_find_owner(rig.devices, ptr, &owner, &rig.error), TARN_OK);
+    assert_ptr_equal(owner, tarn_devices_find(rig.devices, 1)); /* the only one */
+    rig_fini(&rig);
+}
+
+/* What one device fails at, none is told of as done. */
+static void failures_of_a_device_are_reported(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(tarn_devices_free(rig.devices, alloc(&rig, i, 30 * MIB, 0), &rig.error),
+                         TARN_OK);
+    }
+    tarn_sim_fail_nth(rig.sims[1], TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_devices_empty_pool(rig.devices, (struct tarn_pool_id){0, 0}, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(stat_of(&rig, 0, TARN_STAT_RESERVED_BYTES), 0);
+    assert_true(stat_of(&rig, 2, TARN_STAT_RESERVED_BYTES) > 0);
+    assert_int_equal(tarn_devices_empty_pool(rig.devices, (struct tarn_pool_id){0, 0}, &rig.error),
+                     TARN_OK);
+    assert_int_equal(stat_of(&rig, 2, TARN_STAT_RESERVED_BYTES), 0);
+    rig_fini(&rig);
+}
+
+/* backend:cudaMallocAsync has no observers and no cache to switch off: it does without. */
+static void another_backend_does_without(void **state)
+{
+    struct rig rig;
+    struct seen seen = {0};
+
+    (void)state;
+    assert_int_equal(setenv("TARN_ALLOC_CONF", "backend:cudaMallocAsync", 1), 0);
+    rig_init(&rig);
+    (void)alloc(&rig, 0, MIB, 0);
+    attach(&rig, &seen);
+    (void)alloc(&rig, 1, MIB, 0);
+    assert_int_equal(seen.events + seen.misses, 0);
+    assert_int_equal(tarn_devices_set_enabled(rig.devices, false, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    assert_true(tarn_devices_is_enabled(rig.devices));
+    rig_fini(&rig);
+    assert_int_equal(unsetenv("TARN_ALLOC_CONF"), 0);
+}
+
+static void settings_that_make_no_sense_open_nothing(void **state)
+{
+    struct rig rig;
+    struct tarn_config config;
+    struct tarn_allocator *allocator = NULL;
+
+    (void)state;
+    assert_int_equal(setenv("TARN_ALLOC_CONF", "nonsense:1", 1), 0);
+    rig_init(&rig);
+    assert_int_equal(tarn_devices_get_config(rig.devices, &config, &rig.error), TARN_ERR_CONFIG);
+    assert_int_equal(tarn_devices_configure(rig.devices, "", &rig.error), TARN_ERR_CONFIG);
+    assert_int_equal(tarn_devices_open(rig.devices, 0, &allocator, &rig.error), TARN_ERR_CONFIG);
+    assert_non_null(strstr(rig.error.text, "nonsense"));
+    assert_int_equal(setenv("TARN_ALLOC_CONF", "max_split_size_mb:40", 1), 0);
+    assert_int_equal(split_size(&rig, 0), 40 * MIB); /* it was not kept */
+    rig_fini(&rig);
+    assert_int_equal(unsetenv("TARN_ALLOC_CONF"), 0);
+}
+
+/* A device that the table opens is closed with it. */
+static void a_gpu_is_opened_on_demand(void **state)
+{
+    struct tarn_devices *devices = NULL;
+    struct tarn_error error = {.text = ""};
+    struct tarn_allocator *allocator = NULL;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_devices_create(&devices, &error), TARN_ERR_HOST_MEMORY);
+    assert_null(devices);
+    tarn_host_fail_nth(0);
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+
+    fake->set_devices(1, GIB);
+    assert_int_equal(tarn_devices_create(&devices, &error), TARN_OK);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    if (tarn_devices_alloc(devices, 0, MIB, 0, &ptr, &error)) {
+        fail_msg("%s", error.text);
+    }
+    assert_true(fake->used_bytes(0) >= MIB);
+    assert_int_equal(tarn_devices_open(devices, 0, &allocator, &error), TARN_OK);
+    assert_ptr_equal(allocator, tarn_devices_find(devices, 0));
+    assert_int_equal(tarn_devices_free(devices, ptr, &error), TARN_OK);
+    tarn_devices_destroy(devices);
+    assert_int_equal(fake->used_bytes(0), 0);
+    assert_true(tarn_host_get_usage().live_bytes < live);
+}
+
+static void child_is_refused(void *context)
+{
+    struct rig *rig = context;
+    const struct tarn_pool_id id = {0, 1};
+    const struct tarn_pool_route route = {.struct_size = sizeof route, .accepts = is_seven};
+    const struct tarn_recording recording = {.struct_size = sizeof recording};
+    struct tarn_config config;
+    struct tarn_allocator *allocator = NULL;
+
+    CHILD_REQUIRE(tarn_devices_open(rig->devices, 0, &allocator, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_devices_get_config(rig->devices, &config, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_devices_use(rig->devices, 5, rig->sims[0], NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_devices_begin_pool(rig->devices, 0, id, &route, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_devices_end_pool(rig->devices, 0, id, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_devices_record(rig->devices, &recording, &rig->error) == TARN_ERR_STATE);
+    CHILD_REQUIRE(strstr(rig->error.text, "forked after CUDA started"));
+    CHILD_REQUIRE(tarn_devices_add_memory_callback(rig->devices, see_miss, NULL, NULL) ==
+                  TARN_ERR_STATE);
+    tarn_devices_destroy(rig->devices); /* does nothing */
+}
+
 /* Exit status of a child: whether it could open device 1, and change the settings. */
 static int child_of(struct rig *rig)
 {
@@ -426,6 +715,8 @@ static void children_of_users_are_refused(void **state)
     (void)alloc(&rig, 1, MIB, 0);
     assert_int_equal(child_of(&rig), TARN_ERR_STATE);
     (void)alloc(&rig, 1, MIB, 0); /* the parent goes on */
+    child_run(child_is_refused, &rig);
+    (void)alloc(&rig, 1, MIB, 0);
     rig_fini(&rig);
 }
 
@@ -475,6 +766,16 @@ int main(void)
         cmocka_unit_test(all_devices_are_recorded),
         cmocka_unit_test(a_filter_is_kept_until_its_routing_ends),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(full_devices_are_not_observed),
+        cmocka_unit_test(a_device_that_cannot_be_observed_stays_closed),
+        cmocka_unit_test(observers_differ_by_function_and_context),
+        cmocka_unit_test(a_full_device_is_not_recorded),
+        cmocka_unit_test(routings_are_told_apart),
+        cmocka_unit_test(other_numbers_are_refused),
+        cmocka_unit_test(failures_of_a_device_are_reported),
+        cmocka_unit_test(another_backend_does_without),
+        cmocka_unit_test(settings_that_make_no_sense_open_nothing),
+        cmocka_unit_test(a_gpu_is_opened_on_demand),
         cmocka_unit_test(children_of_users_are_refused),
         cmocka_unit_test(a_child_may_be_the_first),
         cmocka_unit_test(the_latest_failure_is_kept),

@@ -799,6 +799,130 @@ static void impossible_addresses_are_not_taken(void **state)
     }
 }
 
+/* ---- logs with any value replaced ---- */
+
+/* What replacing each value of a line led to. */
+struct replaced {
+    struct log_lines *log; /* up to a few lines behind the one at hand */
+    uint64_t refused;
+    uint64_t differing;
+    uint64_t same;
+};
+
+/* The log is refused with a text, or a call differs, or nobody looks at that value; it leaks
+ * nothing. */
+static void replaced_verify(struct replaced *replaced)
+{
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    struct temp_file file = log_write(replaced->log);
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+    const enum tarn_status status = tarn_verify_log(file.path, NULL, &result, &error);
+
+    temp_remove(&file);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    if (status == TARN_OK) {
+        replaced->differing += result.differing > 0;
+        replaced->same += result.differing == 0;
+        assert_true((result.first[0] != '\0') == (result.differing > 0));
+    } else {
+        replaced->refused++;
+        assert_int_equal(error.status, status);
+        assert_true(error.text[0] != '\0');
+        assert_int_not_equal(status, TARN_ERR_INTERNAL);
+        assert_int_not_equal(status, TARN_ERR_HOST_MEMORY);
+    }
+}
+
+static void replace_all(struct replaced *replaced, json_t *parent);
+
+/* `old` is a member of an object, or an element of an array. */
+static void replace_one(struct replaced *replaced, json_t *parent, const char *key, size_t index,
+                        json_t *old)
+{
+    json_t *const others[] = {json_null(),      json_integer(-1), json_integer(1LL << 62),
+                              json_string("x"), json_array(),     json_object()};
+
+    json_incref(old);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(key ? json_object_set_new(parent, key, others[i])
+                             : json_array_set_new(parent, index, others[i]),
+                         0);
+        replaced_verify(replaced);
+    }
+    assert_int_equal(key ? json_object_set(parent, key, old) : json_array_set(parent, index, old),
+                     0);
+    replace_all(replaced, old);
+    json_decref(old);
+}
+
+/* Of arrays the first two elements. */
+static void replace_all(struct replaced *replaced, json_t *parent)
+{
+    if (json_is_object(parent)) {
+        const size_t count = json_object_size(parent);
+        const char *keys[64];
+        const char *key;
+        json_t *value;
+        size_t i = 0;
+
+        assert_true(count <= 64);
+        json_object_foreach(parent, key, value)
+        {
+            keys[i++] = key;
+        }
+        for (i = 0; i < count; i++) {
+            replace_one(replaced, parent, keys[i], 0, json_object_get(parent, keys[i]));
+        }
+    }
+    for (size_t i = 0; i < json_array_size(parent) && i < 2; i++) {
+        replace_one(replaced, parent, NULL, i, json_array_get(parent, i));
+    }
+}
+
+/* The first line of each call, and the header. */
+static void any_value_may_be_another(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t lines;
+    } logs[] = {{"capture_reuse_change-1", 240},
+                {"limit_pools_gc-21", 260},
+                {"release_streams-21", 430},
+                {"pools_streams-21", 340}};
+    char seen[32][32] = {""};
+    size_t seen_count = 0;
+    struct replaced replaced = {.log = NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        struct log_lines log = log_read(logs[i].name, logs[i].lines);
+        const size_t count = log.count;
+
+        replaced.log = &log;
+        for (size_t line = 0; line < count; line++) {
+            const char *op =
+                line > 0 ? json_string_value(json_object_get(log.lines[line], "op")) : "";
+            size_t known = 0;
+
+            while (known < seen_count && strcmp(seen[known], op) != 0) {
+                known++;
+            }
+            if (known == seen_count) {
+                assert_true(seen_count < 32);
+                (void)snprintf(seen[seen_count++], sizeof *seen, "%s", op);
+                log.count = line + 4 < count ? line + 4 : count;
+                replace_all(&replaced, log.lines[line]);
+                log.count = count;
+            }
+        }
+        log_free(&log);
+    }
+    assert_true(seen_count > 15);
+    assert_true(replaced.refused > 500 && replaced.differing > 500);
+    assert_true(replaced.same < (replaced.refused + replaced.differing) / 4); /* not looked at */
+}
+
 static void every_host_failure_is_reported(void **state)
 {
     static const char *const names[] = {"pools_default", "multistream_expandable"};
@@ -858,6 +982,7 @@ int main(void)
         cmocka_unit_test(reuse_within_a_capture_is_replayed),
         cmocka_unit_test(impossible_captures_are_refused),
         cmocka_unit_test(impossible_addresses_are_not_taken),
+        cmocka_unit_test(any_value_may_be_another),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 

@@ -147,6 +147,12 @@ static void a_snapshot_is_written(void **state)
     assert_int_equal(
         tarn_control_snapshot(runtime_folder, getpid(), "/no/where", PATIENCE_MS, &error),
         TARN_ERR_IO);
+    char long_path[2 * TN_CONTROL_PATH_MAX] = "/";
+
+    memset(long_path + 1, 'x', sizeof long_path - 2);
+    assert_int_equal(
+        tarn_control_snapshot(runtime_folder, getpid(), long_path, PATIENCE_MS, &error),
+        TARN_ERR_INVALID_ARGUMENT);
     struct tarn_snapshot *snapshot = snapshot_load();
 
     assert_int_equal(tarn_snapshot_segment_count(snapshot), 1);
@@ -415,6 +421,12 @@ static void wrong_requests_are_refused(void **state)
         (void)snprintf(request.path, sizeof request.path, "%s", pools[i]);
         request_is_refused(request, "need a pool");
     }
+    (void)snprintf(request.path, sizeof request.path, "99999999999999999999,1");
+    request_is_refused(request, "need a pool");
+    memset(request.path, '1', sizeof request.path); /* that does not end */
+    request_is_refused(request, "need a pool");
+    request.command = 0;
+    request_is_refused(request, "no command 0");
     request.command = 77;
     request_is_refused(request, "no command 77");
     request.version = 9;

@@ -315,6 +315,29 @@ static void the_last_failed_request_is_there(void **state)
     rig_close(&rig);
 }
 
+/* From a device that did not say so when watching began. */
+static void the_size_of_the_device_is_known_after_a_failure(void **state)
+{
+    struct rig rig = rig_open("");
+    tarn_ptr ptr;
+
+    (void)state;
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MEMORY_INFO, 1, TARN_ERR_DEVICE);
+    watch_start(rig.allocator);
+    struct tarn_watch *watch = watch_open();
+
+    assert_int_equal(record_ask(watch, 0).device_total, 0);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 5 * GIB, 9, &ptr, NULL),
+                     TARN_ERR_OUT_OF_MEMORY);
+    const struct tarn_watch_record record = record_ask(watch, 0);
+
+    assert_int_equal(record.device_total, 4 * GIB);
+    assert_int_equal(record.device_free, 4 * GIB);
+    assert_int_equal(record.device_time_ns, record.oom.time_ns);
+    tarn_watch_close(watch);
+    rig_close(&rig);
+}
+
 static void pages_of_the_compact_policy_are_there(void **state)
 {
     struct rig rig = rig_open("policy:compact");
@@ -695,6 +718,66 @@ static void hostile_pages_are_refused(void **state)
     rig_close(&rig);
 }
 
+/* Each field of the head that says how the page is laid out. */
+static void heads_that_contradict_themselves_are_refused(void **state)
+{
+    static const uint64_t places[] = {
+        offsetof(struct tn_page_head, head_size), offsetof(struct tn_page_head, slot_size),
+        offsetof(struct tn_page_head, slot_count), offsetof(struct tn_page_head, process) + 4};
+    const uint32_t wrong = 7;
+    struct rig rig = rig_open("");
+    struct tarn_watch_process process = {.struct_size = 2 * sizeof(uint64_t), .created_ns = 5};
+
+    (void)state;
+    watch_start(rig.allocator);
+    struct tarn_watch *watch = watch_open();
+
+    tarn_watch_get_process(watch, &process); /* for a caller of an older version */
+    assert_int_equal(process.process, getpid());
+    assert_int_equal(process.struct_size, 2 * sizeof(uint64_t));
+    assert_int_equal(process.created_ns, 5);
+    tarn_watch_close(watch);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uint32_t right = 0;
+        const int file = open(page_path(getpid()), O_RDWR);
+
+        assert_int_equal(pread(file, &right, sizeof right, (off_t)places[i]), sizeof right);
+        page_change(places[i], &wrong, sizeof wrong);
+        refused(TARN_ERR_FORMAT, "contradicts itself");
+        page_change(places[i], &right, sizeof right);
+        assert_int_equal(close(file), 0);
+        tarn_watch_close(watch_open());
+    }
+    rig_close(&rig);
+}
+
+/* What else may be in the folder: names that are no process's, and a page that ends in its head. */
+static void other_names_are_passed_over(void **state)
+{
+    static const char *const names[] = {"x.page", "1:.page", "99999999999.page", ".sock", "1.pag"};
+    struct rig rig = rig_open("");
+    char path[200];
+    struct refusals found;
+
+    (void)state;
+    watch_start(rig.allocator);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+    }
+    found = list_all(getpid());
+    assert_int_equal(found.visited, 1);
+    assert_int_equal(found.refused, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    rig_close(&rig);
+    assert_int_equal(close(open(page_path(getpid()), O_CREAT | O_WRONLY, 0600)), 0);
+    refused(TARN_ERR_FORMAT, "no page of counters");
+    assert_int_equal(unlink(page_path(getpid())), 0);
+}
+
 /* A page that ends early, and one that changes all the time. */
 static void a_page_that_is_cut_off_is_refused(void **state)
 {
@@ -891,6 +974,7 @@ int main(void)
         cmocka_unit_test(segments_of_a_row_add_up),
         cmocka_unit_test(rows_that_do_not_fit_are_counted),
         cmocka_unit_test(the_last_failed_request_is_there),
+        cmocka_unit_test(the_size_of_the_device_is_known_after_a_failure),
         cmocka_unit_test(pages_of_the_compact_policy_are_there),
         cmocka_unit_test(other_engines_are_watched),
         cmocka_unit_test(an_allocator_that_goes_leaves_its_last_numbers),
@@ -900,6 +984,8 @@ int main(void)
         cmocka_unit_test(pages_that_cannot_be_read_are_reported),
         cmocka_unit_test(a_forked_child_has_its_own_page),
         cmocka_unit_test(hostile_pages_are_refused),
+        cmocka_unit_test(heads_that_contradict_themselves_are_refused),
+        cmocka_unit_test(other_names_are_passed_over),
         cmocka_unit_test(a_page_that_is_cut_off_is_refused),
         cmocka_unit_test(a_folder_that_is_not_private_is_refused),
         cmocka_unit_test(the_environment_switches_it_on),
