@@ -291,7 +291,8 @@ static void totals(void **state)
     PLANT(&b, b.engine->heap.slab.live, b.engine->heap.slab.live + 1, "block nodes");
     PLANT(&b, b.engine->heap.shard.map.count, b.engine->heap.shard.map.count + 1,
           "pointers in the map");
-    PLANT(&b, b.engine->heap.segments.count, b.engine->heap.segments.count + 1, "segments");
+    PLANT(&b, b.engine->heap.segments.by_address.count,
+          b.engine->heap.segments.by_address.count + 1, "segments");
     PLANT(&b, b.free->set->far.count, 1, "blocks in free sets");
     PLANT(&b, b.hole->set->unmapped.count, 0, "unmapped ranges");
     rig_close(&b.rig);

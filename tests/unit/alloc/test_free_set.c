@@ -106,7 +106,7 @@ static void random_blocks_equal_a_sorted_list(void **state)
 {
     static bool inside[MANY];
     const uint64_t live = tarn_host_get_usage().live_bytes;
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     random_state = 1;
@@ -149,7 +149,7 @@ static void random_blocks_equal_a_sorted_list(void **state)
 /* Around every border between classes: one unit below, at, and above. */
 static void find_is_right_at_every_class_border(void **state)
 {
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     for (unsigned log2 = 9; log2 < 52; log2++) {
@@ -178,11 +178,11 @@ static void blocks_that_bins_cannot_hold_are_found_in_order(void **state)
 {
     const uint64_t sizes[] = {512, MIB, TN_BIN_SIZE_END - 512, TN_BIN_SIZE_END,
                               2 * TN_BIN_SIZE_END};
-    const uint64_t addresses[] = {512, TN_BIN_ADDRESS_END - 512, TN_BIN_ADDRESS_END,
-                                  TN_BIN_ADDRESS_END + 512};
+    const uint64_t addresses[] = {512, TN_BIN_PLACE_END - 512, TN_BIN_PLACE_END,
+                                  TN_BIN_PLACE_END + 512};
     const size_t size_count = sizeof sizes / sizeof sizes[0];
     const size_t count = size_count * sizeof addresses / sizeof addresses[0];
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     for (uint64_t i = 0; i < count; i++) {
@@ -208,7 +208,7 @@ static void blocks_that_bins_cannot_hold_are_found_in_order(void **state)
 /* Best fit: the smallest block that is large enough, of equal ones the lowest. */
 static void the_lowest_of_equal_blocks_is_found(void **state)
 {
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     struct tn_block high = {.address = 4096, .size = 20 * MIB};
     struct tn_block low = {.address = 1024, .size = 20 * MIB};
     struct tn_block larger = {.address = 512, .size = 20 * MIB + 512};
@@ -230,7 +230,7 @@ static void the_lowest_of_equal_blocks_is_found(void **state)
 static void unmapped_ranges_are_kept_by_address(void **state)
 {
     static bool inside[MANY];
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     uint32_t count = 0;
 
     (void)state;
@@ -265,7 +265,7 @@ static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
 {
     struct tn_block low = {.address = 4 * MIB, .size = 2 * MIB};
     struct tn_block high = {.address = 8 * MIB, .size = 6 * MIB};
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     assert_null(tn_free_set_find_unmapped(set, 4 * MIB));
@@ -283,7 +283,7 @@ static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
 
 static void trimming_gives_memory_back(void **state)
 {
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     const size_t bare = tn_free_set_memory(set);
     const uint64_t live = tarn_host_get_usage().live_bytes;
 
@@ -320,8 +320,8 @@ static void without_host_memory_nothing_changes(void **state)
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = 512};
     }
     tarn_host_fail_nth(1);
-    assert_null(tn_free_set_create(NULL, 0));
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    assert_null(tn_free_set_create(NULL, 0, NULL));
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     for (uint64_t i = 0; i < 500; i++) {
         tarn_host_fail_nth(
