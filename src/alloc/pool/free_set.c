@@ -51,15 +51,16 @@ static void chunk_destroy(struct tn_bin *chunk, struct tn_leaf_store *leaves)
 
 /* ---- sorted lists ---- */
 
-/* The block's place in the order of the set. */
+/* The block's place in that order. */
 static inline uint64_t place_of(const struct tn_segment_map *by_age, const struct tn_block *block)
 {
     return tn_likely(!by_age) ? block->address : tn_segment_map_place(by_age, block->address);
 }
 
-static inline uint64_t set_place(const struct tn_free_set *set, const struct tn_block *block)
+TN_NOINLINE uint64_t tn_free_set_place_by_age(const struct tn_free_set *set,
+                                              const struct tn_block *block)
 {
-    return place_of(set->by_age, block);
+    return tn_segment_map_place(set->by_age, block->address);
 }
 
 /* The order of a list: (size, place), or just addresses if `is_by_size` is false. */
@@ -209,15 +210,10 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
     return true;
 }
 
-TN_NOINLINE void tn_free_set_remove_slow(struct tn_free_set *set, struct tn_block *block)
+void tn_free_set_remove_far(struct tn_free_set *set, struct tn_block *block)
 {
-    if (block->slot == TN_SLOT_FAR) {
-        list_remove(&set->far, far_order(set), block);
-        block->slot = 0;
-    } else {
-        tn_bin_remove_slow(tn_free_set_bin(set, tn_free_set_class(block->size)), block,
-                           set_place(set, block));
-    }
+    list_remove(&set->far, far_order(set), block);
+    block->slot = 0;
 }
 
 /* First of them at or after (size, place). */
@@ -313,7 +309,7 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
 static bool set_is_before(const struct tn_free_set *set, const struct tn_block *block,
                           const struct tn_block *other)
 {
-    return order_is_before(far_order(set), block, other->size, set_place(set, other));
+    return order_is_before(far_order(set), block, other->size, tn_free_set_place(set, other));
 }
 
 static struct tn_block *lower(const struct tn_free_set *set, struct tn_block *block,
@@ -339,7 +335,7 @@ static inline struct tn_block *set_from(const struct tn_free_set *set, uint64_t 
 
 TN_NOINLINE bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
 {
-    const uint64_t at = set_place(set, block);
+    const uint64_t at = tn_free_set_place(set, block);
 
     return tn_bin_can_hold(block->size, at) ? bins_insert(set, block, at) : far_insert(set, block);
 }
@@ -351,12 +347,12 @@ TN_NOINLINE struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set
 
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
 {
-    return set_from(set, block->size, set_place(set, block) + TN_MIN_BLOCK_SIZE);
+    return set_from(set, block->size, tn_free_set_place(set, block) + TN_MIN_BLOCK_SIZE);
 }
 
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
 {
-    const uint64_t at = set_place(set, block);
+    const uint64_t at = tn_free_set_place(set, block);
 
     return higher(set, bins_before(set, block->size, at), far_before(set, block->size, at));
 }
@@ -388,7 +384,7 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
     if (block->slot == TN_SLOT_FAR) {
         return list_has(&set->far, far_order(set), block);
     }
-    const uint64_t place = set_place(set, block);
+    const uint64_t place = tn_free_set_place(set, block);
 
     if (!tn_bin_can_hold(block->size, place)) {
         return false;

@@ -124,10 +124,19 @@ static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *s
     return &set->chunks[next][tn_lowest_bit(set->bin_bits[next])];
 }
 
+uint64_t tn_free_set_place_by_age(const struct tn_free_set *set, const struct tn_block *block);
+
+/* The block's place in the order of the set. */
+static inline uint64_t tn_free_set_place(const struct tn_free_set *set,
+                                         const struct tn_block *block)
+{
+    return tn_likely(!set->by_age) ? block->address : tn_free_set_place_by_age(set, block);
+}
+
 /* The slow paths, for blocks that bins cannot hold or have no room for yet. `insert_slow` is false
  * when host memory is missing, and nothing changed. */
 bool tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block) TN_MUST_CHECK;
-void tn_free_set_remove_slow(struct tn_free_set *set, struct tn_block *block);
+void tn_free_set_remove_far(struct tn_free_set *set, struct tn_block *block);
 struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size);
 
 /* Adds a free block; false, and nothing changed, if that needs host memory, bins cannot hold it, or
@@ -162,14 +171,14 @@ TN_MUST_CHECK static TN_INLINE bool tn_free_set_try_insert(struct tn_free_set *s
 static TN_INLINE void tn_free_set_remove(struct tn_free_set *set, struct tn_block *block)
 {
     if (tn_unlikely(block->slot == TN_SLOT_FAR)) {
-        tn_free_set_remove_slow(set, block);
+        tn_free_set_remove_far(set, block);
         return;
     }
     const unsigned class = tn_free_set_class(block->size);
     struct tn_bin *bin = tn_free_set_bin(set, class);
 
     if (tn_unlikely(bin->directory != NULL)) {
-        tn_free_set_remove_slow(set, block);
+        tn_bin_remove_slow(bin, block, tn_free_set_place(set, block));
     } else if (tn_bin_remove(bin, block)) {
         tn_free_set_unmark(set, class);
     }
