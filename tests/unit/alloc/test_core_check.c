@@ -293,6 +293,8 @@ static void totals(void **state)
           "pointers in the map");
     PLANT(&b, b.engine->heap.segments.by_address.count,
           b.engine->heap.segments.by_address.count + 1, "segments");
+    PLANT(&b, b.engine->heap.segments.bytes, 512, "segments by age");
+    PLANT(&b, b.segment->number, 77, "at place");
     PLANT(&b, b.free->set->far.count, 1, "blocks in free sets");
     PLANT(&b, b.hole->set->unmapped.count, 0, "unmapped ranges");
     rig_close(&b.rig);

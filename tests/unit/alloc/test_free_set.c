@@ -2,9 +2,11 @@
 #include "support/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc/pool/free_set.h"
 #include "alloc/pool/pool.h"
+#include "alloc/pool/segment_map.h"
 #include "tarn/host.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -22,6 +24,7 @@ static uint64_t random_below(uint64_t bound)
 }
 
 static struct tn_block blocks[MANY];
+static bool inside[MANY];             /* in the set */
 static struct tn_block *sorted[MANY]; /* the model: blocks in the set, in order */
 static size_t sorted_count;
 
@@ -31,20 +34,50 @@ static bool set_insert(struct tn_free_set *set, struct tn_block *block)
     return tn_free_set_try_insert(set, block) || tn_free_set_insert_slow(set, block);
 }
 
-static size_t model_index(uint64_t size, uint64_t address)
+enum {
+    SEGMENTS = 50,
+    PIECES = MANY / SEGMENTS, /* blocks of each */
+    SLOTS = 4 * SEGMENTS      /* where segments can be */
+};
+
+static const uint64_t piece_size = 64 * MIB;
+
+static struct tn_segment_map map;
+static struct tn_segment segments[SEGMENTS];
+static bool by_age; /* the order of the model */
+
+/* Segment i has the blocks from i * PIECES on. */
+static uint64_t block_number(const struct tn_block *block)
+{
+    return by_age ? segments[(block - blocks) / PIECES].number : 0;
+}
+
+/* Of the first block that is not before (size, number of the segment, address). */
+static size_t model_index(uint64_t size, uint64_t number, uint64_t address)
 {
     size_t at = 0;
 
-    while (at < sorted_count && (sorted[at]->size < size ||
-                                 (sorted[at]->size == size && sorted[at]->address < address))) {
-        at++;
+    for (; at < sorted_count; at++) {
+        const struct tn_block *block = sorted[at];
+        const uint64_t other = block_number(block);
+
+        if (block->size > size ||
+            (block->size == size &&
+             (other > number || (other == number && block->address >= address)))) {
+            break;
+        }
     }
     return at;
 }
 
+static size_t model_index_of(const struct tn_block *block)
+{
+    return model_index(block->size, block_number(block), block->address);
+}
+
 static void model_insert(struct tn_block *block)
 {
-    const size_t at = model_index(block->size, block->address);
+    const size_t at = model_index_of(block);
 
     for (size_t i = sorted_count; i > at; i--) {
         sorted[i] = sorted[i - 1];
@@ -55,7 +88,7 @@ static void model_insert(struct tn_block *block)
 
 static void model_remove(const struct tn_block *block)
 {
-    size_t at = model_index(block->size, block->address);
+    size_t at = model_index_of(block);
 
     assert_ptr_equal(sorted[at], block);
     for (sorted_count--; at < sorted_count; at++) {
@@ -80,7 +113,7 @@ static void set_equals(const struct tn_free_set *set)
 
 static void find_equals(const struct tn_free_set *set, uint64_t size)
 {
-    const size_t at = model_index(size, 0);
+    const size_t at = model_index(size, 0, 0);
 
     assert_ptr_equal(tn_free_set_find(set, size), at < sorted_count ? sorted[at] : NULL);
 }
@@ -104,7 +137,6 @@ static uint64_t random_size(void)
 
 static void random_blocks_equal_a_sorted_list(void **state)
 {
-    static bool inside[MANY];
     const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
@@ -112,6 +144,7 @@ static void random_blocks_equal_a_sorted_list(void **state)
     random_state = 1;
     for (uint64_t i = 0; i < MANY; i++) {
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = random_size()};
+        inside[i] = false;
     }
     for (uint64_t step = 0; step < 30000; step++) {
         const uint64_t i = random_below(MANY);
@@ -227,9 +260,174 @@ static void the_lowest_of_equal_blocks_is_found(void **state)
     tn_free_set_destroy(set);
 }
 
+static bool taken[SLOTS];
+static uint64_t slot_of[SEGMENTS];
+
+/* Puts the segment at a random place where none is, as the newest. */
+static void segment_move(uint64_t i)
+{
+    struct tn_segment *segment = &segments[i];
+
+    if (segment->number != 0) {
+        tn_segment_map_remove(&map, segment);
+        taken[slot_of[i]] = false;
+    }
+    do {
+        slot_of[i] = random_below(SLOTS);
+    } while (taken[slot_of[i]]);
+    taken[slot_of[i]] = true;
+    segment->address = (slot_of[i] + 1) * PIECES * piece_size;
+    segment->size = PIECES * piece_size;
+    tn_segment_map_insert(&map, segment);
+    for (uint64_t k = 0; k < PIECES; k++) {
+        blocks[i * PIECES + k].address = segment->address + k * piece_size;
+    }
+}
+
+static void segments_make(void)
+{
+    tn_segment_map_init(&map);
+    memset(taken, 0, sizeof taken);
+    for (uint64_t i = 0; i < SEGMENTS; i++) {
+        segments[i] = (struct tn_segment){0};
+        segment_move(i);
+    }
+}
+
+static void toggle(struct tn_free_set *set, uint64_t i)
+{
+    if (!inside[i]) {
+        assert_true(set_insert(set, &blocks[i]));
+        model_insert(&blocks[i]);
+    } else {
+        tn_free_set_remove(set, &blocks[i]);
+        model_remove(&blocks[i]);
+    }
+    inside[i] = !inside[i];
+}
+
+/* The segment goes back and a new one comes, mostly below older ones. */
+static void segment_renew(struct tn_free_set *set, uint64_t i)
+{
+    for (uint64_t k = i * PIECES; k < (i + 1) * PIECES; k++) {
+        if (inside[k]) {
+            toggle(set, k);
+        }
+    }
+    segment_move(i);
+}
+
+/* Another order, and the model's blocks in it. */
+static void order_change(struct tn_free_set *set)
+{
+    by_age = !by_age;
+    assert_null(tn_free_set_reorder(set, by_age ? &map : NULL));
+    sorted_count = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        if (inside[i]) {
+            model_insert(&blocks[i]);
+        }
+    }
+    set_equals(set);
+}
+
+/* Few sizes, so that most blocks have hundreds of equals; the last ones are too large for bins. */
+static void blocks_are_ordered_by_the_age_of_their_segments(void **state)
+{
+    static const uint64_t sizes[] = {512, 512, 512, 4096, MIB, 2 * TN_BIN_SIZE_END};
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    (void)state;
+    for (uint64_t kinds = 1; kinds <= sizeof sizes / sizeof sizes[0]; kinds += 5) {
+        random_state = 7 + kinds;
+        by_age = true;
+        for (uint64_t i = 0; i < MANY; i++) {
+            blocks[i] = (struct tn_block){.size = sizes[random_below(kinds)]};
+            inside[i] = false;
+        }
+        segments_make();
+        struct tn_free_set *set = tn_free_set_create(NULL, 0, &map);
+
+        for (uint64_t step = 0; step < 20000; step++) {
+            const uint64_t i = random_below(MANY);
+            const bool growing = (step / 4000) % 2 == 0;
+
+            if (inside[i] != growing || random_below(8) == 0) {
+                toggle(set, i);
+            }
+            find_equals(set, sizes[random_below(kinds)]);
+            if (step % 100 == 0) {
+                segment_renew(set, random_below(SEGMENTS));
+            }
+            if (step % 701 == 0) { /* what packing does to the places and their keys */
+                tn_segment_map_pack(&map);
+                if (by_age) {
+                    tn_free_set_rekey(set);
+                }
+            }
+            if (step % 1000 == 0) {
+                set_equals(set);
+            }
+            if (step % 2700 == 2699) {
+                order_change(set);
+            }
+        }
+        for (uint64_t i = 0; i < MANY; i++) {
+            if (inside[i]) {
+                toggle(set, i);
+            }
+        }
+        set_equals(set);
+        tn_free_set_destroy(set);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+    by_age = false;
+}
+
+/* What host memory is missing for comes back as a list, and nothing is lost. */
+static void another_order_without_host_memory_returns_blocks(void **state)
+{
+    (void)state;
+    random_state = 8;
+    by_age = true;
+    for (uint64_t n = 1; n < 40; n += 3) {
+        for (uint64_t i = 0; i < MANY; i++) {
+            blocks[i] = (struct tn_block){.size = 512, .u.gc_base = (int64_t)i};
+            inside[i] = false;
+        }
+        segments_make();
+        struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
+
+        for (uint64_t i = 0; i < MANY; i++) {
+            assert_true(set_insert(set, &blocks[i]));
+        }
+        tarn_host_fail_nth(n);
+        struct tn_block *list = tn_free_set_reorder(set, &map);
+
+        tarn_host_fail_nth(0);
+        uint64_t count = tn_free_set_count(set);
+
+        assert_non_null(list);
+        for (; list; count++) {
+            struct tn_block *next = list->u.next_pending;
+
+            assert_true(set_insert(set, list));
+            list = next;
+        }
+        assert_int_equal(count, MANY);
+        sorted_count = 0;
+        for (uint64_t i = 0; i < MANY; i++) {
+            model_insert(&blocks[i]);
+        }
+        set_equals(set);
+        tn_free_set_destroy(set);
+        sorted_count = 0;
+    }
+    by_age = false;
+}
+
 static void unmapped_ranges_are_kept_by_address(void **state)
 {
-    static bool inside[MANY];
     struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     uint32_t count = 0;
 
@@ -355,6 +553,8 @@ int main(void)
         cmocka_unit_test(find_is_right_at_every_class_border),
         cmocka_unit_test(blocks_that_bins_cannot_hold_are_found_in_order),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
+        cmocka_unit_test(blocks_are_ordered_by_the_age_of_their_segments),
+        cmocka_unit_test(another_order_without_host_memory_returns_blocks),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
         cmocka_unit_test(an_unmapped_range_is_found_by_any_of_its_addresses),
         cmocka_unit_test(trimming_gives_memory_back),
