@@ -17,6 +17,7 @@ static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
 static_assert(TN_CHUNK_BINS == 1 << TN_CLASSES_LOG2, "a class is the first seven bits of a size");
 static_assert(TN_CHUNKS < 64, "one bit per chunk");
+static_assert(TN_SEGMENT_MAP_END == TN_BIN_PLACE_END, "segments are packed before keys end");
 
 /* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
 static int set_prev_class(const struct tn_free_set *set, int class)
@@ -51,7 +52,7 @@ static void chunk_destroy(struct tn_bin *chunk, struct tn_leaf_store *leaves)
 
 /* ---- sorted lists ---- */
 
-/* The block's place in that order. */
+/* The block's place by age, or its address if the order is none of ages. */
 static inline uint64_t place_of(const struct tn_segment_map *by_age, const struct tn_block *block)
 {
     return tn_likely(!by_age) ? block->address : tn_segment_map_place(by_age, block->address);

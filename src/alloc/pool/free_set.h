@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free blocks of one pool on one stream, in (size, place) order: PyTorch's best fit is the first
- * block at or after (request, 0). A block's place is its address, or, in a set that is ordered by
- * age, that in the segment map (segment_map.h): first the block of the oldest segment, as PyTorch
- * does since 2.13 (pytorch #183591). Such a set always takes the slow path of an insertion, where
- * the place is looked up; a removal needs it only where bins have several leaves.
+ * The free blocks of one pool on one stream, in (size, place) order: PyTorch's best fit is the
+ * first block at or after (request, 0). A block's place is its address or, in a set by age, that in
+ * the segment map (segment_map.h): the blocks of the oldest segment come first, as in PyTorch since
+ * 2.13 (pytorch #183591). Such a set always takes the slow path of an insertion, where the place is
+ * looked up; a removal needs it only where a bin has several leaves.
  *
  * Sizes are counted in units of 512 bytes. Below 64 KiB each is a class of its own; above, each
  * power of two is divided into 64 classes. A class is a bin (bin.h); two levels of bitmaps say

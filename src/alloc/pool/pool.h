@@ -79,7 +79,8 @@ static TN_INLINE void tn_pool_remove(struct tn_block *block)
     }
 }
 
-/* Blocks in the order of streams and, of each, that of its set. `next` requires a block that is in its set. */
+/* Blocks in the order of streams and, of each, that of its set. `next` requires a block that is in
+ * its set. */
 struct tn_block *tn_pool_first(const struct tn_pool *pool);
 struct tn_block *tn_pool_next(const struct tn_pool *pool, const struct tn_block *block);
 
