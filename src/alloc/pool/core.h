@@ -19,7 +19,7 @@
  *       set or the list of pending blocks (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
  *   I6  reserved bytes are the sum of the sizes of all mapped blocks
- *   I7  a walk over a free set gives its blocks in the order that the settings ask for
+ *   I7  free sets have the order that the settings ask for
  *
  * The heap's lock guards everything here.
  */

@@ -81,5 +81,4 @@ void tn_segment_map_check(const struct tn_segment_map *map, struct tarn_findings
                        (unsigned long long)end, (unsigned long long)map->by_address.count,
                        (unsigned long long)map->bytes, (unsigned long long)map->end);
     }
-    (void)tn_tree_check(&map->by_address, findings);
 }
