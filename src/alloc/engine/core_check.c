@@ -242,8 +242,8 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
     }
 }
 
-/* Whether the first comes before the second in their set, which is by age: a walk over the set is to
- * agree, without the places that it has. */
+/* Whether the first comes before the second in their set, which is by age: a walk over the set is
+ * to agree, without the places that it has. */
 static bool comes_before(const struct tn_engine *engine, const struct tn_block *a,
                          const struct tn_block *b)
 {
