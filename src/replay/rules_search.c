@@ -47,13 +47,33 @@ static enum tarn_status newer_try(struct tn_program *program, const struct tarn_
     return run_try(program, &newer, newer_out, error);
 }
 
+/* Whether a segment was made below an older one. The ranges of one expandable segment are of one
+ * age, and few runs have more than one of a kind. */
+static bool is_made_below_others(const struct tn_program *program)
+{
+    const struct tn_vec *start = &program->start_segments;
+    const struct tn_start_segment *last =
+        start->count > 0 ? (const struct tn_start_segment *)start->items + (start->count - 1)
+                         : NULL;
+    const uint64_t *made = program->segment_addresses.items;
+    uint64_t highest = last ? last->address : 0;
+
+    for (size_t i = 0; i < program->segment_addresses.count; i++) {
+        if (made[i] < highest) {
+            return true;
+        }
+        highest = made[i];
+    }
+    return false;
+}
+
 enum tarn_status tn_rules_search(struct tn_program *program, struct tarn_config *config_in_out,
                                  struct tarn_error *error)
 {
     const bool has_pools = program->pools.count > 1; /* the first is the default one */
     bool newer = false;
 
-    if (config_in_out->rules != TARN_RULES_2_11 || !has_pools) {
+    if (config_in_out->rules != TARN_RULES_2_11 || (!has_pools && !is_made_below_others(program))) {
         return TARN_OK;
     }
     const enum tarn_status st = newer_try(program, config_in_out, &newer, error);

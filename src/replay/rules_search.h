@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds which version's rules a recorded run followed. No snapshot says which PyTorch wrote it, and
- * the rules differ only while requests are routed to private pools. So a run with such pools that
- * the settings' rules do not reproduce is tried with the newer ones, which are taken only if they
- * reproduce it exactly.
+ * Finds which version's rules a recorded run followed. No snapshot says which PyTorch wrote it. The
+ * rules differ while requests are routed to private pools, and in which of several equal blocks
+ * serves a request, which shows only if a segment was made below an older one. So a run with such
+ * pools or segments that the settings' rules do not reproduce is tried with the newer ones, which
+ * are taken only if they reproduce it exactly.
+ *
+ * The segments that exist when the trace begins count as made in the order of their addresses: the
+ * snapshot does not say in which one they were.
  */
 #ifndef TN_REPLAY_RULES_SEARCH_H
 #define TN_REPLAY_RULES_SEARCH_H

@@ -6,8 +6,8 @@
 #include "alloc/pool/ptr_map.h"
 
 /*@ assigns \nothing;
-  @ ensures \result <==> size < TN_BIN_SIZE_END && address < TN_BIN_ADDRESS_END; */
-static inline bool tn_bin_can_hold(uint64_t size, uint64_t address);
+  @ ensures \result <==> size < TN_BIN_SIZE_END && place < TN_BIN_PLACE_END; */
+static inline bool tn_bin_can_hold(uint64_t size, uint64_t place);
 
 /*@ assigns \nothing;
   @ ensures 0 <= \result < TN_LEAF_SLOTS;

@@ -19,6 +19,7 @@ struct ref_model *ref_create(struct tarn_device *device, const struct tarn_confi
         tarn_config_init(&model->config);
     }
     model->small.is_small = true;
+    ref_apply_rules(model);
     model->limit = TARN_SIZE_UNLIMITED;
     model->stats.struct_size = sizeof model->stats;
     model->stats.max_split_size = (int64_t)model->config.max_split_size;
@@ -31,6 +32,7 @@ struct ref_model *ref_create(struct tarn_device *device, const struct tarn_confi
 void ref_set_config(struct ref_model *model, const struct tarn_config *config)
 {
     model->config = *config; /* its fraction only counts at the start */
+    ref_apply_rules(model);
 }
 
 void ref_keep_mapped(struct ref_model *model, bool keep)

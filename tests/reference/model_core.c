@@ -129,16 +129,29 @@ void ref_blocks_remove(struct ref_blocks *blocks, const struct ref_block *block)
             (blocks->count - at) * sizeof(struct ref_block *));
 }
 
-static bool less_by_size(const struct ref_block *block, tarn_stream stream, uint64_t size,
-                         uint64_t ptr)
+static bool less_in_pool(const struct ref_pool *pool, const struct ref_block *a,
+                         const struct ref_block *b)
 {
-    if (block->stream != stream) {
-        return block->stream < stream;
+    if (a->stream != b->stream) {
+        return a->stream < b->stream;
     }
-    if (block->size != size) {
-        return block->size < size;
+    if (a->size != b->size) {
+        return a->size < b->size;
     }
-    return block->ptr < ptr;
+    if (pool->by_counter && a->registration_counter != b->registration_counter) {
+        return a->registration_counter < b->registration_counter;
+    }
+    return a->ptr < b->ptr;
+}
+
+static size_t lower_bound(const struct ref_pool *pool, const struct ref_block *key)
+{
+    size_t at = 0;
+
+    while (at < pool->blocks.count && less_in_pool(pool, pool->blocks.item[at], key)) {
+        at++;
+    }
+    return at;
 }
 
 static bool less_by_address(const struct ref_block *block, tarn_stream stream, uint64_t ptr)
@@ -148,24 +161,37 @@ static bool less_by_address(const struct ref_block *block, tarn_stream stream, u
 
 size_t ref_lower_bound(const struct ref_pool *pool, tarn_stream stream, uint64_t size)
 {
-    size_t at = 0;
+    const struct ref_block key = {.stream = stream, .size = size};
 
-    while (at < pool->blocks.count && less_by_size(pool->blocks.item[at], stream, size, 0)) {
-        at++;
-    }
-    return at;
+    return lower_bound(pool, &key);
 }
 
 void ref_insert_into_blocks(struct ref_pool *pool, struct ref_block *block)
 {
-    size_t at = 0;
-
     block->gc_count_base = pool->get_free_blocks_call_count;
-    while (at < pool->blocks.count &&
-           less_by_size(pool->blocks.item[at], block->stream, block->size, block->ptr)) {
-        at++;
+    blocks_insert_at(&pool->blocks, lower_bound(pool, block), block);
+}
+
+void ref_pool_apply_rules(struct ref_pool *pool, const struct tarn_config *config)
+{
+    struct ref_blocks old = pool->blocks;
+
+    pool->by_counter = config->rules == TARN_RULES_2_14;
+    pool->blocks = (struct ref_blocks){0};
+    for (size_t i = 0; i < old.count; i++) {
+        blocks_insert_at(&pool->blocks, lower_bound(pool, old.item[i]), old.item[i]);
     }
-    blocks_insert_at(&pool->blocks, at, block);
+    free(old.item);
+}
+
+void ref_apply_rules(struct ref_model *model)
+{
+    ref_pool_apply_rules(&model->small, &model->config);
+    ref_pool_apply_rules(&model->large, &model->config);
+    for (struct ref_private *private = model->privates; private; private = private->next) {
+        ref_pool_apply_rules(&private->small, &model->config);
+        ref_pool_apply_rules(&private->large, &model->config);
+    }
 }
 
 void ref_insert_into_unmapped(struct ref_pool *pool, struct ref_block *block)
@@ -192,6 +218,15 @@ struct ref_block *ref_block_new(tarn_stream stream, uint64_t size, struct ref_po
     block->pool = pool;
     block->ptr = ptr;
     block->mapped = true;
+    return block;
+}
+
+struct ref_block *ref_block_part(const struct ref_block *whole, uint64_t size, uint64_t ptr)
+{
+    struct ref_block *block = ref_block_new(whole->stream, size, whole->pool, ptr);
+
+    block->registration_counter = whole->registration_counter;
+    block->expandable = whole->expandable;
     return block;
 }
 
@@ -299,10 +334,8 @@ void ref_free_block(struct ref_model *model, struct ref_block *block)
 /* The front part is a new block; the old one becomes the remainder. */
 static struct ref_block *split_front(struct ref_block *remaining, uint64_t size)
 {
-    struct ref_block *block =
-        ref_block_new(remaining->stream, size, remaining->pool, remaining->ptr);
+    struct ref_block *block = ref_block_part(remaining, size, remaining->ptr);
 
-    block->expandable = remaining->expandable;
     ref_splice(block, remaining->prev, remaining);
     remaining->ptr += size;
     remaining->size -= size;

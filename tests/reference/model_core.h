@@ -45,6 +45,7 @@ struct ref_block {
     uint64_t size;
     uint64_t requested_size;
     uint64_t ptr;
+    uint64_t registration_counter; /* of its segment: parts of a block inherit it */
     struct ref_pool *pool;
     bool allocated;
     bool mapped;
@@ -66,11 +67,12 @@ struct ref_blocks {
 };
 
 struct ref_pool {
-    struct ref_blocks blocks;   /* free, by stream, size, address */
+    struct ref_blocks blocks;   /* free, by stream, size, since 2.13 the counter, address */
     struct ref_blocks unmapped; /* by stream, address */
     bool is_small;
     struct ref_private *owner; /* NULL: a default pool */
     int64_t get_free_blocks_call_count;
+    bool by_counter; /* the comparator is BlockComparatorSizeCounterAddress */
 };
 
 struct ref_private {
@@ -115,6 +117,7 @@ struct ref_model {
     size_t capture_count;
     size_t capture_capacity;
     size_t active_captures; /* 2.13's num_active_captures_ */
+    uint64_t registrations; /* segments from the device, or reserved ranges, ever */
     struct ref_queue *queues;
     size_t queue_count;
     size_t queue_capacity;
@@ -163,6 +166,8 @@ void ref_decrease_kind(struct ref_model *model, enum tarn_stat_kind kind,
 
 struct ref_block *ref_block_new(tarn_stream stream, uint64_t size, struct ref_pool *pool,
                                 uint64_t ptr);
+/* The same for a part of another block. */
+struct ref_block *ref_block_part(const struct ref_block *whole, uint64_t size, uint64_t ptr);
 void ref_block_delete(struct ref_block *block);
 void ref_splice(struct ref_block *block, struct ref_block *before, struct ref_block *after);
 bool ref_is_split(const struct ref_block *block);
@@ -174,9 +179,12 @@ void ref_blocks_push(struct ref_blocks *blocks, struct ref_block *block);
 void ref_blocks_remove(struct ref_blocks *blocks, const struct ref_block *block);
 
 /* The free set: insert resets the age. lower_bound is the first block that is not before
- * (stream, size, address 0). */
+ * (stream, size, counter 0, address 0). */
 void ref_insert_into_blocks(struct ref_pool *pool, struct ref_block *block);
 size_t ref_lower_bound(const struct ref_pool *pool, tarn_stream stream, uint64_t size);
+/* The order of the rules; the ages of blocks stay. */
+void ref_apply_rules(struct ref_model *model);
+void ref_pool_apply_rules(struct ref_pool *pool, const struct tarn_config *config);
 void ref_insert_into_unmapped(struct ref_pool *pool, struct ref_block *block);
 
 uint64_t ref_try_merge(struct ref_block *dst, struct ref_block *src, struct ref_pool *pool);

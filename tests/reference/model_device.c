@@ -161,6 +161,7 @@ static struct ref_block *find_expandable_block(struct ref_model *model, struct r
 
     block->mapped = false;
     block->expandable = segment;
+    block->registration_counter = ++model->registrations;
     ref_insert_into_unmapped(pool, block);
     return block;
 }
@@ -177,11 +178,9 @@ static bool map_block(struct ref_model *model, struct ref_block *to_map, uint64_
     ref_blocks_remove(&pool->unmapped, to_map);
     to_map->mapped = true;
     if (mapped < to_map->size) {
-        struct ref_block *remaining =
-            ref_block_new(to_map->stream, to_map->size - mapped, pool, ptr + mapped);
+        struct ref_block *remaining = ref_block_part(to_map, to_map->size - mapped, ptr + mapped);
 
         remaining->mapped = false;
-        remaining->expandable = to_map->expandable;
         ref_splice(remaining, to_map, to_map->next);
         ref_insert_into_unmapped(pool, remaining);
         to_map->size = mapped;
@@ -275,16 +274,14 @@ static void unmap_block(struct ref_model *model, struct ref_block *block)
     const uint64_t after_size = block->size - (before_size + size);
 
     if (before_size > 0) {
-        struct ref_block *before = ref_block_new(block->stream, before_size, pool, block->ptr);
+        struct ref_block *before = ref_block_part(block, before_size, block->ptr);
 
-        before->expandable = segment;
         ref_splice(before, block->prev, block);
         ref_insert_into_blocks(pool, before);
     }
     if (after_size > 0) {
-        struct ref_block *after = ref_block_new(block->stream, after_size, pool, ptr + size);
+        struct ref_block *after = ref_block_part(block, after_size, ptr + size);
 
-        after->expandable = segment;
         ref_splice(after, block, block->next);
         ref_insert_into_blocks(pool, after);
     }
@@ -327,6 +324,7 @@ bool ref_alloc_block(struct ref_model *model, struct ref_request *request, bool 
     }
     model->total_allocated_memory += size;
     request->block = ref_block_new(request->stream, size, pool, ptr);
+    request->block->registration_counter = ++model->registrations;
     ref_increase_kind(model, TARN_STAT_SEGMENT, pool, 1);
     ref_increase_kind(model, TARN_STAT_RESERVED_BYTES, pool, size);
     if (size >= model->config.max_split_size) {

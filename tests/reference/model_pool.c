@@ -83,6 +83,8 @@ enum tarn_status ref_acquire_pool(struct ref_model *model, struct tarn_pool_id i
         private->small.is_small = true;
         private->small.owner = private;
         private->large.owner = private;
+        ref_pool_apply_rules(&private->small, &model->config);
+        ref_pool_apply_rules(&private->large, &model->config);
         while (*link) {
             link = &(*link)->next;
         }

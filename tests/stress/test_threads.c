@@ -264,6 +264,7 @@ struct setting {
     bool expandable;
     bool drop_lock;
     bool compact;
+    bool by_age; /* free blocks are ordered by it */
     uint64_t capacity;
 };
 
@@ -277,6 +278,7 @@ static void arena_open(struct arena *arena, const struct setting *setting)
     config.expandable_segments = setting->expandable;
     config.release_lock_on_device_alloc = setting->drop_lock;
     config.policy = setting->compact ? TARN_POLICY_COMPACT : TARN_POLICY_EXACT;
+    config.rules = setting->by_age ? TARN_RULES_2_14 : TARN_RULES_2_11;
     config.garbage_collection_threshold = 0.5;
     assert_int_equal(tarn_sim_open(&options, &arena->device, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_create(arena->device, &config, &arena->allocator, NULL),
@@ -430,11 +432,13 @@ static void threads_have_streams_of_their_own(void **state)
     struct tarn_device *device = NULL;
     struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_stats stats = {.struct_size = sizeof stats};
+    struct tarn_config config;
     int64_t bytes = 0;
 
-    (void)state;
+    tarn_config_init(&config);
+    config.rules = *(const enum tarn_rules_version *)*state;
     assert_int_equal(tarn_sim_open(&options, &device, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_create(device, NULL, &run.allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &run.allocator, NULL), TARN_OK);
 #if TN_FAST_PATH
     tn_allocator_engine(run.allocator)->fast.caches.calls_left = UINT32_MAX;
 #endif
@@ -473,20 +477,27 @@ int main(void)
         {.expandable = false, .drop_lock = true, .capacity = 96 * MIB},
         {.compact = true, .capacity = 1024 * MIB},
         {.compact = true, .capacity = 64 * MIB},
+        {.by_age = true, .capacity = 1024 * MIB},
+        {.by_age = true, .drop_lock = true, .capacity = 96 * MIB},
     };
+    static enum tarn_rules_version rules[] = {TARN_RULES_2_11, TARN_RULES_2_14};
     static const char *const names[] = {
         "plain, much memory",     "plain, little memory",      "growing, much memory",
         "growing, little memory", "lock dropped, much memory", "lock dropped, little memory",
-        "compact, much memory",   "compact, little memory",
+        "compact, much memory",   "compact, little memory",    "by age, much memory",
+        "by age, little memory",
     };
-    struct CMUnitTest tests[9] = {{0}};
+    struct CMUnitTest tests[12] = {{0}};
 
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 10; i++) {
         tests[i].name = names[i];
         tests[i].test_func = threads_share_an_allocator;
         tests[i].initial_state = &settings[i];
     }
-    tests[8].name = "streams of their own";
-    tests[8].test_func = threads_have_streams_of_their_own;
+    for (unsigned i = 0; i < 2; i++) {
+        tests[10 + i].name = i == 0 ? "streams of their own" : "streams of their own, by age";
+        tests[10 + i].test_func = threads_have_streams_of_their_own;
+        tests[10 + i].initial_state = &rules[i];
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

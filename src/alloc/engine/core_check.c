@@ -238,6 +238,66 @@ static void pool_sizes(const struct tn_pool *pool, struct set_sizes *sizes)
     }
 }
 
+/* Whether the first comes before the second in their set, which is by age: a walk over the set is
+ * to agree, without the places that it has. */
+static bool comes_before(const struct tn_engine *engine, const struct tn_block *a,
+                         const struct tn_block *b)
+{
+    if (a->size != b->size) {
+        return a->size < b->size;
+    }
+    const struct tn_segment *of_a = tn_segment_find(&engine->heap, a->address);
+    const struct tn_segment *of_b = tn_segment_find(&engine->heap, b->address);
+
+    return of_a->number != of_b->number ? of_a->number < of_b->number : a->address < b->address;
+}
+
+/* The set has the order of the settings, and if that is by age, a walk finds each of its blocks in
+ * it. By address there is nothing that a walk could show: keys are made of what check_place has
+ * compared them with. */
+static void check_set_order(const struct tn_engine *engine, const struct tn_free_set *set,
+                            struct tarn_findings *findings)
+{
+    const struct tarn_config *config = &engine->heap.config;
+    const bool is_by_age = config->rules == TARN_RULES_2_14 && config->policy == TARN_POLICY_EXACT;
+    const struct tn_block *before = NULL;
+    uint64_t count = 0;
+
+    check_number("order of a free set", set->by_age != NULL, is_by_age, findings);
+    if (!set->by_age) {
+        return;
+    }
+    for (const struct tn_block *b = tn_free_set_first(set); b; b = tn_free_set_next(set, b)) {
+        if (before && !comes_before(engine, before, b)) {
+            tn_finding_add(findings, "free block 0x%llx comes before 0x%llx in its set",
+                           (unsigned long long)before->address, (unsigned long long)b->address);
+            return;
+        }
+        before = b;
+        count++;
+    }
+    check_number("blocks in a walk over a free set", tn_free_set_count(set), count, findings);
+}
+
+static void check_pool_order(const struct tn_engine *engine, const struct tn_pool *pool,
+                             struct tarn_findings *findings)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        check_set_order(engine, pool->sets[i], findings);
+    }
+}
+
+/* Only where everything else is right: a walk over broken links may not end. */
+static void check_order(const struct tn_engine *engine, struct tarn_findings *findings)
+{
+    check_pool_order(engine, &engine->heap.small, findings);
+    check_pool_order(engine, &engine->heap.large, findings);
+    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
+        check_pool_order(engine, &p->small, findings);
+        check_pool_order(engine, &p->large, findings);
+    }
+}
+
 /* Bytes of mapped blocks in pools that sleep. */
 static uint64_t bytes_away(const struct tn_engine *engine, unsigned pool)
 {
@@ -297,7 +357,7 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
                  engine->heap.slab.live + engine->heap.heads.live - spares -
                      engine->heap.nodes_in_flight,
                  tally->nodes, findings);
-    check_number("segments", engine->heap.segments.count, tally->segments, findings);
+    check_number("segments", engine->heap.segments.by_address.count, tally->segments, findings);
     check_number("reserved bytes",
                  engine->heap.reserved + bytes_away(engine, TN_SMALL) +
                      bytes_away(engine, TN_LARGE),
@@ -404,6 +464,10 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     check_waits(engine, findings);
     check_deferred(engine, findings);
     check_compact(engine, findings);
+    tn_segment_map_check(&engine->heap.segments, findings);
+    if (findings->count == before) {
+        check_order(engine, findings);
+    }
     return findings->count - before;
 }
 

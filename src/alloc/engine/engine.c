@@ -13,6 +13,7 @@ void tn_engine_apply_config(struct tn_engine *engine, const struct tarn_config *
     if (config->policy == TARN_POLICY_COMPACT) {
         engine->heap.config.expandable_segments = true;
     }
+    tn_heap_apply_order(&engine->heap);
 }
 
 void tn_engine_apply_fraction(struct tn_engine *engine, double fraction)
@@ -42,7 +43,6 @@ void tn_engine_init(struct tn_engine *engine, struct tarn_device *device,
 {
     *engine = (struct tn_engine){.owner = engine->owner};
     tn_heap_init(&engine->heap, device, config);
-    tn_segments_init(&engine->heap.segments);
     engine->waits.heap = &engine->heap;
     engine->soft_limit = TARN_SIZE_UNLIMITED;
     tn_engine_apply_config(engine, config);
@@ -76,7 +76,7 @@ static void segment_abandon(struct tn_heap *heap, struct tn_segment *segment)
     } else {
         (void)!tn_segment_give_back(heap, pool, segment->address);
     }
-    tn_tree_remove(&heap->segments, &segment->node);
+    tn_segment_map_remove(&heap->segments, segment);
     tn_host_free(segment, sizeof *segment);
 }
 

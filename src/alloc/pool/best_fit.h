@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One request on its way to a block, and the choice among free blocks: the smallest that is large
- * enough, the lowest address among equals (the order of free_set.h). Three settings change that:
+ * enough, the lowest address among equals, or with rules:2.14 the oldest segment (the order of
+ * free_set.h). Three more settings change that:
  *
  *   expandable segments   of their blocks, one with less room to grow is preferred; a request that
  *                         they may not serve skips them (tn_fit_expandable)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/bin.h"
 
+#include "alloc/pool/segment_map.h"
 #include "base/host_mem.h"
 
 #include <stdlib.h>
@@ -338,12 +339,12 @@ static struct tn_leaf *bin_reserve(struct tn_bin *bin, struct tn_leaf_store *sto
 }
 
 TN_NOINLINE bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store,
-                                    struct tn_block *block)
+                                    struct tn_block *block, uint64_t place)
 {
-    uint64_t key = tn_bin_key(block->size, block->address);
+    uint64_t key = tn_bin_key(block->size, place);
 
     if (!bin->first) {
-        tn_bin_insert_only(bin, block);
+        tn_bin_insert_only(bin, block, place);
         return true;
     }
     struct tn_leaf *leaf = bin_reserve(bin, store, key > bin->least ? key : bin->least);
@@ -366,7 +367,8 @@ static void bin_drop_leaf(struct tn_bin *bin, const struct tn_leaf *leaf)
     }
 }
 
-TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block)
+TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block,
+                                    uint64_t place)
 {
     struct tn_leaf *leaf;
     unsigned slot = block->slot;
@@ -379,7 +381,7 @@ TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *b
         bin->least = key - slot;
         bin->first = tn_leaf_blocks(leaf)[slot];
     } else {
-        leaf = bin_leaf_to_change(bin, tn_bin_key(block->size, block->address));
+        leaf = bin_leaf_to_change(bin, tn_bin_key(block->size, place));
         tn_assert(slot < leaf->capacity && tn_leaf_blocks(leaf)[slot] == block);
     }
     tn_leaf_remove(leaf, slot);
@@ -388,9 +390,41 @@ TN_NOINLINE void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *b
     }
 }
 
-struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address)
+static uint64_t block_key(const struct tn_block *block, const struct tn_segment_map *map)
 {
-    const uint64_t from = tn_bin_key(size, address);
+    return tn_bin_key(block->size, tn_segment_map_place(map, block->address));
+}
+
+static void leaf_rekey(struct tn_leaf *leaf, const struct tn_segment_map *map)
+{
+    for (uint64_t taken = leaf->slots & ~leaf->holes; taken != 0; taken &= taken - 1) {
+        const unsigned slot = tn_lowest_bit(taken);
+
+        leaf->keys[slot] = block_key(tn_leaf_blocks(leaf)[slot], map) + slot;
+    }
+}
+
+void tn_bin_rekey(struct tn_bin *bin, const struct tn_segment_map *map)
+{
+    struct tn_directory *directory = bin->directory;
+
+    if (bin->first) {
+        bin->least = block_key(bin->first, map);
+    }
+    leaf_rekey(&bin->leaf, map);
+    for (uint64_t i = 0; directory && i < directory->count; i++) {
+        struct tn_leaf *leaf = &directory->leaves[i];
+
+        leaf_rekey(leaf, map);
+        const uint64_t least = tn_leaf_least(leaf); /* none is empty */
+
+        directory->bounds[i] = i == 0 ? 0 : least - tn_bin_key_slot(least);
+    }
+}
+
+struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t place)
+{
+    const uint64_t from = tn_bin_key(size, place);
 
     if (bin->least >= from) {
         return bin->first;
@@ -410,9 +444,9 @@ struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint6
     return leaf_block(leaf, key);
 }
 
-struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t address)
+struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t place)
 {
-    const uint64_t before = tn_bin_key(size, address);
+    const uint64_t before = tn_bin_key(size, place);
     const struct tn_leaf *leaf = bin_leaf(bin, before);
     uint64_t key = leaf_largest_before(leaf, before);
 
@@ -431,9 +465,9 @@ struct tn_block *tn_bin_max(const struct tn_bin *bin)
     return block ? block : bin->first;
 }
 
-bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block)
+bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block, uint64_t place)
 {
-    const uint64_t key = tn_bin_key(block->size, block->address);
+    const uint64_t key = tn_bin_key(block->size, place);
 
     if (block == bin->first) {
         return key == bin->least;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free blocks of one size class. The least in (size, address) order is in the bin itself,
- * because that is the one an allocation takes; most bins have no other. The others are in leaves,
- * not sorted.
+ * The free blocks of one size class. The least in (size, place) order is in the bin itself, because
+ * that is the one an allocation takes; most bins have no other. The others are in leaves, not
+ * sorted. The place of a block is its address, or its place by age (segment_map.h): the set says
+ * which.
  *
  * A block there is a key in a leaf of at most 64 slots, and the node knows its slot: inserting
  * fills a hole, removing leaves one, neither searches nor moves anything. When the least block
  * leaves the bin, the keys of a leaf are compared, and the least of them takes its place. A key is
- * the size within its class, the address and the slot in one number, with the bit pattern of a
+ * the size within its class, the place and the slot in one number, with the bit pattern of a
  * positive double: doubles are ordered as their patterns are, and SSE2 has a minimum of doubles,
  * but none of 64-bit integers.
  *
  * More than 64 such blocks take several leaves, listed in a directory. Leaves are ordered: every
  * key of one is below all keys of the next, so that any ordered search reads one or two leaves.
  *
- * Keys hold blocks of less than TN_BIN_SIZE_END bytes below TN_BIN_ADDRESS_END; the free set keeps
- * the few others apart.
+ * Keys hold blocks of less than TN_BIN_SIZE_END bytes at places below TN_BIN_PLACE_END; the free
+ * set keeps the few others apart.
  *
  * Owns: its leaves, not the blocks. Cost: insert and remove O(1), and O(64) compares, two at once,
  * when the least leaves; in a directory of n leaves O(log n) more.
@@ -40,7 +41,7 @@ enum {
     TN_LEAF_FEW = 8,     /* slots of a bin's first leaf, before it grows */
     TN_CLASSES_LOG2 = 6, /* classes of each power of two: a class is the first 7 bits of a size */
     TN_BIN_KEY_SLOT_BITS = 6,
-    TN_BIN_KEY_ADDRESS_BITS = 39,
+    TN_BIN_KEY_PLACE_BITS = 39,
     TN_BIN_KEY_SIZE_BITS = 17
 };
 
@@ -49,7 +50,7 @@ enum {
 #define TN_BIN_KEY_BASE ((uint64_t)1 << 52) /* the smallest normal double: none is flushed to 0 */
 #define TN_BIN_SIZE_END                                                                            \
     ((uint64_t)TN_MIN_BLOCK_SIZE << (TN_BIN_KEY_SIZE_BITS + TN_CLASSES_LOG2 + 1))
-#define TN_BIN_ADDRESS_END ((uint64_t)TN_MIN_BLOCK_SIZE << TN_BIN_KEY_ADDRESS_BITS)
+#define TN_BIN_PLACE_END ((uint64_t)TN_MIN_BLOCK_SIZE << TN_BIN_KEY_PLACE_BITS)
 
 /* All zero: no slots. */
 struct tn_leaf {
@@ -60,6 +61,7 @@ struct tn_leaf {
 };
 
 struct tn_directory;
+struct tn_segment_map;
 
 /* One cache line. All zero is an empty bin. */
 struct tn_bin {
@@ -76,23 +78,26 @@ static_assert(sizeof(struct tn_bin) == TN_CACHE_LINE, "a bin is one cache line")
 void tn_bin_fini(struct tn_bin *bin, struct tn_leaf_store *store);
 
 /* Makes room if there is no hole; false when host memory is missing, and the bin is unchanged. */
-bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store,
-                        struct tn_block *block) TN_MUST_CHECK;
+bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store, struct tn_block *block,
+                        uint64_t place) TN_MUST_CHECK;
 
 /* From a bin with a directory, which does not become empty. */
-void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block);
+void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block, uint64_t place);
 
-/* Smallest block at or after (size, address), or NULL. The size is of the bin's class. */
-struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t address);
+/* Makes the keys again after all segments got new places, which are in the same order. */
+void tn_bin_rekey(struct tn_bin *bin, const struct tn_segment_map *map);
 
-/* Largest block before (size, address), or NULL. */
-struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t address);
+/* Smallest block at or after (size, place), or NULL. The size is of the bin's class. */
+struct tn_block *tn_bin_find_from(const struct tn_bin *bin, uint64_t size, uint64_t place);
+
+/* Largest block before (size, place), or NULL. */
+struct tn_block *tn_bin_find_before(const struct tn_bin *bin, uint64_t size, uint64_t place);
 
 /* Largest block; the bin is not empty. */
 struct tn_block *tn_bin_max(const struct tn_bin *bin);
 
 /* Whether the block is in the slot it names: for checkers. */
-bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block);
+bool tn_bin_has(const struct tn_bin *bin, const struct tn_block *block, uint64_t place);
 
 /* Number of blocks: for checkers. */
 uint64_t tn_bin_count(const struct tn_bin *bin);
@@ -100,9 +105,9 @@ uint64_t tn_bin_count(const struct tn_bin *bin);
 /* Host bytes held, those in the store excepted. */
 size_t tn_bin_memory(const struct tn_bin *bin);
 
-static inline bool tn_bin_can_hold(uint64_t size, uint64_t address)
+static inline bool tn_bin_can_hold(uint64_t size, uint64_t place)
 {
-    return (size / TN_BIN_SIZE_END | address / TN_BIN_ADDRESS_END) == 0; /* one branch, not two */
+    return (size / TN_BIN_SIZE_END | place / TN_BIN_PLACE_END) == 0; /* one branch, not two */
 }
 
 /* The low bits of a size in which the sizes of its class differ. */
@@ -112,13 +117,13 @@ static inline unsigned tn_bin_dropped_bits(uint64_t units)
 }
 
 /* The key for slot 0. Only keys of one class can be compared. */
-static inline uint64_t tn_bin_key(uint64_t size, uint64_t address)
+static inline uint64_t tn_bin_key(uint64_t size, uint64_t place)
 {
     const uint64_t units = size / TN_MIN_BLOCK_SIZE;
     const uint64_t within = units & (((uint64_t)1 << tn_bin_dropped_bits(units)) - 1);
-    const uint64_t place = address / TN_MIN_BLOCK_SIZE;
+    const uint64_t at = place / TN_MIN_BLOCK_SIZE;
 
-    return TN_BIN_KEY_BASE + ((within << TN_BIN_KEY_ADDRESS_BITS | place) << TN_BIN_KEY_SLOT_BITS);
+    return TN_BIN_KEY_BASE + ((within << TN_BIN_KEY_PLACE_BITS | at) << TN_BIN_KEY_SLOT_BITS);
 }
 
 static inline unsigned tn_bin_key_slot(uint64_t key)
@@ -197,9 +202,9 @@ static inline bool tn_bin_has_leaves(const struct tn_bin *bin)
 }
 
 /* Into an empty bin. */
-static inline void tn_bin_insert_only(struct tn_bin *bin, struct tn_block *block)
+static inline void tn_bin_insert_only(struct tn_bin *bin, struct tn_block *block, uint64_t place)
 {
-    bin->least = tn_bin_key(block->size, block->address);
+    bin->least = tn_bin_key(block->size, place);
     bin->first = block;
 }
 
@@ -219,9 +224,9 @@ static inline struct tn_block *tn_bin_exchange(struct tn_bin *bin, struct tn_blo
 }
 
 /* The bin is not empty, and its own leaf has a hole. `block` is not in the bin. */
-static TN_INLINE void tn_bin_insert(struct tn_bin *bin, struct tn_block *block)
+static TN_INLINE void tn_bin_insert(struct tn_bin *bin, struct tn_block *block, uint64_t place)
 {
-    uint64_t key = tn_bin_key(block->size, block->address);
+    uint64_t key = tn_bin_key(block->size, place);
     struct tn_block *other = tn_bin_exchange(bin, block, &key);
 
     tn_leaf_insert(&bin->leaf, key, other);
@@ -238,14 +243,11 @@ static TN_INLINE void tn_bin_refill(struct tn_bin *bin)
     tn_leaf_remove(&bin->leaf, slot);
 }
 
-/* `block` is in the bin, with the size and address it was inserted with. Never fails. Returns
- * whether the bin has become empty. */
+/* `block` is in the bin, which has no directory. Never fails. Returns whether the bin has become
+ * empty. */
 static TN_INLINE bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
 {
-    if (tn_unlikely(bin->directory != NULL)) {
-        tn_bin_remove_slow(bin, block);
-        return false;
-    }
+    tn_assert(!bin->directory);
     if (block != bin->first) {
         tn_assert(block->slot < bin->leaf.capacity);
         tn_assert(tn_leaf_blocks(&bin->leaf)[block->slot] == block);

@@ -5,7 +5,8 @@
  *   segment   memory taken from the device in one piece, or one reserved address range that grows
  *   block     part of a segment: allocated, waiting for streams, free or, in an expandable segment,
  *             not mapped. The blocks of a segment cover it without gaps, linked in address order
- *   free set  the free blocks of one pool on one stream, ordered by (size, address)
+ *   free set  the free blocks of one pool on one stream, ordered by (size, address) or, with
+ *             rules:2.14, by (size, number of the segment, address)
  *   pool      free sets by stream. There is one pool for small and one for large requests, and such
  *             a pair for each private pool
  *
@@ -17,6 +18,7 @@
  *       set (free), in its set's unmapped ranges (not mapped)
  *   I5  every counter equals what a walk over all blocks gives
  *   I6  reserved bytes are the sum of the sizes of all mapped blocks
+ *   I7  free sets have the order that the settings ask for
  *
  * The heap's lock guards everything here.
  */
@@ -62,16 +64,6 @@ enum {
     TN_SLOT_LINKED = UINT8_MAX   /* the host had no memory for its place in a bin (linked.h) */
 };
 
-/* Whether the block comes before (size, address) in the order of free sets. Without branches, which
- * could not be predicted. */
-static inline bool tn_block_is_below(const struct tn_block *block, uint64_t size, uint64_t address)
-{
-    const bool is_smaller = block->size < size;
-    const bool is_equal = block->size == size;
-
-    return is_smaller | (is_equal & (block->address < address));
-}
-
 /* PyTorch's is_split: the segment has other blocks. */
 static inline bool tn_block_is_split(const struct tn_block *block)
 {
@@ -94,8 +86,11 @@ static inline bool tn_block_is_active(const struct tn_block *block)
 /* One segment from the device, or one expandable segment (one reserved range). */
 struct tn_segment {
     struct tn_tree_node node; /* in the heap's tree, by address */
+    struct tn_segment *older; /* segments by age (segment_map.h) */
+    struct tn_segment *newer;
     uint64_t address;
     uint64_t number;                  /* 1, 2, ... in the order in which they were made */
+    uint64_t place;                   /* of its first byte in the order by age */
     uint64_t size;                    /* bytes; of an expandable segment all reserved addresses */
     struct tn_block *first;           /* block at `address`; always the same node */
     struct tn_expandable *expandable; /* expandable segments: their pages; else NULL */

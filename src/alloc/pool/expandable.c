@@ -50,7 +50,7 @@ enum tarn_status tn_expandable_create(struct tn_heap *heap, struct tn_free_set *
     block->size = size;
     block->set = set;
     block->expandable = true;
-    tn_segments_insert(heap, segment);
+    tn_heap_add_segment(heap, segment);
     tn_free_set_insert_unmapped(set, block);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
@@ -91,7 +91,7 @@ enum tarn_status tn_expandable_drop(struct tn_heap *heap, struct tn_segment *seg
     }
     tn_free_set_remove_unmapped(block->set, block);
     tn_block_destroy(block);
-    tn_tree_remove(&heap->segments, &segment->node);
+    tn_segment_map_remove(&heap->segments, segment);
     tn_heap_drop_stack(heap, segment->stack);
     expandable_free(expandable);
     tn_host_free(segment, sizeof *segment);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/pool/free_set.h"
 
+#include "alloc/pool/segment_map.h"
 #include "base/assertion.h"
 #include "base/bits.h"
 #include "base/host_mem.h"
@@ -16,6 +17,7 @@ static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
 static_assert(TN_CHUNK_BINS == 1 << TN_CLASSES_LOG2, "a class is the first seven bits of a size");
 static_assert(TN_CHUNKS < 64, "one bit per chunk");
+static_assert(TN_SEGMENT_MAP_END == TN_BIN_PLACE_END, "segments are packed before keys end");
 
 /* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
 static int set_prev_class(const struct tn_free_set *set, int class)
@@ -50,15 +52,43 @@ static void chunk_destroy(struct tn_bin *chunk, struct tn_leaf_store *leaves)
 
 /* ---- sorted lists ---- */
 
-/* Whether the block comes before another in the list's order. */
-static bool list_is_before(const struct tn_block_list *list, const struct tn_block *block,
-                           uint64_t size, uint64_t address)
+/* The block's place by age, or its address if the order is none of ages. */
+static inline uint64_t place_of(const struct tn_segment_map *by_age, const struct tn_block *block)
 {
-    return list->is_by_size ? tn_block_is_below(block, size, address) : block->address < address;
+    return tn_likely(!by_age) ? block->address : tn_segment_map_place(by_age, block->address);
 }
 
-/* Index of the first block at or after (size, address). */
-static uint32_t list_index(const struct tn_block_list *list, uint64_t size, uint64_t address)
+TN_NOINLINE uint64_t tn_free_set_place_by_age(const struct tn_free_set *set,
+                                              const struct tn_block *block)
+{
+    return tn_segment_map_place(set->by_age, block->address);
+}
+
+/* The order of a list: (size, place), or just addresses if `is_by_size` is false. */
+struct list_order {
+    const struct tn_segment_map *by_age;
+    bool is_by_size;
+};
+
+static const struct list_order by_address = {.is_by_size = false};
+
+/* That of the list of blocks that bins cannot hold. */
+static inline struct list_order far_order(const struct tn_free_set *set)
+{
+    return (struct list_order){.by_age = set->by_age, .is_by_size = true};
+}
+
+/* Whether the block comes before (size, place). */
+static bool order_is_before(struct list_order order, const struct tn_block *block, uint64_t size,
+                            uint64_t place)
+{
+    return order.is_by_size && block->size != size ? block->size < size
+                                                   : place_of(order.by_age, block) < place;
+}
+
+/* Index of the first block at or after (size, place). */
+static uint32_t list_index(const struct tn_block_list *list, struct list_order order, uint64_t size,
+                           uint64_t place)
 {
     uint32_t low = 0;
     uint32_t high = list->count;
@@ -66,7 +96,7 @@ static uint32_t list_index(const struct tn_block_list *list, uint64_t size, uint
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
 
-        if (list_is_before(list, list->blocks[middle], size, address)) {
+        if (order_is_before(order, list->blocks[middle], size, place)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -75,9 +105,16 @@ static uint32_t list_index(const struct tn_block_list *list, uint64_t size, uint
     return low;
 }
 
-static bool list_has(const struct tn_block_list *list, const struct tn_block *block)
+static uint32_t list_index_of(const struct tn_block_list *list, struct list_order order,
+                              const struct tn_block *block)
 {
-    const uint32_t at = list_index(list, block->size, block->address);
+    return list_index(list, order, block->size, place_of(order.by_age, block));
+}
+
+static bool list_has(const struct tn_block_list *list, struct list_order order,
+                     const struct tn_block *block)
+{
+    const uint32_t at = list_index_of(list, order, block);
 
     return at < list->count && list->blocks[at] == block;
 }
@@ -100,9 +137,9 @@ static bool list_reserve(struct tn_block_list *list, uint32_t more)
     return true;
 }
 
-static void list_insert(struct tn_block_list *list, struct tn_block *block)
+static void list_insert(struct tn_block_list *list, struct list_order order, struct tn_block *block)
 {
-    const uint32_t at = list_index(list, block->size, block->address);
+    const uint32_t at = list_index_of(list, order, block);
 
     tn_assert(list->count < list->capacity);
     memmove(&list->blocks[at + 1], &list->blocks[at],
@@ -111,9 +148,10 @@ static void list_insert(struct tn_block_list *list, struct tn_block *block)
     list->count++;
 }
 
-static void list_remove(struct tn_block_list *list, const struct tn_block *block)
+static void list_remove(struct tn_block_list *list, struct list_order order,
+                        const struct tn_block *block)
 {
-    const uint32_t at = list_index(list, block->size, block->address);
+    const uint32_t at = list_index_of(list, order, block);
 
     tn_assert(at < list->count && list->blocks[at] == block);
     list->count--;
@@ -128,16 +166,27 @@ static void list_fini(struct tn_block_list *list)
 
 /* ---- sets ---- */
 
-struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream)
+struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream,
+                                       const struct tn_segment_map *by_age)
 {
     struct tn_free_set *set = tn_host_alloc_zero(sizeof *set);
 
     if (set) {
         set->pool = pool;
         set->stream = stream;
-        set->far.is_by_size = true;
+        set->by_age = by_age;
     }
     return set;
+}
+
+/* The memory of the bins and of the list beside them. */
+static void set_fini_blocks(struct tn_free_set *set)
+{
+    for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
+        chunk_destroy(set->chunks[chunk], &set->leaves);
+    }
+    tn_leaf_store_trim(&set->leaves);
+    list_fini(&set->far);
 }
 
 void tn_free_set_destroy(struct tn_free_set *set)
@@ -145,12 +194,8 @@ void tn_free_set_destroy(struct tn_free_set *set)
     if (!set) {
         return;
     }
-    for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
-        chunk_destroy(set->chunks[chunk], &set->leaves);
-    }
-    tn_leaf_store_trim(&set->leaves);
+    set_fini_blocks(set);
     list_fini(&set->unmapped);
-    list_fini(&set->far);
     tn_host_free(set, sizeof *set);
 }
 
@@ -161,24 +206,24 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
     if (!list_reserve(&set->far, 1)) {
         return false;
     }
-    list_insert(&set->far, block);
+    list_insert(&set->far, far_order(set), block);
     block->slot = TN_SLOT_FAR;
     set->outside++;
     return true;
 }
 
-/* First of them at or after (size, address). */
-static struct tn_block *far_from(const struct tn_free_set *set, uint64_t size, uint64_t address)
+/* First of them at or after (size, place). */
+static struct tn_block *far_from(const struct tn_free_set *set, uint64_t size, uint64_t place)
 {
-    const uint32_t at = list_index(&set->far, size, address);
+    const uint32_t at = list_index(&set->far, far_order(set), size, place);
 
     return at < set->far.count ? set->far.blocks[at] : NULL;
 }
 
-/* Last of them before (size, address). */
-static struct tn_block *far_before(const struct tn_free_set *set, uint64_t size, uint64_t address)
+/* Last of them before (size, place). */
+static struct tn_block *far_before(const struct tn_free_set *set, uint64_t size, uint64_t place)
 {
-    const uint32_t at = list_index(&set->far, size, address);
+    const uint32_t at = list_index(&set->far, far_order(set), size, place);
 
     return at > 0 ? set->far.blocks[at - 1] : NULL;
 }
@@ -186,7 +231,7 @@ static struct tn_block *far_before(const struct tn_free_set *set, uint64_t size,
 /* ---- bins ---- */
 
 /* False when host memory is missing. */
-static bool bins_insert(struct tn_free_set *set, struct tn_block *block)
+static bool bins_insert(struct tn_free_set *set, struct tn_block *block, uint64_t place)
 {
     const unsigned class = tn_free_set_class(block->size);
     const unsigned chunk = class / TN_CHUNK_BINS;
@@ -195,33 +240,33 @@ static bool bins_insert(struct tn_free_set *set, struct tn_block *block)
         set->chunks[chunk] = chunk_create();
     }
     if (!set->chunks[chunk] ||
-        !tn_bin_insert_slow(tn_free_set_bin(set, class), &set->leaves, block)) {
+        !tn_bin_insert_slow(tn_free_set_bin(set, class), &set->leaves, block, place)) {
         return false;
     }
     tn_free_set_mark(set, class);
     return true;
 }
 
-/* Where (size, address) would be among blocks that bins can hold. */
-static inline void bins_clamp(uint64_t *size, uint64_t *address)
+/* Where (size, place) would be among blocks that bins can hold. */
+static inline void bins_clamp(uint64_t *size, uint64_t *place)
 {
-    if (tn_unlikely(*address >= TN_BIN_ADDRESS_END)) {
+    if (tn_unlikely(*place >= TN_BIN_PLACE_END)) {
         *size += TN_MIN_BLOCK_SIZE;
-        *address = 0;
+        *place = 0;
     }
 }
 
-/* First block at or after (size, address). */
+/* First block at or after (size, place). */
 static inline struct tn_block *bins_from(const struct tn_free_set *set, uint64_t size,
-                                         uint64_t address)
+                                         uint64_t place)
 {
-    bins_clamp(&size, &address);
+    bins_clamp(&size, &place);
     if (tn_unlikely(size >= TN_BIN_SIZE_END)) {
         return NULL;
     }
     const unsigned class = tn_free_set_class(size);
     struct tn_block *found = tn_free_set_has_class(set, class)
-                                 ? tn_bin_find_from(tn_free_set_bin(set, class), size, address)
+                                 ? tn_bin_find_from(tn_free_set_bin(set, class), size, place)
                                  : NULL;
 
     if (found || class + 1 == CLASSES) {
@@ -240,16 +285,16 @@ static struct tn_block *bins_max_to(const struct tn_free_set *set, int class)
     return found < 0 ? NULL : tn_bin_max(tn_free_set_bin(set, (unsigned)found));
 }
 
-/* Last block before (size, address). */
-static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size, uint64_t address)
+/* Last block before (size, place). */
+static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size, uint64_t place)
 {
-    bins_clamp(&size, &address);
+    bins_clamp(&size, &place);
     if (size >= TN_BIN_SIZE_END) {
         return bins_max_to(set, CLASSES - 1);
     }
     const unsigned own = tn_free_set_class(size);
     struct tn_block *found = tn_free_set_has_class(set, own)
-                                 ? tn_bin_find_before(tn_free_set_bin(set, own), size, address)
+                                 ? tn_bin_find_before(tn_free_set_bin(set, own), size, place)
                                  : NULL;
 
     return found ? found : bins_max_to(set, (int)own - 1);
@@ -293,7 +338,7 @@ int64_t tn_free_set_base(const struct tn_block *block)
 TN_NOINLINE void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_block *block)
 {
     if (block->slot == TN_SLOT_FAR) {
-        list_remove(&set->far, block);
+        list_remove(&set->far, far_order(set), block);
     } else {
         tn_linked_remove(&set->linked, block, *set->find_count);
     }
@@ -301,44 +346,77 @@ TN_NOINLINE void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_b
     set->outside--;
 }
 
-static struct tn_block *lower(struct tn_block *block, struct tn_block *other)
+static bool set_is_before(const struct tn_free_set *set, const struct tn_block *block,
+                          const struct tn_block *other)
 {
-    return !other || (block && tn_block_is_below(block, other->size, other->address)) ? block
-                                                                                      : other;
+    return order_is_before(far_order(set), block, other->size, tn_free_set_place(set, other));
 }
 
-static struct tn_block *higher(struct tn_block *block, struct tn_block *other)
+static struct tn_block *lower(const struct tn_free_set *set, struct tn_block *block,
+                              struct tn_block *other)
 {
-    return !other || (block && tn_block_is_below(other, block->size, block->address)) ? block
-                                                                                      : other;
+    return !other || (block && set_is_before(set, block, other)) ? block : other;
 }
 
-/* First block outside of bins at or after (size, address). */
-static struct tn_block *outside_from(const struct tn_free_set *set, uint64_t size, uint64_t address)
+static struct tn_block *higher(const struct tn_free_set *set, struct tn_block *block,
+                               struct tn_block *other)
 {
-    return lower(far_from(set, size, address), tn_linked_from(&set->linked, size, address));
+    return !other || (block && set_is_before(set, other, block)) ? block : other;
 }
 
-/* Last one before (size, address). */
-static struct tn_block *outside_before(const struct tn_free_set *set, uint64_t size,
-                                       uint64_t address)
+/* First linked block at or after (size, place). */
+static struct tn_block *linked_from(const struct tn_free_set *set, uint64_t size, uint64_t place)
 {
-    return higher(far_before(set, size, address), tn_linked_before(&set->linked, size, address));
+    struct tn_block *found = NULL;
+
+    for (struct tn_block *b = set->linked.first; b; b = tn_linked_next(b)) {
+        if (!order_is_before(far_order(set), b, size, place)) {
+            found = lower(set, b, found);
+        }
+    }
+    return found;
 }
 
-/* First block at or after (size, address). */
+/* Last one before (size, place). */
+static struct tn_block *linked_before(const struct tn_free_set *set, uint64_t size, uint64_t place)
+{
+    struct tn_block *found = NULL;
+
+    for (struct tn_block *b = set->linked.first; b; b = tn_linked_next(b)) {
+        if (order_is_before(far_order(set), b, size, place)) {
+            found = higher(set, b, found);
+        }
+    }
+    return found;
+}
+
+/* First block outside of bins at or after (size, place). */
+static struct tn_block *outside_from(const struct tn_free_set *set, uint64_t size, uint64_t place)
+{
+    return lower(set, far_from(set, size, place), linked_from(set, size, place));
+}
+
+/* Last one before (size, place). */
+static struct tn_block *outside_before(const struct tn_free_set *set, uint64_t size, uint64_t place)
+{
+    return higher(set, far_before(set, size, place), linked_before(set, size, place));
+}
+
+/* First block at or after (size, place). */
 static inline struct tn_block *set_from(const struct tn_free_set *set, uint64_t size,
-                                        uint64_t address)
+                                        uint64_t place)
 {
-    struct tn_block *block = bins_from(set, size, address);
+    struct tn_block *block = bins_from(set, size, place);
 
-    return tn_likely(set->outside == 0) ? block : lower(block, outside_from(set, size, address));
+    return tn_likely(set->outside == 0) ? block : lower(set, block, outside_from(set, size, place));
 }
 
 TN_NOINLINE void tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block)
 {
-    if (tn_bin_can_hold(block->size, block->address) ? !bins_insert(set, block)
-                                                     : !far_insert(set, block)) {
+    const uint64_t place = tn_free_set_place(set, block);
+
+    if (tn_bin_can_hold(block->size, place) ? !bins_insert(set, block, place)
+                                            : !far_insert(set, block)) {
         linked_insert(set, block);
     }
 }
@@ -350,13 +428,14 @@ TN_NOINLINE struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set
 
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block)
 {
-    return set_from(set, block->size, block->address + TN_MIN_BLOCK_SIZE);
+    return set_from(set, block->size, tn_free_set_place(set, block) + TN_MIN_BLOCK_SIZE);
 }
 
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block)
 {
-    return higher(bins_before(set, block->size, block->address),
-                  outside_before(set, block->size, block->address));
+    const uint64_t at = tn_free_set_place(set, block);
+
+    return higher(set, bins_before(set, block->size, at), outside_before(set, block->size, at));
 }
 
 struct tn_block *tn_free_set_first(const struct tn_free_set *set)
@@ -366,7 +445,8 @@ struct tn_block *tn_free_set_first(const struct tn_free_set *set)
 
 struct tn_block *tn_free_set_last(const struct tn_free_set *set)
 {
-    return higher(bins_before(set, UINT64_MAX, 0), outside_before(set, UINT64_MAX, UINT64_MAX));
+    return higher(set, bins_before(set, UINT64_MAX, 0),
+                  outside_before(set, UINT64_MAX, UINT64_MAX));
 }
 
 uint64_t tn_free_set_outside(const struct tn_free_set *set)
@@ -391,13 +471,49 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
     if (block->slot == TN_SLOT_LINKED) {
         return tn_linked_has(&set->linked, block);
     }
-    if (!tn_bin_can_hold(block->size, block->address)) {
-        return block->slot == TN_SLOT_FAR && list_has(&set->far, block);
+    if (block->slot == TN_SLOT_FAR) {
+        return list_has(&set->far, far_order(set), block);
+    }
+    const uint64_t place = tn_free_set_place(set, block);
+
+    if (!tn_bin_can_hold(block->size, place)) {
+        return false;
     }
     const unsigned class = tn_free_set_class(block->size);
 
     return set->chunk_bits >> class / TN_CHUNK_BINS & 1 && tn_free_set_has_class(set, class) &&
-           tn_bin_has(tn_free_set_bin(set, class), block);
+           tn_bin_has(tn_free_set_bin(set, class), block, place);
+}
+
+/* ---- another order ---- */
+
+void tn_free_set_reorder(struct tn_free_set *set, const struct tn_segment_map *by_age)
+{
+    struct tn_free_set old = *set;
+    struct tn_block *block;
+
+    set->by_age = by_age;
+    set->chunk_bits = 0;
+    memset(set->bin_bits, 0, sizeof set->bin_bits);
+    memset(set->chunks, 0, sizeof set->chunks);
+    set->leaves = (struct tn_leaf_store){0};
+    set->far = (struct tn_block_list){0};
+    set->linked.first = NULL;
+    set->outside = 0;
+    while ((block = tn_free_set_first(&old)) != NULL) {
+        tn_free_set_remove(&old, block);
+        tn_free_set_insert_slow(set, block);
+    }
+    set_fini_blocks(&old);
+}
+
+void tn_free_set_rekey(struct tn_free_set *set)
+{
+    for (unsigned chunk = 0; chunk < TN_CHUNKS; chunk++) {
+        for (uint64_t bits = set->bin_bits[chunk]; bits != 0; bits &= bits - 1) {
+            tn_bin_rekey(&set->chunks[chunk][tn_lowest_bit(bits)], set->by_age);
+        }
+    }
 }
 
 /* ---- unmapped ranges ---- */
@@ -409,22 +525,22 @@ bool tn_free_set_reserve_unmapped(struct tn_free_set *set, uint32_t more)
 
 void tn_free_set_insert_unmapped(struct tn_free_set *set, struct tn_block *block)
 {
-    list_insert(&set->unmapped, block);
+    list_insert(&set->unmapped, by_address, block);
 }
 
 void tn_free_set_remove_unmapped(struct tn_free_set *set, const struct tn_block *block)
 {
-    list_remove(&set->unmapped, block);
+    list_remove(&set->unmapped, by_address, block);
 }
 
 bool tn_free_set_has_unmapped(const struct tn_free_set *set, const struct tn_block *block)
 {
-    return list_has(&set->unmapped, block);
+    return list_has(&set->unmapped, by_address, block);
 }
 
 struct tn_block *tn_free_set_find_unmapped(const struct tn_free_set *set, uint64_t address)
 {
-    const uint32_t behind = list_index(&set->unmapped, 0, address + 1);
+    const uint32_t behind = list_index(&set->unmapped, by_address, 0, address + 1);
     struct tn_block *block = behind > 0 ? set->unmapped.blocks[behind - 1] : NULL;
 
     return block && address - block->address < block->size ? block : NULL;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free blocks of one pool on one stream, in (size, address) order: PyTorch's best fit is the
- * first block at or after (request, 0).
+ * The free blocks of one pool on one stream, in (size, place) order: PyTorch's best fit is the
+ * first block at or after (request, 0). A block's place is its address or, in a set by age, that in
+ * the segment map (segment_map.h): the blocks of the oldest segment come first, as in PyTorch since
+ * 2.13 (pytorch #183591). Such a set always takes the slow path of an insertion, where the place is
+ * looked up; a removal needs it only where a bin has several leaves.
  *
  * Sizes are counted in units of 512 bytes. Below 64 KiB each is a class of its own; above, each
  * power of two is divided into 64 classes. A class is a bin (bin.h); two levels of bitmaps say
  * which bins are not empty, so that the next larger class is found with two bit scans. The bins of
  * a power of two are a chunk, which is created when first needed. The few blocks that are too large
- * for a bin, or at too high an address, are in a sorted list.
+ * for a bin, or at too high a place, are in a sorted list.
  *
  * An insertion cannot fail: a block for which the host has no memory is linked (linked.h) until it
  * has, and is found like any other.
@@ -15,7 +18,8 @@
  * Also here, because blocks move between the two: the unmapped ranges of expandable segments, by
  * address.
  *
- * Cost: find, insert and remove O(1) outside the bin, 0.4 KiB for the set and 4 KiB for a chunk.
+ * Cost: find, insert and remove O(1) outside the bin, and O(log segments) for a place by age;
+ * 0.4 KiB for the set and 4 KiB for a chunk.
  */
 #ifndef TN_ALLOC_POOL_FREE_SET_H
 #define TN_ALLOC_POOL_FREE_SET_H
@@ -34,26 +38,34 @@ struct tn_block_list {
     struct tn_block **blocks;
     uint32_t count;
     uint32_t capacity;
-    bool is_by_size; /* in (size, address) order, else by address */
 };
 
 struct tn_free_set {
     struct tn_pool *pool;
     tarn_stream stream;
-    const int64_t *find_count;        /* the pool's */
+    const int64_t *find_count; /* the pool's */
+    const struct tn_segment_map
+        *by_age;                      /* whose places order blocks of one size; NULL: addresses */
     uint64_t chunk_bits;              /* chunks with a bin that is not empty */
     uint64_t bin_bits[TN_CHUNKS];     /* bins that are not empty, by chunk */
     struct tn_bin *chunks[TN_CHUNKS]; /* TN_CHUNK_BINS bins each; NULL if not created yet */
     struct tn_leaf_store leaves;
-    struct tn_block_list far; /* blocks that bins cannot hold */
-    struct tn_linked linked;  /* blocks that wait for host memory */
-    uint32_t outside;         /* how many blocks are in either of these */
-    struct tn_block_list unmapped;
+    struct tn_block_list far;      /* blocks that bins cannot hold, in the order of the set */
+    struct tn_linked linked;       /* blocks that wait for host memory */
+    uint32_t outside;              /* how many blocks are in either of these */
+    struct tn_block_list unmapped; /* by address */
 };
 
 /* Caller owns, free with tn_free_set_destroy. NULL when host memory is missing. */
-struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream) TN_MUST_CHECK;
+struct tn_free_set *tn_free_set_create(struct tn_pool *pool, tarn_stream stream,
+                                       const struct tn_segment_map *by_age) TN_MUST_CHECK;
 void tn_free_set_destroy(struct tn_free_set *set);
+
+/* Changes the order. */
+void tn_free_set_reorder(struct tn_free_set *set, const struct tn_segment_map *by_age);
+
+/* Of a set by age: looks all places up again after the map was packed. */
+void tn_free_set_rekey(struct tn_free_set *set);
 
 /* Class of a size (> 0, below TN_BIN_SIZE_END); classes never decrease as sizes grow. */
 static inline unsigned tn_free_set_class(uint64_t size)
@@ -117,18 +129,27 @@ static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *s
     return &set->chunks[next][tn_lowest_bit(set->bin_bits[next])];
 }
 
+uint64_t tn_free_set_place_by_age(const struct tn_free_set *set, const struct tn_block *block);
+
+/* The block's place in the order of the set. */
+static inline uint64_t tn_free_set_place(const struct tn_free_set *set,
+                                         const struct tn_block *block)
+{
+    return tn_likely(!set->by_age) ? block->address : tn_free_set_place_by_age(set, block);
+}
+
 /* The slow paths, for blocks that bins cannot hold or have no room for yet. */
 void tn_free_set_insert_slow(struct tn_free_set *set, struct tn_block *block);
 void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_block *block);
 struct tn_block *tn_free_set_find_slow(const struct tn_free_set *set, uint64_t size);
 
-/* Adds a free block; false, and nothing changed, if that needs host memory or bins cannot hold it:
- * then tn_free_set_insert_slow may. */
+/* Adds a free block; false, and nothing changed, if that needs host memory, bins cannot hold it, or
+ * its place is not its address: then tn_free_set_insert_slow may. */
 TN_MUST_CHECK static TN_INLINE bool tn_free_set_try_insert(struct tn_free_set *set,
                                                            struct tn_block *block)
 {
     tn_assert(block->size % TN_MIN_BLOCK_SIZE == 0 && block->size > 0);
-    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address))) {
+    if (tn_unlikely(!tn_bin_can_hold(block->size, block->address) | (set->by_age != NULL))) {
         return false;
     }
     const unsigned class = tn_free_set_class(block->size);
@@ -139,14 +160,14 @@ TN_MUST_CHECK static TN_INLINE bool tn_free_set_try_insert(struct tn_free_set *s
     struct tn_bin *bin = tn_free_set_bin(set, class);
 
     if (!bin->first) {
-        tn_bin_insert_only(bin, block);
+        tn_bin_insert_only(bin, block, block->address);
         tn_free_set_mark(set, class);
         return true;
     }
     if (tn_unlikely(bin->leaf.holes == 0)) {
         return false;
     }
-    tn_bin_insert(bin, block);
+    tn_bin_insert(bin, block, block->address);
     return true;
 }
 
@@ -158,8 +179,11 @@ static TN_INLINE void tn_free_set_remove(struct tn_free_set *set, struct tn_bloc
         return;
     }
     const unsigned class = tn_free_set_class(block->size);
+    struct tn_bin *bin = tn_free_set_bin(set, class);
 
-    if (tn_bin_remove(tn_free_set_bin(set, class), block)) {
+    if (tn_unlikely(bin->directory != NULL)) {
+        tn_bin_remove_slow(bin, block, tn_free_set_place(set, block));
+    } else if (tn_bin_remove(bin, block)) {
         tn_free_set_unmark(set, class);
     }
 }
@@ -181,7 +205,7 @@ static TN_INLINE struct tn_block *tn_free_set_find(const struct tn_free_set *set
     return tn_likely(bin->first->size >= size) ? bin->first : tn_free_set_find_slow(set, size);
 }
 
-/* Neighbours in (size, address) order, NULL at the ends. The block is in the set. */
+/* Neighbours in the order of the set, NULL at the ends. The block is in the set. */
 struct tn_block *tn_free_set_next(const struct tn_free_set *set, const struct tn_block *block);
 struct tn_block *tn_free_set_prev(const struct tn_free_set *set, const struct tn_block *block);
 struct tn_block *tn_free_set_first(const struct tn_free_set *set);
@@ -191,7 +215,7 @@ struct tn_block *tn_free_set_last(const struct tn_free_set *set);
 uint64_t tn_free_set_outside(const struct tn_free_set *set);
 uint64_t tn_free_set_count(const struct tn_free_set *set);
 
-/* Whether the block is in the set, at the place it names: for checkers. */
+/* Whether the block is in the set, in the slot it names: for checkers. */
 bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block);
 
 /* Unmapped ranges. `reserve` makes room for `more` insertions, which then cannot fail. */

@@ -15,9 +15,51 @@ void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
         .shard.spares_kept = SPARES_KEPT,
     };
     tn_counters_init(&heap->shard.counters, config->max_split_size);
-    tn_pool_init(&heap->small, true, NULL);
-    tn_pool_init(&heap->large, false, NULL);
+    tn_segment_map_init(&heap->segments);
+    tn_pool_init(&heap->small, true, NULL, NULL);
+    tn_pool_init(&heap->large, false, NULL, NULL);
+    tn_heap_apply_order(heap);
     tn_biased_lock_init(&heap->lock, TN_LOCK_ALLOCATOR);
+}
+
+void tn_heap_apply_order(struct tn_heap *heap)
+{
+    const bool is_by_age =
+        heap->config.rules == TARN_RULES_2_14 && heap->config.policy == TARN_POLICY_EXACT;
+    const struct tn_segment_map *by_age = is_by_age ? &heap->segments : NULL;
+
+    if (by_age == heap->private_pools.by_age) {
+        return;
+    }
+    heap->private_pools.by_age = by_age;
+    tn_pool_reorder(&heap->small, by_age);
+    tn_pool_reorder(&heap->large, by_age);
+    for (struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        tn_pool_reorder(&p->small, by_age);
+        tn_pool_reorder(&p->large, by_age);
+    }
+}
+
+static void heap_pack_segments(struct tn_heap *heap)
+{
+    tn_segment_map_pack(&heap->segments);
+    if (!heap->private_pools.by_age) {
+        return;
+    }
+    tn_pool_rekey(&heap->small);
+    tn_pool_rekey(&heap->large);
+    for (struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        tn_pool_rekey(&p->small);
+        tn_pool_rekey(&p->large);
+    }
+}
+
+void tn_heap_add_segment(struct tn_heap *heap, struct tn_segment *segment)
+{
+    if (tn_segment_map_is_full(&heap->segments, segment->size)) {
+        heap_pack_segments(heap);
+    }
+    tn_segment_map_insert(&heap->segments, segment);
 }
 
 void tn_heap_fini(struct tn_heap *heap)

@@ -15,6 +15,7 @@
 #include "alloc/pool/failure.h"
 #include "alloc/pool/pool.h"
 #include "alloc/pool/private_pool.h"
+#include "alloc/pool/segment_map.h"
 #include "alloc/pool/shard.h"
 #include "base/biased_lock.h"
 #include "base/errinfo.h"
@@ -74,8 +75,7 @@ struct tn_heap {
     uint64_t tidy_from_ns; /* policy:compact, on the device's clock: from then on pages may move to
                               keep together what lives (compact/README.md) */
 
-    struct tn_tree segments; /* struct tn_segment, by address */
-    uint64_t segments_made;  /* ever */
+    struct tn_segment_map segments;
     int peers[TN_PEERS_MAX]; /* devices that may read expandable segments */
     unsigned peer_count;
 
@@ -86,12 +86,18 @@ struct tn_heap {
                                   begin without the lock and end with it */
 };
 
-/* All but `segments`: see tn_segments_init. */
 void tn_heap_init(struct tn_heap *heap, struct tarn_device *device,
                   const struct tarn_config *config);
 
 /* Every segment must be gone. */
 void tn_heap_fini(struct tn_heap *heap);
+
+/* Orders free blocks as the settings say: with rules:2.14 by age. The compact policy prefers low
+ * addresses whatever the rules are, because it chooses places by them. */
+void tn_heap_apply_order(struct tn_heap *heap);
+
+/* Adds a segment that has its address and size, and numbers it. */
+void tn_heap_add_segment(struct tn_heap *heap, struct tn_segment *segment);
 
 static inline bool tn_heap_has_sinks(const struct tn_heap *heap)
 {

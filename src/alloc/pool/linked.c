@@ -60,32 +60,6 @@ void tn_linked_remove(struct tn_linked *list, struct tn_block *block, int64_t no
     block->u.gc_base = tn_linked_base(block, now);
 }
 
-struct tn_block *tn_linked_from(const struct tn_linked *list, uint64_t size, uint64_t address)
-{
-    struct tn_block *found = NULL;
-
-    for (struct tn_block *b = list->first; b; b = tn_linked_next(b)) {
-        if (!tn_block_is_below(b, size, address) &&
-            (!found || tn_block_is_below(b, found->size, found->address))) {
-            found = b;
-        }
-    }
-    return found;
-}
-
-struct tn_block *tn_linked_before(const struct tn_linked *list, uint64_t size, uint64_t address)
-{
-    struct tn_block *found = NULL;
-
-    for (struct tn_block *b = list->first; b; b = tn_linked_next(b)) {
-        if (tn_block_is_below(b, size, address) &&
-            (!found || tn_block_is_below(found, b->size, b->address))) {
-            found = b;
-        }
-    }
-    return found;
-}
-
 bool tn_linked_has(const struct tn_linked *list, const struct tn_block *block)
 {
     const struct tn_block *b = list->first;

@@ -31,11 +31,6 @@ int64_t tn_linked_base(const struct tn_block *block, int64_t now);
 /* The next block of the list; NULL at its end. */
 struct tn_block *tn_linked_next(const struct tn_block *block);
 
-/* The first block at or after (size, address), and the last one before, in the order of free sets;
- * NULL if there is none. */
-struct tn_block *tn_linked_from(const struct tn_linked *list, uint64_t size, uint64_t address);
-struct tn_block *tn_linked_before(const struct tn_linked *list, uint64_t size, uint64_t address);
-
 /* For checkers. */
 uint64_t tn_linked_count(const struct tn_linked *list);
 bool tn_linked_has(const struct tn_linked *list, const struct tn_block *block);

@@ -6,9 +6,10 @@
 
 #include <string.h>
 
-void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner)
+void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner,
+                  const struct tn_segment_map *by_age)
 {
-    *pool = (struct tn_pool){.is_small = is_small, .owner = owner};
+    *pool = (struct tn_pool){.is_small = is_small, .owner = owner, .by_age = by_age};
 }
 
 void tn_pool_fini(struct tn_pool *pool)
@@ -54,7 +55,7 @@ static TN_COLD struct tn_free_set *pool_add_set(struct tn_pool *pool, uint32_t a
         pool->sets = moved;
         pool->capacity = wanted;
     }
-    struct tn_free_set *set = tn_free_set_create(pool, stream);
+    struct tn_free_set *set = tn_free_set_create(pool, stream, pool->by_age);
 
     if (set) {
         set->find_count = &pool->find_count;
@@ -80,6 +81,21 @@ struct tn_free_set *tn_pool_get_set_slow(struct tn_pool *pool, tarn_stream strea
 }
 
 /* ---- blocks ---- */
+
+void tn_pool_reorder(struct tn_pool *pool, const struct tn_segment_map *by_age)
+{
+    pool->by_age = by_age;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        tn_free_set_reorder(pool->sets[i], by_age);
+    }
+}
+
+void tn_pool_rekey(struct tn_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        tn_free_set_rekey(pool->sets[i]);
+    }
+}
 
 void tn_pool_settle(const struct tn_pool *pool)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pool: the free sets of all streams for small or for large requests. PyTorch keeps one set per
- * pool, ordered by (stream, size, address); the sets here are kept in stream order, so that walking
- * them one after the other gives the same order.
+ * pool, ordered by (stream, size, address), since 2.13 with the age of the segment before the
+ * address; the sets here are kept in stream order, so that walking them one after the other gives
+ * the same order.
  *
  * Owns: the free sets, not the blocks. A set lives as long as its pool. Guarded by the heap's
  * lock.
@@ -14,8 +15,9 @@
 
 struct tn_pool {
     bool is_small;
-    struct tn_private_pool *owner; /* NULL: one of the two default pools */
-    struct tn_free_set **sets;     /* by stream handle */
+    struct tn_private_pool *owner;       /* NULL: one of the two default pools */
+    const struct tn_segment_map *by_age; /* the order of its sets (free_set.h) */
+    struct tn_free_set **sets;           /* by stream handle */
     uint32_t count;
     uint32_t capacity;
     struct tn_free_set *last_found; /* last one found, or NULL */
@@ -23,7 +25,14 @@ struct tn_pool {
                            policy its epoch (compact/stream_order.h) */
 };
 
-void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner);
+void tn_pool_init(struct tn_pool *pool, bool is_small, struct tn_private_pool *owner,
+                  const struct tn_segment_map *by_age);
+
+/* Changes the order of its sets. */
+void tn_pool_reorder(struct tn_pool *pool, const struct tn_segment_map *by_age);
+
+/* Of a pool by age: the map was packed. */
+void tn_pool_rekey(struct tn_pool *pool);
 
 /* Every block must be gone. */
 void tn_pool_fini(struct tn_pool *pool);
@@ -63,7 +72,8 @@ static TN_INLINE void tn_pool_remove(struct tn_block *block)
 /* Gives linked blocks of all sets their places (tn_free_set_settle). */
 void tn_pool_settle(const struct tn_pool *pool);
 
-/* Blocks in (stream, size, address) order. `next` requires a block that is in its set. */
+/* Blocks in the order of streams and, of each, that of its set. `next` requires a block that is in
+ * its set. */
 struct tn_block *tn_pool_first(const struct tn_pool *pool);
 struct tn_block *tn_pool_next(const struct tn_pool *pool, const struct tn_block *block);
 

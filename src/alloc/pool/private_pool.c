@@ -39,8 +39,8 @@ static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struc
     }
     pool->id = id;
     pool->limit = UINT64_MAX;
-    tn_pool_init(&pool->small, true, pool);
-    tn_pool_init(&pool->large, false, pool);
+    tn_pool_init(&pool->small, true, pool, pools->by_age);
+    tn_pool_init(&pool->large, false, pool, pools->by_age);
     pool->small.find_count = pools->find_count;
     pool->large.find_count = pools->find_count;
     while (*link) {

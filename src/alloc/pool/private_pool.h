@@ -74,8 +74,9 @@ struct tn_pool_route {
 /* All zero is empty. */
 struct tn_private_pools {
     struct tn_private_pool *first;
-    int64_t find_count;           /* that new pools begin with */
-    struct tn_pool_route *routes; /* oldest first */
+    int64_t find_count;                  /* that new pools begin with, */
+    const struct tn_segment_map *by_age; /* and this order */
+    struct tn_pool_route *routes;        /* oldest first */
     uint32_t route_count;
     uint32_t route_capacity;
     uint32_t capture_count; /* captures that were announced and have not ended */

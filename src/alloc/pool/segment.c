@@ -5,27 +5,6 @@
 #include "base/host_mem.h"
 #include "base/probe.h"
 
-static const struct tn_segment *segment_of(const struct tn_tree_node *node)
-{
-    return TN_TREE_ENTRY(node, const struct tn_segment, node);
-}
-
-static int segment_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
-{
-    return tn_tree_order_u64(segment_of(a)->address, segment_of(b)->address);
-}
-
-void tn_segments_init(struct tn_tree *segments)
-{
-    tn_tree_init(segments, segment_compare, NULL);
-}
-
-void tn_segments_insert(struct tn_heap *heap, struct tn_segment *segment)
-{
-    segment->number = ++heap->segments_made;
-    tn_tree_insert(&heap->segments, &segment->node);
-}
-
 static struct tn_segment *segment_from_node(struct tn_tree_node *node)
 {
     return node ? TN_TREE_ENTRY(node, struct tn_segment, node) : NULL;
@@ -33,15 +12,12 @@ static struct tn_segment *segment_from_node(struct tn_tree_node *node)
 
 struct tn_segment *tn_segment_find(const struct tn_heap *heap, uint64_t address)
 {
-    const struct tn_segment key = {.address = address};
-    struct tn_segment *found = segment_from_node(tn_tree_find_at_most(&heap->segments, &key.node));
-
-    return found && address - found->address < found->size ? found : NULL;
+    return tn_segment_map_find(&heap->segments, address);
 }
 
 struct tn_segment *tn_segment_first(const struct tn_heap *heap)
 {
-    return segment_from_node(tn_tree_first(&heap->segments));
+    return segment_from_node(tn_tree_first(&heap->segments.by_address));
 }
 
 struct tn_segment *tn_segment_next(const struct tn_segment *segment)
@@ -101,7 +77,7 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
     segment->size = size;
     segment->first = block;
     segment->stack = tn_heap_keep_stack(heap, stack);
-    tn_segments_insert(heap, segment);
+    tn_heap_add_segment(heap, segment);
     if (set->pool->owner) {
         set->pool->owner->segment_count++;
     }
@@ -163,7 +139,7 @@ enum tarn_status tn_segment_release(struct tn_heap *heap, struct tn_block *block
         pool->owner->segment_count--;
     }
     tn_pool_remove(block);
-    tn_tree_remove(&heap->segments, &segment->node);
+    tn_segment_map_remove(&heap->segments, segment);
     tn_heap_drop_stack(heap, segment->stack);
     tn_block_destroy(block);
     tn_host_free(segment, sizeof *segment);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Getting segments from the device and giving them back, with their counters and events. Expandable
- * segments are in expandable.h; the tree of all segments is kept here.
+ * segments are in expandable.h, the map of all segments in segment_map.h.
  */
 #ifndef TN_ALLOC_POOL_SEGMENT_H
 #define TN_ALLOC_POOL_SEGMENT_H
@@ -11,11 +11,6 @@
 #include "tarn/status.h"
 
 struct tn_heap;
-
-void tn_segments_init(struct tn_tree *segments);
-
-/* Adds a segment that has its address, and numbers it. */
-void tn_segments_insert(struct tn_heap *heap, struct tn_segment *segment);
 
 /* Host memory for a segment that the device is about to be asked for. */
 struct tn_new_segment {

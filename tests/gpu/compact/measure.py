@@ -3,11 +3,11 @@
 each run of it is added to RESULTS.
 
 ALLOCATOR is native, expandable (PyTorch's own, with expandable segments), exact or compact
-(tarn's). The runs: one to load everything; one without a limit, watched by NVML; one without a limit
-and unwatched, for the time of its steps; with limits between 1.003 and 1.4 times the memory that
-lives at most, to find the smallest that suffices; and one with a limit of 1.02 times, or what
-suffices PyTorch. Under compact one more, whose steps are all alike: no page moves in its second
-half.
+(tarn's). The runs: one to load everything; one without a limit, watched by NVML; one without a
+limit and unwatched, for the time of its steps; with limits between 1.003 and 1.4 times the memory
+that lives at most, to find the smallest that suffices; and one with a limit of 1.02 times, or what
+suffices PyTorch. Under compact one more, whose steps are all alike, for the pages that move in its
+second half.
 """
 
 import gc

@@ -328,7 +328,7 @@ static void a_pool_without_splits_gives_whole_blocks(void **state)
     field_open(&field, "");
     struct tn_block *block = field_add(&field, &field.heap.small, 100 * MIB, 2 * MIB, false);
 
-    tn_pool_init(&owner.small, true, &owner);
+    tn_pool_init(&owner.small, true, &owner, NULL);
     tn_request_route(&field.heap, &request, &owner);
     assert_ptr_equal(request.pool, &owner.small);
     request.block = block;

@@ -291,7 +291,10 @@ static void totals(void **state)
     PLANT(&b, b.engine->heap.slab.live, b.engine->heap.slab.live + 1, "block nodes");
     PLANT(&b, b.engine->heap.shard.map.count, b.engine->heap.shard.map.count + 1,
           "pointers in the map");
-    PLANT(&b, b.engine->heap.segments.count, b.engine->heap.segments.count + 1, "segments");
+    PLANT(&b, b.engine->heap.segments.by_address.count,
+          b.engine->heap.segments.by_address.count + 1, "segments");
+    PLANT(&b, b.engine->heap.segments.bytes, 512, "segments by age");
+    PLANT(&b, b.segment->number, 77, "at place");
     PLANT(&b, b.free->set->far.count, 1, "blocks in free sets");
     PLANT(&b, b.free->set->outside, 1, "blocks outside of bins");
     PLANT(&b, b.hole->set->unmapped.count, 0, "unmapped ranges");

@@ -2,9 +2,11 @@
 #include "support/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc/pool/free_set.h"
 #include "alloc/pool/pool.h"
+#include "alloc/pool/segment_map.h"
 #include "tarn/host.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -22,6 +24,7 @@ static uint64_t random_below(uint64_t bound)
 }
 
 static _Alignas(TN_CACHE_LINE) struct tn_block blocks[MANY]; /* as those of slabs */
+static bool inside[MANY];                                    /* in the set */
 static struct tn_block *sorted[MANY]; /* the model: blocks in the set, in order */
 static size_t sorted_count;
 
@@ -33,20 +36,50 @@ static void set_insert(struct tn_free_set *set, struct tn_block *block)
     }
 }
 
-static size_t model_index(uint64_t size, uint64_t address)
+enum {
+    SEGMENTS = 50,
+    PIECES = MANY / SEGMENTS, /* blocks of each */
+    SLOTS = 4 * SEGMENTS      /* where segments can be */
+};
+
+static const uint64_t piece_size = 64 * MIB;
+
+static struct tn_segment_map map;
+static struct tn_segment segments[SEGMENTS];
+static bool by_age; /* the order of the model */
+
+/* Segment i has the blocks from i * PIECES on. */
+static uint64_t block_number(const struct tn_block *block)
+{
+    return by_age ? segments[(block - blocks) / PIECES].number : 0;
+}
+
+/* Of the first block that is not before (size, number of the segment, address). */
+static size_t model_index(uint64_t size, uint64_t number, uint64_t address)
 {
     size_t at = 0;
 
-    while (at < sorted_count && (sorted[at]->size < size ||
-                                 (sorted[at]->size == size && sorted[at]->address < address))) {
-        at++;
+    for (; at < sorted_count; at++) {
+        const struct tn_block *block = sorted[at];
+        const uint64_t other = block_number(block);
+
+        if (block->size > size ||
+            (block->size == size &&
+             (other > number || (other == number && block->address >= address)))) {
+            break;
+        }
     }
     return at;
 }
 
+static size_t model_index_of(const struct tn_block *block)
+{
+    return model_index(block->size, block_number(block), block->address);
+}
+
 static void model_insert(struct tn_block *block)
 {
-    const size_t at = model_index(block->size, block->address);
+    const size_t at = model_index_of(block);
 
     for (size_t i = sorted_count; i > at; i--) {
         sorted[i] = sorted[i - 1];
@@ -57,7 +90,7 @@ static void model_insert(struct tn_block *block)
 
 static void model_remove(const struct tn_block *block)
 {
-    size_t at = model_index(block->size, block->address);
+    size_t at = model_index_of(block);
 
     assert_ptr_equal(sorted[at], block);
     for (sorted_count--; at < sorted_count; at++) {
@@ -82,7 +115,7 @@ static void set_equals(const struct tn_free_set *set)
 
 static void find_equals(const struct tn_free_set *set, uint64_t size)
 {
-    const size_t at = model_index(size, 0);
+    const size_t at = model_index(size, 0, 0);
 
     assert_ptr_equal(tn_free_set_find(set, size), at < sorted_count ? sorted[at] : NULL);
 }
@@ -106,14 +139,14 @@ static uint64_t random_size(void)
 
 static void random_blocks_equal_a_sorted_list(void **state)
 {
-    static bool inside[MANY];
     const uint64_t live = tarn_host_get_usage().live_bytes;
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     random_state = 1;
     for (uint64_t i = 0; i < MANY; i++) {
         blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = random_size()};
+        inside[i] = false;
     }
     for (uint64_t step = 0; step < 30000; step++) {
         const uint64_t i = random_below(MANY);
@@ -151,7 +184,7 @@ static void random_blocks_equal_a_sorted_list(void **state)
 /* Around every border between classes: one unit below, at, and above. */
 static void find_is_right_at_every_class_border(void **state)
 {
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     for (unsigned log2 = 9; log2 < 52; log2++) {
@@ -180,11 +213,11 @@ static void blocks_that_bins_cannot_hold_are_found_in_order(void **state)
 {
     const uint64_t sizes[] = {512, MIB, TN_BIN_SIZE_END - 512, TN_BIN_SIZE_END,
                               2 * TN_BIN_SIZE_END};
-    const uint64_t addresses[] = {512, TN_BIN_ADDRESS_END - 512, TN_BIN_ADDRESS_END,
-                                  TN_BIN_ADDRESS_END + 512};
+    const uint64_t addresses[] = {512, TN_BIN_PLACE_END - 512, TN_BIN_PLACE_END,
+                                  TN_BIN_PLACE_END + 512};
     const size_t size_count = sizeof sizes / sizeof sizes[0];
     const size_t count = size_count * sizeof addresses / sizeof addresses[0];
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     for (uint64_t i = 0; i < count; i++) {
@@ -210,7 +243,7 @@ static void blocks_that_bins_cannot_hold_are_found_in_order(void **state)
 /* Best fit: the smallest block that is large enough, of equal ones the lowest. */
 static void the_lowest_of_equal_blocks_is_found(void **state)
 {
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     struct tn_block high = {.address = 4096, .size = 20 * MIB};
     struct tn_block low = {.address = 1024, .size = 20 * MIB};
     struct tn_block larger = {.address = 512, .size = 20 * MIB + 512};
@@ -229,10 +262,177 @@ static void the_lowest_of_equal_blocks_is_found(void **state)
     tn_free_set_destroy(set);
 }
 
+static bool taken[SLOTS];
+static uint64_t slot_of[SEGMENTS];
+
+/* Puts the segment at a random place where none is, as the newest. */
+static void segment_move(uint64_t i)
+{
+    struct tn_segment *segment = &segments[i];
+
+    if (segment->number != 0) {
+        tn_segment_map_remove(&map, segment);
+        taken[slot_of[i]] = false;
+    }
+    do {
+        slot_of[i] = random_below(SLOTS);
+    } while (taken[slot_of[i]]);
+    taken[slot_of[i]] = true;
+    segment->address = (slot_of[i] + 1) * PIECES * piece_size;
+    segment->size = PIECES * piece_size;
+    tn_segment_map_insert(&map, segment);
+    for (uint64_t k = 0; k < PIECES; k++) {
+        blocks[i * PIECES + k].address = segment->address + k * piece_size;
+    }
+}
+
+static void segments_make(void)
+{
+    tn_segment_map_init(&map);
+    memset(taken, 0, sizeof taken);
+    for (uint64_t i = 0; i < SEGMENTS; i++) {
+        segments[i] = (struct tn_segment){0};
+        segment_move(i);
+    }
+}
+
+static void toggle(struct tn_free_set *set, uint64_t i)
+{
+    if (!inside[i]) {
+        set_insert(set, &blocks[i]);
+        model_insert(&blocks[i]);
+    } else {
+        tn_free_set_remove(set, &blocks[i]);
+        model_remove(&blocks[i]);
+    }
+    inside[i] = !inside[i];
+}
+
+/* The segment goes back and a new one comes, mostly below older ones. */
+static void segment_renew(struct tn_free_set *set, uint64_t i)
+{
+    for (uint64_t k = i * PIECES; k < (i + 1) * PIECES; k++) {
+        if (inside[k]) {
+            toggle(set, k);
+        }
+    }
+    segment_move(i);
+}
+
+/* Another order, and the model's blocks in it. */
+static void order_change(struct tn_free_set *set)
+{
+    by_age = !by_age;
+    tn_free_set_reorder(set, by_age ? &map : NULL);
+    sorted_count = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        if (inside[i]) {
+            model_insert(&blocks[i]);
+        }
+    }
+    set_equals(set);
+}
+
+/* Few sizes, so that most blocks have hundreds of equals; the last ones are too large for bins. */
+static void blocks_are_ordered_by_the_age_of_their_segments(void **state)
+{
+    static const uint64_t sizes[] = {512, 512, 512, 4096, MIB, 2 * TN_BIN_SIZE_END};
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    (void)state;
+    for (uint64_t kinds = 1; kinds <= sizeof sizes / sizeof sizes[0]; kinds += 5) {
+        random_state = 7 + kinds;
+        by_age = true;
+        for (uint64_t i = 0; i < MANY; i++) {
+            blocks[i] = (struct tn_block){.size = sizes[random_below(kinds)]};
+            inside[i] = false;
+        }
+        segments_make();
+        struct tn_free_set *set = tn_free_set_create(NULL, 0, &map);
+
+        for (uint64_t step = 0; step < 20000; step++) {
+            const uint64_t i = random_below(MANY);
+            const bool growing = (step / 4000) % 2 == 0;
+
+            if (inside[i] != growing || random_below(8) == 0) {
+                toggle(set, i);
+            }
+            find_equals(set, sizes[random_below(kinds)]);
+            if (step % 100 == 0) {
+                segment_renew(set, random_below(SEGMENTS));
+            }
+            if (step % 701 == 0) { /* what packing does to the places and their keys */
+                tn_segment_map_pack(&map);
+                if (by_age) {
+                    tn_free_set_rekey(set);
+                }
+            }
+            if (step % 1000 == 0) {
+                set_equals(set);
+            }
+            if (step % 2700 == 2699) {
+                order_change(set);
+            }
+        }
+        for (uint64_t i = 0; i < MANY; i++) {
+            if (inside[i]) {
+                toggle(set, i);
+            }
+        }
+        set_equals(set);
+        tn_free_set_destroy(set);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+    by_age = false;
+}
+
+static void another_order_needs_no_host_memory(void **state)
+{
+    struct tn_pool pool;
+
+    (void)state;
+    tn_pool_init(&pool, false, NULL, NULL);
+    struct tn_free_set *set = tn_pool_get_set(&pool, 0);
+
+    assert_non_null(set);
+    random_state = 8;
+    by_age = true;
+    for (uint64_t n = 1; n < 40; n += 3) {
+        for (uint64_t i = 0; i < MANY; i++) {
+            blocks[i] = (struct tn_block){.size = 512, .set = set, .u.gc_base = (int64_t)i};
+            inside[i] = false;
+        }
+        pool.find_count = MANY;
+        segments_make();
+        for (uint64_t i = 0; i < MANY; i++) {
+            set_insert(set, &blocks[i]);
+        }
+        tarn_host_fail_nth(n);
+        tn_free_set_reorder(set, &map);
+        tarn_host_fail_nth(0);
+        assert_true(tn_linked_count(&set->linked) > 0);
+        sorted_count = 0;
+        for (uint64_t i = 0; i < MANY; i++) {
+            model_insert(&blocks[i]);
+            assert_int_equal(tn_free_set_base(&blocks[i]), i);
+        }
+        set_equals(set);
+        tn_free_set_settle(set);
+        assert_int_equal(tn_linked_count(&set->linked), 0);
+        set_equals(set);
+        for (uint64_t i = 0; i < MANY; i++) {
+            tn_free_set_remove(set, &blocks[i]);
+        }
+        tn_free_set_reorder(set, NULL);
+        sorted_count = 0;
+    }
+    by_age = false;
+    tn_pool_fini(&pool);
+}
+
 static void unmapped_ranges_are_kept_by_address(void **state)
 {
-    static bool inside[MANY];
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     uint32_t count = 0;
 
     (void)state;
@@ -267,7 +467,7 @@ static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
 {
     struct tn_block low = {.address = 4 * MIB, .size = 2 * MIB};
     struct tn_block high = {.address = 8 * MIB, .size = 6 * MIB};
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     assert_null(tn_free_set_find_unmapped(set, 4 * MIB));
@@ -285,7 +485,7 @@ static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
 
 static void trimming_gives_memory_back(void **state)
 {
-    struct tn_free_set *set = tn_free_set_create(NULL, 0);
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
     const size_t bare = tn_free_set_memory(set);
     const uint64_t live = tarn_host_get_usage().live_bytes;
 
@@ -319,9 +519,9 @@ static void without_host_memory_the_order_is_the_same(void **state)
     struct tn_pool pool;
 
     (void)state;
-    tn_pool_init(&pool, false, NULL);
+    tn_pool_init(&pool, false, NULL, NULL);
     tarn_host_fail_nth(1);
-    assert_null(tn_free_set_create(&pool, 0));
+    assert_null(tn_free_set_create(&pool, 0, NULL));
     struct tn_free_set *set = tn_pool_get_set(&pool, 0);
 
     assert_non_null(set);
@@ -393,6 +593,8 @@ int main(void)
         cmocka_unit_test(find_is_right_at_every_class_border),
         cmocka_unit_test(blocks_that_bins_cannot_hold_are_found_in_order),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
+        cmocka_unit_test(blocks_are_ordered_by_the_age_of_their_segments),
+        cmocka_unit_test(another_order_needs_no_host_memory),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
         cmocka_unit_test(an_unmapped_range_is_found_by_any_of_its_addresses),
         cmocka_unit_test(trimming_gives_memory_back),

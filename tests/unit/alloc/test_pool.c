@@ -17,7 +17,7 @@ static void a_stream_has_one_set_for_lifetime(void **state)
     struct tn_pool pool;
 
     (void)state;
-    tn_pool_init(&pool, true, NULL);
+    tn_pool_init(&pool, true, NULL, NULL);
     for (size_t i = 0; i < count; i++) {
         sets[i] = tn_pool_get_set(&pool, streams[i]);
         assert_non_null(sets[i]);
@@ -41,7 +41,7 @@ static void blocks_come_by_stream_size_and_address(void **state)
     uint64_t bytes = 0;
 
     (void)state;
-    tn_pool_init(&pool, false, NULL);
+    tn_pool_init(&pool, false, NULL, NULL);
     assert_null(tn_pool_first(&pool));
     for (uint64_t i = 0; i < STREAMS; i++) {
         const tarn_stream stream = (i * 17) % STREAMS; /* in no order */
@@ -88,7 +88,7 @@ static void memory_is_what_the_host_gave(void **state)
     struct tn_pool pool;
 
     (void)state;
-    tn_pool_init(&pool, true, NULL);
+    tn_pool_init(&pool, true, NULL, NULL);
     assert_int_equal(tn_pool_memory(&pool), 0);
     for (uint64_t i = 0; i < STREAMS; i++) {
         assert_non_null(tn_pool_get_set(&pool, i));
@@ -111,7 +111,7 @@ static void without_host_memory_nothing_changes(void **state)
     struct tn_pool pool;
 
     (void)state;
-    tn_pool_init(&pool, true, NULL);
+    tn_pool_init(&pool, true, NULL, NULL);
     for (uint64_t stream = 0; stream < 9; stream++) {
         const uint32_t count = pool.count;
         struct tn_free_set *set = NULL;

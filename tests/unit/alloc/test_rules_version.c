@@ -2,7 +2,8 @@
 /*
  * Decisions that newer versions of PyTorch changed: the same calls under both rules. Between a
  * torch.cuda.use_mem_pool's begin and end no graph is captured: 2.11 cannot tell, 2.13 can
- * (pytorch #175015, #181830).
+ * (pytorch #175015, #181830). Of free blocks of one size 2.11 takes the one at the lowest address,
+ * 2.13 the one whose segment is the oldest (pytorch #183591).
  */
 #include "support/test.h"
 
@@ -173,6 +174,124 @@ static void rules_can_change(void **state)
     rig_close(&rig);
 }
 
+/* Two free blocks of one size, the one at the lower address in the newer segment, and what keeps
+ * each from being a whole segment. */
+struct two {
+    tarn_ptr older;
+    tarn_ptr newer;
+    tarn_ptr beside_older;
+    tarn_ptr beside_newer;
+};
+
+/* Two blocks of that size fill a segment, or leave a part that is smaller. */
+static struct two two_open(struct rig *rig, uint64_t size)
+{
+    const tarn_ptr first = rig_alloc(rig, size, 0);
+    const tarn_ptr beside_first = rig_alloc(rig, size, 0);
+    struct two two = {.older = rig_alloc(rig, size, 0)};
+
+    two.beside_older = rig_alloc(rig, size, 0);
+    rig_free(rig, first);
+    rig_free(rig, beside_first);
+    rig_empty_cache(rig);
+    two.newer = rig_alloc(rig, size, 0);
+    two.beside_newer = rig_alloc(rig, size, 0);
+    assert_true(two.newer < two.older);
+    rig_free(rig, two.newer);
+    rig_free(rig, two.older);
+    return two;
+}
+
+static void two_close(struct rig *rig, const struct two *two)
+{
+    rig_free(rig, two->beside_older);
+    rig_free(rig, two->beside_newer);
+}
+
+/* Where a block of that size is allocated; it is free again. */
+static tarn_ptr next_of(struct rig *rig, uint64_t size)
+{
+    const tarn_ptr ptr = rig_alloc(rig, size, 0);
+
+    rig_free(rig, ptr);
+    return ptr;
+}
+
+/* Parts of small segments, of large ones, and whole segments. */
+static void the_oldest_segment_serves(void **state)
+{
+    static const uint64_t sizes[] = {MIB, 8 * MIB, 64 * MIB};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 1024 * MIB, "rules:2.14");
+        struct two two = two_open(&rig, sizes[i]);
+
+        assert_int_equal(next_of(&rig, sizes[i]), two.older);
+        two_close(&rig, &two);
+        rig_close(&rig);
+
+        rig_open(&rig, 1024 * MIB, "");
+        two = two_open(&rig, sizes[i]);
+        assert_int_equal(next_of(&rig, sizes[i]), two.newer);
+        two_close(&rig, &two);
+        rig_close(&rig);
+    }
+}
+
+/* The parts of one segment are of one age. */
+static void in_one_segment_the_lowest_address_serves(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptrs[6];
+
+    (void)state;
+    rig_open(&rig, 1024 * MIB, "rules:2.14");
+    for (int i = 0; i < 6; i++) {
+        ptrs[i] = rig_alloc(&rig, 3 * MIB, 0);
+    }
+    rig_free(&rig, ptrs[4]);
+    rig_free(&rig, ptrs[0]);
+    rig_free(&rig, ptrs[2]);
+    assert_int_equal(next_of(&rig, 3 * MIB), ptrs[0]);
+    for (int i = 1; i < 6; i += 2) {
+        rig_free(&rig, ptrs[i]);
+    }
+    rig_close(&rig);
+}
+
+/* Blocks that are free already are put into the order of the new rules. */
+static void the_order_changes_with_the_rules(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 1024 * MIB, "");
+    const struct two two = two_open(&rig, 64 * MIB);
+
+    rig_configure(&rig, "rules:2.14");
+    rig_check(&rig);
+    assert_int_equal(next_of(&rig, 64 * MIB), two.older);
+    rig_configure(&rig, "rules:2.11");
+    rig_check(&rig);
+    assert_int_equal(next_of(&rig, 64 * MIB), two.newer);
+    two_close(&rig, &two);
+    rig_close(&rig);
+}
+
+/* Places are chosen by address there, and pages come and go. */
+static void the_compact_policy_prefers_low_addresses(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 1024 * MIB, "policy:compact,rules:2.14");
+    assert_null(rig_engine(rig.allocator)->heap.private_pools.by_age);
+    rig_close(&rig);
+}
+
 /* Only the caching engine has a decision that depends on them. */
 static void other_engines_take_captures_as_they_take_pools(void **state)
 {
@@ -193,6 +312,10 @@ int main(void)
         cmocka_unit_test(the_cache_is_emptied_unless_a_graph_is_captured),
         cmocka_unit_test(captures_are_counted),
         cmocka_unit_test(rules_can_change),
+        cmocka_unit_test(the_oldest_segment_serves),
+        cmocka_unit_test(in_one_segment_the_lowest_address_serves),
+        cmocka_unit_test(the_order_changes_with_the_rules),
+        cmocka_unit_test(the_compact_policy_prefers_low_addresses),
         cmocka_unit_test(other_engines_take_captures_as_they_take_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

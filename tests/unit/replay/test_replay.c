@@ -661,6 +661,17 @@ static void a_flush_and_a_failed_request_come_again(void **state)
     tarn_replay_destroy(replay);
 }
 
+static bool says_newer_rules(const struct tarn_replay *replay)
+{
+    const char *note;
+    size_t i = 0;
+
+    while ((note = tarn_replay_get_note(replay, i)) && !strstr(note, "rules:2.14")) {
+        i++;
+    }
+    return note != NULL;
+}
+
 /* The request of a pool released the default pool's memory, which only the newer rules do; a device
  * that has that much and no more shows it. */
 static void the_rules_of_a_run_are_found(void **state)
@@ -678,21 +689,47 @@ static void the_rules_of_a_run_are_found(void **state)
 
     entry_pools = NULL;
     struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
-    const char *note;
-    size_t i = 0;
 
     (void)state;
     assert_int_equal(result.same_address, 2);
     assert_int_equal(result.first_oom, -1);
     assert_int_equal(info_of(replay).memory_limit, 64 * MIB);
-    while ((note = tarn_replay_get_note(replay, i)) && !strstr(note, "rules:2.14")) {
-        i++;
-    }
-    assert_non_null(note);
+    assert_true(says_newer_rules(replay));
     result = run(replay, (struct tarn_replay_options){.conf = "expandable_segments:False"});
     assert_int_equal(result.first_oom, -1); /* settings that name no rules keep them */
     result = run(replay, (struct tarn_replay_options){.conf = "rules:2.11"});
     assert_int_equal(result.first_oom, 6);
+    tarn_replay_destroy(replay);
+}
+
+/* Of two free blocks of one size the older one serves, although the other has the lower address. */
+static void the_order_of_a_run_is_found(void **state)
+{
+    static const struct entry trace[] = {
+        {"segment_alloc", A, 30 * MIB, 0},
+        {"alloc", A, 30 * MIB, 0},
+        {"segment_alloc", A + 64 * MIB, 30 * MIB, 0},
+        {"alloc", A + 64 * MIB, 30 * MIB, 0},
+        {"free_requested", A, 30 * MIB, 0},
+        {"free_completed", A, 30 * MIB, 0},
+        {"segment_free", A, 30 * MIB, 0},
+        {"user_defined", 0, 0, 0}, /* no request emptied the cache */
+        {"segment_alloc", A, 30 * MIB, 0},
+        {"alloc", A, 30 * MIB, 0},
+        {"free_requested", A, 30 * MIB, 0},
+        {"free_completed", A, 30 * MIB, 0},
+        {"free_requested", A + 64 * MIB, 30 * MIB, 0},
+        {"free_completed", A + 64 * MIB, 30 * MIB, 0},
+        {"alloc", A + 64 * MIB, 30 * MIB, 0},
+    };
+    struct tarn_replay *replay = replay_made(trace, 15, 0, 0, NULL, 0);
+    struct tarn_replay_result result = run(replay, (struct tarn_replay_options){0});
+
+    (void)state;
+    assert_int_equal(result.same_address, 4);
+    assert_true(says_newer_rules(replay));
+    result = run(replay, (struct tarn_replay_options){.conf = "rules:2.11"});
+    assert_int_equal(result.same_address, 3);
     tarn_replay_destroy(replay);
 }
 
@@ -901,6 +938,7 @@ int main(void)
         cmocka_unit_test(frees_wait_and_complete_where_they_did),
         cmocka_unit_test(a_flush_and_a_failed_request_come_again),
         cmocka_unit_test(the_rules_of_a_run_are_found),
+        cmocka_unit_test(the_order_of_a_run_is_found),
         cmocka_unit_test(blocks_from_before_the_trace_are_rebuilt),
         cmocka_unit_test(without_a_trace_there_is_no_replay),
         cmocka_unit_test(nonsense_is_survived),
