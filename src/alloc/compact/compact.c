@@ -308,8 +308,8 @@ static enum tarn_status take_free(struct tn_compact *compact, struct tn_harvest 
     return st ? st : take_from_others(compact, harvest, error);
 }
 
-/* Takes what is wanted from wherever it can be had, but creates up to `first` pages before any moves.
- * Adds how many pages are new. */
+/* Takes what is wanted from wherever it can be had, but creates up to `first` pages before any
+ * moves. Adds how many pages are new. */
 static enum tarn_status take_anywhere(struct tn_compact *compact, struct tn_harvest *harvest,
                                       enum tn_compact_effort effort, uint64_t first,
                                       uint64_t *created, struct tarn_error *error)
@@ -600,6 +600,7 @@ enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error
 
     if (st == TARN_OK) { /* else some pages are still mapped */
         tn_page_store_release(&compact->store);
+        compact->live_peak = 0; /* what lived before asks for no slack any more */
     }
     return st;
 }

@@ -22,7 +22,8 @@ struct tn_compact {
     struct tn_page_store store;
     uint64_t pages_moved;   /* from one place to another, since the beginning */
     uint64_t pages_created; /* likewise */
-    uint64_t live_peak;     /* bytes active at most when a request, which counts, needed pages */
+    uint64_t live_peak;     /* bytes active at most when a request, which counts, needed pages:
+                               since the cache was last emptied */
     uint64_t request_ns;    /* what the latest request has cost so far, by the times below */
     uint64_t longest_ns;    /* what the most expensive request cost */
     uint64_t shed_pause;    /* calls of tn_compact_shed that do nothing, because nothing could go */

@@ -133,6 +133,9 @@ class Blocks:
 
 def capture(tensor, given, side):
     """A graph that sums `given` over all processes, in registered memory; and its result."""
+    # As torch.cuda.graph does: at the limit a capture could get no page, because it may not wait.
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
     graph = torch.cuda.CUDAGraph()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -471,6 +471,22 @@ static void what_repeats_itself_moves_no_pages(void **state)
     rig_close(&rig);
 }
 
+/* Slack is for what lives, not for what lived before the cache was emptied. */
+static void an_emptied_cache_has_no_slack(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, COMPACT);
+    rig_free(&rig, rig_alloc(&rig, 2 * GIB, 1)); /* 16 MiB of slack */
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, NULL), TARN_OK);
+    (void)leave_hole(&rig, 1);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(reserved(&rig), 42 * MIB);
+    rig_close(&rig);
+}
+
 /* Where memory is short it has to move them. */
 static void what_repeats_itself_needs_no_slack(void **state)
 {
@@ -1035,6 +1051,7 @@ int main(void)
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
         cmocka_unit_test(what_repeats_itself_moves_no_pages),
+        cmocka_unit_test(an_emptied_cache_has_no_slack),
         cmocka_unit_test(what_repeats_itself_needs_no_slack),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
         cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_time_is_short),
