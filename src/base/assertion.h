@@ -26,8 +26,6 @@
 
 #include "base/attr.h"
 
-#include "base/assertion.h"
-
 #include <stdbool.h>
 
 #ifndef TN_CHECK_LEVEL
