@@ -840,11 +840,14 @@ static void replace_all(struct replaced *replaced, json_t *parent);
 static void replace_one(struct replaced *replaced, json_t *parent, const char *key, size_t index,
                         json_t *old)
 {
-    json_t *const others[] = {json_null(),      json_integer(-1), json_integer(1LL << 62),
-                              json_string("x"), json_array(),     json_object()};
+    enum {
+        OTHERS = 6
+    };
+    json_t *const others[OTHERS] = {json_null(),      json_integer(-1), json_integer(1LL << 62),
+                                    json_string("x"), json_array(),     json_object()};
 
     json_incref(old);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    for (size_t i = 0; i < OTHERS; i++) {
         assert_int_equal(key ? json_object_set_new(parent, key, others[i])
                              : json_array_set_new(parent, index, others[i]),
                          0);
@@ -860,18 +863,17 @@ static void replace_one(struct replaced *replaced, json_t *parent, const char *k
 static void replace_all(struct replaced *replaced, json_t *parent)
 {
     if (json_is_object(parent)) {
-        const size_t count = json_object_size(parent);
         const char *keys[64];
         const char *key;
         json_t *value;
-        size_t i = 0;
+        size_t count = 0;
 
-        assert_true(count <= 64);
+        assert_true(json_object_size(parent) <= 64);
         json_object_foreach(parent, key, value)
         {
-            keys[i++] = key;
+            keys[count++] = key;
         }
-        for (i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i++) {
             replace_one(replaced, parent, keys[i], 0, json_object_get(parent, keys[i]));
         }
     }
