@@ -72,8 +72,8 @@ struct list_order {
 
 static const struct list_order by_address = {.is_by_size = false};
 
-/* That of the list of blocks that bins cannot hold. */
-static inline struct list_order far_order(const struct tn_free_set *set)
+/* That of the set, which lists of its free blocks have. */
+static inline struct list_order set_order(const struct tn_free_set *set)
 {
     return (struct list_order){.by_age = set->by_age, .is_by_size = true};
 }
@@ -206,7 +206,7 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
     if (!list_reserve(&set->far, 1)) {
         return false;
     }
-    list_insert(&set->far, far_order(set), block);
+    list_insert(&set->far, set_order(set), block);
     block->slot = TN_SLOT_FAR;
     set->outside++;
     return true;
@@ -215,7 +215,7 @@ static bool far_insert(struct tn_free_set *set, struct tn_block *block)
 /* First of them at or after (size, place). */
 static struct tn_block *far_from(const struct tn_free_set *set, uint64_t size, uint64_t place)
 {
-    const uint32_t at = list_index(&set->far, far_order(set), size, place);
+    const uint32_t at = list_index(&set->far, set_order(set), size, place);
 
     return at < set->far.count ? set->far.blocks[at] : NULL;
 }
@@ -223,7 +223,7 @@ static struct tn_block *far_from(const struct tn_free_set *set, uint64_t size, u
 /* Last of them before (size, place). */
 static struct tn_block *far_before(const struct tn_free_set *set, uint64_t size, uint64_t place)
 {
-    const uint32_t at = list_index(&set->far, far_order(set), size, place);
+    const uint32_t at = list_index(&set->far, set_order(set), size, place);
 
     return at > 0 ? set->far.blocks[at - 1] : NULL;
 }
@@ -338,7 +338,7 @@ int64_t tn_free_set_base(const struct tn_block *block)
 TN_NOINLINE void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_block *block)
 {
     if (block->slot == TN_SLOT_FAR) {
-        list_remove(&set->far, far_order(set), block);
+        list_remove(&set->far, set_order(set), block);
     } else {
         tn_linked_remove(&set->linked, block, *set->find_count);
     }
@@ -349,7 +349,7 @@ TN_NOINLINE void tn_free_set_remove_outside(struct tn_free_set *set, struct tn_b
 static bool set_is_before(const struct tn_free_set *set, const struct tn_block *block,
                           const struct tn_block *other)
 {
-    return order_is_before(far_order(set), block, other->size, tn_free_set_place(set, other));
+    return order_is_before(set_order(set), block, other->size, tn_free_set_place(set, other));
 }
 
 static struct tn_block *lower(const struct tn_free_set *set, struct tn_block *block,
@@ -370,7 +370,7 @@ static struct tn_block *linked_from(const struct tn_free_set *set, uint64_t size
     struct tn_block *found = NULL;
 
     for (struct tn_block *b = set->linked.first; b; b = tn_linked_next(b)) {
-        if (!order_is_before(far_order(set), b, size, place)) {
+        if (!order_is_before(set_order(set), b, size, place)) {
             found = lower(set, b, found);
         }
     }
@@ -383,7 +383,7 @@ static struct tn_block *linked_before(const struct tn_free_set *set, uint64_t si
     struct tn_block *found = NULL;
 
     for (struct tn_block *b = set->linked.first; b; b = tn_linked_next(b)) {
-        if (order_is_before(far_order(set), b, size, place)) {
+        if (order_is_before(set_order(set), b, size, place)) {
             found = higher(set, b, found);
         }
     }
@@ -472,7 +472,7 @@ bool tn_free_set_has(const struct tn_free_set *set, const struct tn_block *block
         return tn_linked_has(&set->linked, block);
     }
     if (block->slot == TN_SLOT_FAR) {
-        return list_has(&set->far, far_order(set), block);
+        return list_has(&set->far, set_order(set), block);
     }
     const uint64_t place = tn_free_set_place(set, block);
 
