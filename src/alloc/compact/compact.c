@@ -60,10 +60,15 @@ static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
     return heap->reserved + pages * TN_SMALL_BUFFER <= (is_limited ? heap->limit : half);
 }
 
+static uint64_t device_now_ns(const struct tn_compact *compact)
+{
+    return compact->heap->device->ops->now_ns(compact->heap->device);
+}
+
 /* From when on more may move, if a share of the time may go into it. */
 static uint64_t time_for(const struct tn_compact *compact, uint64_t share)
 {
-    const uint64_t spent = compact->pages_moved * TN_PAGE_MOVE_NS;
+    const uint64_t spent = compact->moving_ns;
     const uint64_t granted = compact->pages_created * TN_PAGE_CREATE_NS / 2;
 
     return compact->begin_ns + (spent > granted ? (spent - granted) * share : 0);
@@ -71,9 +76,7 @@ static uint64_t time_for(const struct tn_compact *compact, uint64_t share)
 
 static bool has_time_for_others(const struct tn_compact *compact)
 {
-    struct tarn_device *device = compact->heap->device;
-
-    return device->ops->now_ns(device) >= time_for(compact, OTHERS_SHARE);
+    return device_now_ns(compact) >= time_for(compact, OTHERS_SHARE);
 }
 
 /* Streams that take turns could move the same pages to and fro all the time. What a stream left
@@ -146,9 +149,27 @@ static void count_pages(struct tn_compact *compact, enum tn_compact_effort effor
     compact->request_ns = ns;
     compact->pages_moved += moved;
     compact->pages_created += created;
-    compact->heap->tidy_from_ns = time_for(compact, TIDY_SHARE);
     compact->longest_ns = ns > compact->longest_ns ? ns : compact->longest_ns;
     TN_PROBE4(move, moved, compact->heap->device->ordinal, created, ns);
+}
+
+/* What moving took by the device's clock, or what is assumed for the pages if that is more: where
+ * two processes map at once a page takes several times as long. The clock of a simulated device
+ * stands still meanwhile, so replays decide by what is assumed. */
+static void count_time(struct tn_compact *compact, uint64_t begin_ns, uint64_t moved_before,
+                       uint64_t created_before)
+{
+    const uint64_t moved = compact->pages_moved - moved_before;
+    const uint64_t created = compact->pages_created - created_before;
+    const uint64_t assumed = moved * TN_PAGE_MOVE_NS + created * TN_PAGE_CREATE_NS;
+
+    if (moved > 0) {
+        const uint64_t ns = device_now_ns(compact) - begin_ns;
+        const uint64_t beyond = ns > assumed ? ns - assumed : 0;
+
+        compact->moving_ns += moved * TN_PAGE_MOVE_NS + beyond / (moved + created) * moved;
+    }
+    compact->heap->tidy_from_ns = time_for(compact, TIDY_SHARE);
 }
 
 /* Creates what is wanted, but no more than `most` pages, and adds their number. */
@@ -479,6 +500,10 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
     if (take_mapped(compact, request, tidy)) {
         return TARN_OK;
     }
+    const uint64_t begin_ns = device_now_ns(compact);
+    const uint64_t moved_before = compact->pages_moved;
+    const uint64_t created_before = compact->pages_created;
+
     if (!tn_order_add(&compact->order, request->stream)) {
         return tn_fail_memory(error); /* a stream that gets memory can be marked */
     }
@@ -500,6 +525,7 @@ enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request 
         st = fill_place(compact, request, &place, error);
     }
     tn_page_store_keep(&compact->store, &compact->order, request->stream); /* after a failure */
+    count_time(compact, begin_ns, moved_before, created_before);
     return st;
 }
 

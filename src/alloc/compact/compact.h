@@ -22,6 +22,7 @@ struct tn_compact {
     struct tn_page_store store;
     uint64_t pages_moved;   /* from one place to another, since the beginning */
     uint64_t pages_created; /* likewise */
+    uint64_t moving_ns;     /* what moving took, or was assumed to take */
     uint64_t live_peak;     /* bytes active at most when a request, which counts, needed pages:
                                since the cache was last emptied */
     uint64_t request_ns;    /* what the latest request has cost so far, by the times below */
