@@ -346,6 +346,51 @@ static void streams_that_take_turns_get_new_pages(void **state)
     rig_close(&rig);
 }
 
+static const struct tn_device_ops *usual_ops;
+static uint64_t clock_ns; /* of the slow device */
+
+static uint64_t clock_now_ns(struct tarn_device *device)
+{
+    (void)device;
+    return clock_ns;
+}
+
+static enum tarn_status map_slowly(struct tarn_device *device, tarn_ptr address, uint64_t size,
+                                   tn_page_handle page)
+{
+    clock_ns += 1000000;
+    return usual_ops->map(device, address, size, page);
+}
+
+/* Where a page takes longer than assumed, fewer may move in the same time. */
+static void pages_that_move_slowly_move_less(void **state)
+{
+    struct rig rig;
+    struct tn_device_ops slow;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    usual_ops = rig.device->ops;
+    slow = *usual_ops;
+    slow.map = map_slowly;
+    slow.now_ns = clock_now_ns;
+    rig.device->ops = &slow;
+    take_turns(&rig, 5);
+    assert_int_equal(moved(&rig), 40); /* which took 40 ms */
+    assert_int_equal(reserved(&rig), 80 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 3));
+    clock_ns += 1000000000;
+    rig_free(&rig, rig_alloc(&rig, 80 * MIB, 3));
+    assert_int_equal(moved(&rig), 40);
+    assert_int_equal(reserved(&rig), 160 * MIB);
+    clock_ns += 200000000;
+    rig_free(&rig, rig_alloc(&rig, 120 * MIB, 3));
+    assert_int_equal(moved(&rig), 40 + 20);
+    assert_int_equal(reserved(&rig), 160 * MIB);
+    rig.device->ops = usual_ops;
+    rig_close(&rig);
+}
+
 /* What a stream left behind that needs no more moves to the next one, in no time. */
 static void streams_used_once_leave_their_pages_to_the_next(void **state)
 {
@@ -1047,6 +1092,7 @@ int main(void)
         cmocka_unit_test(few_free_pages_stay_while_the_device_is_far_behind),
         cmocka_unit_test(pages_that_stayed_are_taken_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
+        cmocka_unit_test(pages_that_move_slowly_move_less),
         cmocka_unit_test(streams_used_once_leave_their_pages_to_the_next),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
