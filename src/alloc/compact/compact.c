@@ -17,6 +17,13 @@ enum {
     SLACK_SHARE = 128 /* of what lived at most: what may be reserved beyond it to move nothing */
 };
 
+/* A program that goes on moving pages: */
+enum {
+    SETTLING_AFTER = 2,  /* times what is reserved has moved, again and again: */
+    SETTLING_SHARE = 64, /* of what is reserved then: what may be reserved beyond it */
+    SETTLING_TIMES = 4   /* at most */
+};
+
 /* The device is far behind: */
 enum {
     BEHIND_SHARE = 8, /* old addresses are such a share of what is reserved, or more */
@@ -288,6 +295,46 @@ static bool leaves_free(const struct tn_compact *compact, const struct tn_harves
     return tn_harvest_count(&more_than_spare, set) < more_than_spare.wanted;
 }
 
+/* A program that does the same in every step may need more before no step moves a page, and one
+ * that runs for long is given it. */
+static void note_own_moved(struct tn_compact *compact, uint64_t pages)
+{
+    const struct tn_heap *heap = compact->heap;
+
+    compact->own_moved += is_plentiful(heap, 0) ? pages : 0;
+    if (compact->own_moved > heap->reserved / TN_SMALL_BUFFER * SETTLING_AFTER &&
+        compact->settling_times < SETTLING_TIMES) {
+        compact->settling_to = heap->reserved + heap->reserved / SETTLING_SHARE;
+        compact->settling_times++;
+        compact->own_moved = 0;
+    }
+}
+
+/* What was learned holds until more lives than before, or the cache is emptied. */
+static void forget_settling(struct tn_compact *compact)
+{
+    compact->own_moved = 0;
+    compact->settling_to = 0;
+    compact->settling_times = 0;
+}
+
+static void note_live(struct tn_compact *compact, uint64_t bytes)
+{
+    if (bytes > compact->live_peak) {
+        compact->live_peak = bytes;
+        if (bytes > compact->settling_to) { /* as where nothing settles */
+            forget_settling(compact);
+        }
+    }
+}
+
+/* What may be reserved before anything moves. */
+static uint64_t allowed_bytes(const struct tn_compact *compact)
+{
+    return compact->settling_to > 0 ? compact->settling_to
+                                    : compact->live_peak + compact->live_peak / SLACK_SHARE;
+}
+
 /* As many as keep what is reserved within a 128th more than what lived at most: without them a
  * program that does the same in every step moves the same pages in every step. No help where what
  * is cached beyond a watermark goes back at once. */
@@ -295,7 +342,7 @@ static uint64_t pages_in_slack(const struct tn_compact *compact, const struct tn
                                const struct tn_free_set *set)
 {
     const struct tn_heap *heap = compact->heap;
-    const uint64_t allowed = compact->live_peak + compact->live_peak / SLACK_SHARE;
+    const uint64_t allowed = allowed_bytes(compact);
 
     if (allowed < heap->reserved + TN_SMALL_BUFFER || tn_compact_limits_cache(heap)) {
         return 0;
@@ -314,7 +361,7 @@ static uint64_t new_pages_first(struct tn_compact *compact, const struct tn_harv
     const uint64_t live =
         (uint64_t)tn_counters_active_bytes(&compact->heap->shard.counters) + request->size;
 
-    compact->live_peak = live > compact->live_peak ? live : compact->live_peak;
+    note_live(compact, live);
     return leaves_free(compact, harvest, request->set)
                ? UINT64_MAX
                : pages_in_slack(compact, harvest, request->set);
@@ -324,8 +371,10 @@ static uint64_t new_pages_first(struct tn_compact *compact, const struct tn_harv
 static enum tarn_status take_free(struct tn_compact *compact, struct tn_harvest *harvest,
                                   struct tarn_error *error)
 {
+    const uint64_t before = harvest->taken;
     const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
 
+    note_own_moved(compact, harvest->taken - before);
     return st ? st : take_from_others(compact, harvest, error);
 }
 
@@ -485,13 +534,19 @@ bool tn_compact_take_free(struct tn_compact *compact, struct tn_request *request
     return take_mapped(compact, request, false);
 }
 
+/* Nothing but the fewest pages counts when memory is short, pages move only where events can be
+ * recorded, and what settles is left alone. */
+static bool is_tidy(const struct tn_compact *compact)
+{
+    const bool settles = compact->settling_to > 0 && is_plentiful(compact->heap, 0);
+
+    return may_look_at_events(compact) && tn_heap_is_tidy(compact->heap) && !settles;
+}
+
 enum tarn_status tn_compact_alloc(struct tn_compact *compact, struct tn_request *request,
                                   enum tn_compact_effort effort, struct tarn_error *error)
 {
-    /* Nothing but the fewest pages counts when memory is short, and pages move only where events
-     * can be recorded. */
-    const bool tidy =
-        effort == TN_COMPACT_FREE && may_look_at_events(compact) && tn_heap_is_tidy(compact->heap);
+    const bool tidy = effort == TN_COMPACT_FREE && is_tidy(compact);
     const bool anywhere = !tidy;
     struct tn_placement place;
     uint64_t moved = 0;
@@ -627,6 +682,7 @@ enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error
     if (st == TARN_OK) { /* else some pages are still mapped */
         tn_page_store_release(&compact->store);
         compact->live_peak = 0; /* what lived before asks for no slack any more */
+        forget_settling(compact);
     }
     return st;
 }

@@ -2,6 +2,7 @@
 /* The compact policy, through the public interface: what moves, when, and what stays. */
 #include "support/test.h"
 
+#include "support/draw.h"
 #include "support/rig.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
@@ -513,6 +514,70 @@ static void what_repeats_itself_moves_no_pages(void **state)
 
     assert_true(reserved(&rig) > (uint64_t)live);
     assert_true(reserved(&rig) <= (uint64_t)live * 129 / 128);
+    rig_close(&rig);
+}
+
+/* Forward and backward, with the same random sizes in every step. */
+static void random_step(struct rig *rig, uint64_t largest)
+{
+    enum {
+        BLOCKS = 60
+    };
+    tarn_ptr kept[BLOCKS];
+    uint64_t seed = 7;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        const tarn_ptr temporary = rig_alloc(rig, 512 + draw(&seed) % largest, 1);
+
+        kept[i] = rig_alloc(rig, 512 + draw(&seed) % largest, 1);
+        rig_free(rig, temporary);
+    }
+    for (int i = BLOCKS - 1; i >= 0; i--) {
+        const tarn_ptr temporary = rig_alloc(rig, 512 + draw(&seed) % largest, 1);
+
+        rig_free(rig, kept[i]);
+        rig_free(rig, temporary);
+    }
+}
+
+static uint64_t moved_in_steps(struct rig *rig, int steps, uint64_t largest)
+{
+    const uint64_t before = moved(rig);
+
+    for (int i = 0; i < steps; i++) {
+        random_step(rig, largest);
+    }
+    return moved(rig) - before;
+}
+
+/* Where a 128th is too little a program gets more memory once much has moved, until more lives than
+ * before or the cache is emptied. */
+static void what_repeats_itself_for_long_settles(void **state)
+{
+    const uint64_t largest = 6 * MIB;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, COMPACT);
+    const uint64_t *settling_to = &rig_engine(rig.allocator)->compact.settling_to;
+
+    for (int i = 0; i < 2; i++) {
+        (void)moved_in_steps(&rig, 20, largest);
+        assert_true(moved_in_steps(&rig, 10, largest) > 0);
+        assert_int_equal(*settling_to, 0);
+        const uint64_t before = reserved(&rig);
+
+        (void)moved_in_steps(&rig, 500, largest);
+        assert_int_equal(moved_in_steps(&rig, 50, largest), 0);
+        assert_true(reserved(&rig) > before);
+        assert_true(reserved(&rig) <= *settling_to);
+        assert_true(*settling_to <= before + before / 15);
+        if (i == 0) {
+            assert_int_equal(tarn_allocator_empty_cache(rig.allocator, NULL), TARN_OK);
+        }
+    }
+    (void)rig_alloc(&rig, *settling_to + 1, 1);
+    assert_int_equal(*settling_to, 0);
     rig_close(&rig);
 }
 
@@ -1097,6 +1162,7 @@ int main(void)
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
         cmocka_unit_test(what_repeats_itself_moves_no_pages),
+        cmocka_unit_test(what_repeats_itself_for_long_settles),
         cmocka_unit_test(an_emptied_cache_has_no_slack),
         cmocka_unit_test(what_repeats_itself_needs_no_slack),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
