@@ -269,6 +269,7 @@ static void undo_log(void **state)
     PLANT(&b, log->end, TN_UNDO_ENTRIES + 1, "undo log: cursor");
     PLANT(&b, log->counted, 0, "allocated_bytes.all");
     PLANT(&b, log->entries[0].block->allocated, false, "undo log: entry 0");
+    PLANT(&b, log->entries[0].block->uses, 1, "undo log: entry 0");
     (void)rig_stats(&b.rig); /* counts the entry back */
     PLANT(&b, log->entries[0].split_bytes, 512, "inactive_split_bytes.small_pool");
     rig_free(&b.rig, first);
