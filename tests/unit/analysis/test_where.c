@@ -317,7 +317,7 @@ static void negations_fail_cleanly_at_any_length(void **state)
         for (uint64_t n = 1; status; n++) {
             struct tarn_where *where;
 
-            (void)strcpy(text + used, "size != 7");
+            (void)snprintf(text + used, sizeof text - used, "size != 7");
             const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
             tarn_host_fail_nth(n);
@@ -328,7 +328,7 @@ static void negations_fail_cleanly_at_any_length(void **state)
                                          : TARN_ERR_HOST_MEMORY);
             tarn_where_destroy(where);
         }
-        (void)strcpy(text + used, "size == 7 && ");
+        (void)snprintf(text + used, sizeof text - used, "size == 7 && ");
     }
 }
 

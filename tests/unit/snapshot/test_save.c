@@ -95,7 +95,8 @@ static void recorded_snapshots_survive(void **state)
 static const char rich[] =
     "{\"segments\":[{\"device\":1,\"address\":18446744073709551104,\"total_size\":512,"
     "\"stream\":9223372036854775808,\"segment_type\":\"small\",\"segment_pool_id\":[3,4],"
-    "\"is_expandable\":true,\"frames\":[{\"name\":\"f\",\"filename\":\"a.py\",\"line\":-1,"
+    "\"is_expandable\":true,\"allocated_size\":1,\"active_size\":2,\"requested_size\":3,\"frames\":"
+    "[{\"name\":\"f\",\"filename\":\"a.py\",\"line\":-1,"
     "\"fx_node_op\":\"call\",\"fx_original_trace\":\"t\"}],"
     "\"blocks\":[{\"size\":512,\"state\":\"active_pending_free\"}]}],"
     "\"device_traces\":[[],[{\"action\":\"oom\",\"device_free\":7,\"size\":70000,\"stream\":0},"
@@ -371,18 +372,21 @@ static void numbers_have_the_shortest_form(void **state)
         const uint64_t value = (uint64_t)edges[i];
         const bool is_negative = edges[i] < 0;
         char json[512];
+        struct bytes address = {.size = 0};
         struct bytes list = {.size = 0};
         struct bytes pair = {.size = 0};
 
         (void)snprintf(json, sizeof json,
-                       "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":7,"
+                       "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":%lld,"
                        "\"size\":1,\"stream\":0,\"pool_id\":[3,%lld],"
                        "\"user_metadata\":[77,%lld,%lld]}]]}",
+                       is_negative ? 7LL : (long long)edges[i],
                        is_negative ? 5LL : (long long)edges[i], (long long)edges[i],
                        (long long)edges[i]);
         struct tarn_snapshot *snapshot = read_text(json);
         struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
 
+        bytes_put_int(&address, false, is_negative ? 7 : value);
         bytes_put_int(&list, false, 77);
         bytes_put_int(&list, is_negative, value);
         bytes_put_int(&list, is_negative, value);
@@ -390,7 +394,7 @@ static void numbers_have_the_shortest_form(void **state)
         bytes_put_int(&pair, false, 3);
         bytes_put_int(&pair, false, is_negative ? 5 : value);
         bytes_put(&pair, 0x86, 1);
-        if (!has_bytes(&file, &list) || !has_bytes(&file, &pair)) {
+        if (!has_bytes(&file, &address) || !has_bytes(&file, &list) || !has_bytes(&file, &pair)) {
             fail_msg("%lld has another form", (long long)edges[i]);
         }
         survives(snapshot, TARN_SNAPSHOT_PICKLE);
