@@ -227,16 +227,15 @@ static void few_that_stay_are_none(void **state)
 
 /* Parameters from before the trace: blocks freed in it, or there at its end; old files know only
  * the rounded size of the latter. Blocks without frames in the trace are no parameters. */
-static void parameters_from_before(void **state)
+static void parameters_from_before_of(uint64_t size)
 {
     struct script script = {.length = 0};
     uint64_t at[2];
 
-    (void)state;
-    at[0] = take(&script, 3 << 20, 3000, NULL); /* the first entry */
+    at[0] = take(&script, 3 << 20, size, NULL); /* the first entry */
     at[1] = take(&script, 4 << 20, 700, NULL);
     step(&script);
-    drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+    drop(&script, 3 << 20, size, &ZERO_GRAD);
     drop(&script, 4 << 20, 700, &ZERO_GRAD);
     put(&script,
         "]], 'segments': [{'address': 1048576, 'total_size': 2097152, 'device': 0,"
@@ -247,6 +246,13 @@ static void parameters_from_before(void **state)
     memmove(script.text + 1, from + 16, strlen(from + 16) + 1);
     script.length = strlen(script.text);
     check(&script, at, "g.");
+}
+
+static void parameters_from_before(void **state)
+{
+    (void)state;
+    parameters_from_before_of(3000);
+    parameters_from_before_of(3072); /* as large as its block */
 }
 
 static enum tarn_status peak(const void *context, const struct tarn_writer *writer,

@@ -305,11 +305,11 @@ static void failures_leave_nothing(void **state)
 }
 
 /* Lists of every length are full at some point, also where a term is to be negated. */
-static void negations_fail_cleanly_at_any_length(void **state)
+static void fails_cleanly_at_any_length(const char *first)
 {
-    char text[1024] = "";
+    char text[1024];
 
-    (void)state;
+    (void)snprintf(text, sizeof text, "%s", first);
     for (int terms = 1; terms <= 40; terms++) {
         const size_t used = strlen(text);
         enum tarn_status status = TARN_ERR_HOST_MEMORY;
@@ -330,6 +330,13 @@ static void negations_fail_cleanly_at_any_length(void **state)
         }
         (void)snprintf(text + used, sizeof text - used, "size == 7 && ");
     }
+}
+
+static void negations_fail_cleanly_at_any_length(void **state)
+{
+    (void)state;
+    fails_cleanly_at_any_length("");
+    fails_cleanly_at_any_length("size != 7 && "); /* one step more */
 }
 
 int main(void)

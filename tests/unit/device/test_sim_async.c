@@ -109,6 +109,7 @@ static void blocks_merge_before_the_pool_grows(void **state)
     struct tarn_device *device = sim_open(GIB);
 
     (void)state;
+    const tarn_ptr below = sim_alloc_ok(device, CHUNK);
     const tarn_ptr a = pool_alloc(device, 512, S1);
     const tarn_ptr b = pool_alloc(device, CHUNK - 512, S2);
 
@@ -119,6 +120,7 @@ static void blocks_merge_before_the_pool_grows(void **state)
     tarn_sim_advance_ns(device, 10);
     assert_int_equal(pool_alloc(device, CHUNK - 512, S2), b);
     pool_free(device, b, S2);
+    assert_int_equal(device->ops->free(device, below), TARN_OK); /* where a new chunk would be */
     assert_int_equal(pool_alloc(device, CHUNK, S2), a);
     expect_pool(device, CHUNK, CHUNK);
     pool_free(device, a, S2);
@@ -136,7 +138,11 @@ static void a_block_has_its_own_bytes_only(void **state)
     assert_true(tn_sim_pool_covers(sim, a + 511, 1));
     assert_false(tn_sim_pool_covers(sim, a, 513));
     assert_false(tn_sim_pool_covers(sim, a + 512, 1));
-    assert_false(tn_sim_pool_covers(sim, a + 512, 0)); /* is where the next one begins */
+    const tarn_ptr b = pool_alloc(device, CHUNK, S1); /* all of a chunk */
+
+    assert_true(tn_sim_pool_covers(sim, b, CHUNK));
+    assert_false(tn_sim_pool_covers(sim, b + CHUNK, 0));
+    pool_free(device, b, S1);
     pool_free(device, a, S1);
     assert_false(tn_sim_pool_covers(sim, a, 1));
     sim_close(device);
