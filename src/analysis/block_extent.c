@@ -141,8 +141,9 @@ static uint64_t least_with_more(const struct tn_split_rule *rule)
 /* Where the next block begins, if that is not farther than a remainder can be large. */
 static uint64_t next_start(const struct walk *walk, uint64_t rounded_end)
 {
-    for (uint64_t i = 0; i <= 1 && rounded_end <= UINT64_MAX - NEAR; i++) {
-        const struct live_block *next = live_near(walk, &walk->starts, rounded_end + i * NEAR);
+    for (uint64_t i = 0; i <= 1; i++) {
+        const struct live_block *next =
+            live_near(walk, &walk->starts, tn_range_end(rounded_end, i * NEAR));
 
         if (next && next->address >= rounded_end) {
             return next->address;

@@ -251,7 +251,7 @@ static void habit_find(struct search *search)
         all += sizes[i].bytes * sizes[i].count;
         kept += sizes[i].bytes * (sizes[i].kept < sizes[i].count ? sizes[i].kept : sizes[i].count);
     }
-    search->keeps = !search->has_freed && kept > 0 && kept >= all - kept;
+    search->keeps = kept > 0 && kept >= all - kept;
 }
 
 static bool search_run(struct search *search, uint64_t first_step)

@@ -5,8 +5,10 @@
  */
 #include "base/os_fork.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -22,6 +24,7 @@ void tn_fork_hold(void)
 
 void tn_fork_release(void)
 {
+    tn_assert(pthread_mutex_trylock(&watch_lock) == EBUSY);
     (void)pthread_mutex_unlock(&watch_lock);
 }
 

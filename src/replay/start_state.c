@@ -64,10 +64,12 @@ static void lifetimes_count(struct rebuild *r)
 
 /* ---- the beginning ---- */
 
-/* Whether an allocator could have had it: files are untrusted. */
+/* Whether an allocator could have had it: files are untrusted. Expandable segments have pages. */
 static bool piece_fits(const struct tn_layout_piece *piece)
 {
-    return piece->address % TN_MIN_BLOCK_SIZE == 0 && piece->row.reserved % TN_MIN_BLOCK_SIZE == 0;
+    const uint64_t unit = piece->is_expandable ? TN_SMALL_BUFFER : TN_MIN_BLOCK_SIZE;
+
+    return piece->address % unit == 0 && piece->row.reserved % unit == 0;
 }
 
 static bool block_fits(uint64_t address, uint64_t end)

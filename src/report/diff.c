@@ -101,7 +101,7 @@ static enum tarn_status device_compute(struct diff *diff, size_t device,
                                           .strip_prefix = diff->how->strip_prefix};
 
     out->device = (int)device;
-    tn_name_table_init(&diff->names, &format, NULL);
+    tn_name_table_init(&diff->names, &format);
     tn_changes_init(&diff->changes);
     enum tarn_status status = side_open(diff, 0, device, &out->before, error);
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/name_table.h"
 
-#include "base/host_mem.h"
-
 #include <string.h>
 
-void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format,
-                        struct tn_model *kept)
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format)
 {
-    *table = (struct tn_name_table){.format = *format, .kept = kept};
+    *table = (struct tn_name_table){.format = *format};
     tn_arena_init(&table->arena, &table->budget);
     tn_chunked_vec_init(&table->names, &table->budget, sizeof(struct tn_name));
     tn_id_table_init(&table->ids, &table->budget);
@@ -32,46 +29,6 @@ static bool name_equal(const void *owner, uint32_t id, const void *key)
     return name->path_length == text->count &&
            (text->count == 0 || memcmp(name->path, text->items, text->count) == 0);
 }
-
-/* ---- stacks that outlive their model ---- */
-
-static bool string_keep(struct tn_model *kept, struct tn_string text, uint32_t *string_out)
-{
-    return tn_model_add_string(kept, text.text, text.length, string_out) == TARN_OK;
-}
-
-static bool frame_keep(struct tn_model *kept, const struct tn_model *model, uint32_t number,
-                       uint32_t *frame_out)
-{
-    const struct tn_frame *frame = tn_model_frame(model, number);
-    struct tn_frame copy = {.line = frame->line};
-
-    return string_keep(kept, tn_model_string(model, frame->name), &copy.name) &&
-           string_keep(kept, tn_model_string(model, frame->filename), &copy.filename) &&
-           tn_model_add_frame(kept, &copy, frame_out) == TARN_OK;
-}
-
-/* What labels need of it. */
-static bool stack_keep(struct tn_model *kept, struct tn_stack_label *label)
-{
-    const size_t count = label->stack.count;
-    uint32_t *frames = tn_host_alloc((count + 1) * sizeof *frames);
-    uint32_t stack = TN_STACK_NONE;
-    bool good = frames != NULL;
-
-    for (size_t i = 0; good && i < count; i++) {
-        good = frame_keep(kept, label->model, label->stack.frames[i], &frames[i]);
-    }
-    good = good && tn_model_add_stack(kept, frames, count, &stack) == TARN_OK;
-    tn_host_free(frames, (count + 1) * sizeof *frames);
-    if (good) {
-        label->stack = tn_model_stack(kept, stack);
-        label->model = kept;
-    }
-    return good;
-}
-
-/* ---- names ---- */
 
 /* What a name is made from: a key of an analysis, a stack of a model that stays, or a text. */
 struct origin {
@@ -105,19 +62,15 @@ static void origin_put(struct tn_text_out *out, const struct origin *origin)
     }
 }
 
-static bool label_make(struct tn_name_table *table, const struct origin *origin,
-                       struct tn_name *name)
+/* The stack that a name stands for; without a model if it is none. */
+static struct tn_stack_label label_of(const struct origin *origin)
 {
-    name->label = (struct tn_stack_label){.model = NULL};
     if (origin->stack) {
-        name->label = *origin->stack;
-        return true;
+        return *origin->stack;
     }
-    if (!origin->keys || origin->keys->by != TARN_BY_STACK) {
-        return true;
-    }
-    name->label = tn_group_key_label(origin->keys, origin->key);
-    return !table->kept || stack_keep(table->kept, &name->label);
+    return origin->keys && origin->keys->by == TARN_BY_STACK
+               ? tn_group_key_label(origin->keys, origin->key)
+               : (struct tn_stack_label){.model = NULL};
 }
 
 static bool name_make(struct tn_name_table *table, const struct origin *origin,
@@ -136,7 +89,8 @@ static bool name_make(struct tn_name_table *table, const struct origin *origin,
     }
     name->shown_length = table->text.count;
     name->shown = tn_arena_copy(&table->arena, table->text.items, table->text.count, 1);
-    return name->shown && label_make(table, origin, name);
+    name->label = label_of(origin);
+    return name->shown != NULL;
 }
 
 static bool name_find(struct tn_name_table *table, const struct origin *origin, uint32_t *name_out)

@@ -27,17 +27,15 @@ struct tn_name_table {
     struct tn_chunked_vec names; /* struct tn_name */
     struct tn_id_table ids;
     struct tn_path_format format;
-    struct tn_model *kept; /* has copies of the stacks; NULL: no analysis ends before the table's
-                              last use */
-    struct tn_vec text;    /* char: a name being written */
+    struct tn_vec text; /* char: a name being written */
 };
 
-/* Borrows the prefix of the form, and `kept`, which may be NULL. */
-void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format,
-                        struct tn_model *kept);
+/* Borrows the prefix of the form. */
+void tn_name_table_init(struct tn_name_table *table, const struct tn_path_format *format);
 void tn_name_table_fini(struct tn_name_table *table);
 
-/* The number of a key's name, made at first sight; false when host memory is missing. */
+/* The number of a key's name, made at first sight; false when host memory is missing. Labels of
+ * stacks are borrowed from the model of the keys, which is to last as long as they are used. */
 bool tn_name_find(struct tn_name_table *table, const struct tn_group_keys *keys, uint64_t key,
                   uint32_t *name_out) TN_MUST_CHECK;
 

@@ -147,7 +147,7 @@ static bool changes_make(struct failure *failure)
     struct tn_row_set changes;
 
     since_set(failure->oom, failure->analysis);
-    tn_name_table_init(&names, &format, NULL);
+    tn_name_table_init(&names, &format);
     tn_changes_init(&changes);
     const bool good = changes_fill(failure, &changes, &names) &&
                       tn_changes_make(report->result, &changes, &names, failure->analysis->keys.by,

@@ -56,7 +56,7 @@ enum tarn_status tn_ranks_create(const struct tarn_report_options *options,
     if (options) {
         ranks->options = *options;
     }
-    tn_name_table_init(&ranks->names, &format, &ranks->kept);
+    tn_name_table_init(&ranks->names, &format);
     tn_vec_init(&ranks->ranks, sizeof(struct rank));
     tn_vec_init(&ranks->parts, sizeof(struct tn_rank_part));
     tn_vec_init(&ranks->order, sizeof(size_t));

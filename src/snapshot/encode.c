@@ -165,7 +165,7 @@ static void encode_value(struct tn_format *format, const struct tn_field *value)
     for (;;) {
         if (field->kind != TN_FIELD_CONTAINER) {
             encode_leaf(format, field);
-        } else if (depth < DEPTH_MAX) {
+        } else if (tn_always(depth < DEPTH_MAX)) {
             levels[depth++] =
                 (struct level){.container = tn_model_container(format->model, field->value.number)};
             container_begin(format, &levels[depth - 1].container);

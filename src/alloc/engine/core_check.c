@@ -146,8 +146,8 @@ static void tally_log(struct tally *tally, const struct tn_undo_log *log)
     }
 }
 
-/* The positions are in order, every entry's block is allocated, and none beyond the cursor has
- * uses. */
+/* The positions are in order, and every entry's block is allocated and has no uses: recording one
+ * clears the log. */
 static void check_log(const struct tn_undo_log *log, struct tally *tally,
                       struct tarn_findings *findings)
 {
@@ -162,7 +162,7 @@ static void check_log(const struct tn_undo_log *log, struct tally *tally,
     for (uint32_t i = 0; i < log->end; i++) {
         const struct tn_block *block = log->entries[i].block;
 
-        if (!block->allocated || (i >= log->cursor && block->uses != 0)) {
+        if (!block->allocated || block->uses != 0) {
             tn_finding_add(findings, "undo log: entry %u, block 0x%llx, is not as it was left", i,
                            (unsigned long long)block->address);
         }

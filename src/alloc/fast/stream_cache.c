@@ -526,16 +526,9 @@ void tn_stream_caches_close(struct tn_stream_caches *caches)
     atomic_store_explicit(&caches->open, false, memory_order_relaxed);
 }
 
+/* The peaks of its counters mean nothing: only the heap's do. */
 static void shard_join(struct tn_shard *shard, struct tn_heap *heap)
 {
-    struct tn_counter *list[TN_QUOTA_COUNTERS];
-
-    tn_quota_list(&shard->counters, list);
-    for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
-        for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
-            list[c]->peak[stat] = INT64_MAX; /* peaks are the heap's business */
-        }
-    }
     shard->spares_kept = UINT32_MAX; /* the slab is the heap's, too */
     shard->next = heap->shard.next;
     heap->shard.next = shard;

@@ -129,7 +129,7 @@ static uint64_t count_all_hits(struct tn_undo_log *log, struct tn_counters *coun
         hits += entry->hits;
         entry->hits = 0;
     }
-    log->reused += hits < TN_UNDO_ENTRIES ? (uint32_t)hits : TN_UNDO_ENTRIES;
+    log->reused += hits;
     return 2 * hits;
 }
 

@@ -83,7 +83,7 @@ struct tn_undo_log {
     uint32_t low;              /* lowest cursor since then */
     uint32_t high;             /* highest cursor since then */
     uint32_t added;            /* entries added since the log last checked whether they pay */
-    uint32_t reused;           /* entries redone since then */
+    uint64_t reused;           /* entries redone since then */
     struct tn_backoff backoff; /* counts allocations that get no entry */
     uint64_t unused;           /* target of `stale` for blocks that were not split */
     struct tn_undo_entry entries[TN_UNDO_ENTRIES];

@@ -1091,6 +1091,53 @@ static void what_work_may_use_is_not_given_back(void **state)
     rig_close(&rig);
 }
 
+/* Allocates, or frees what it allocated the last time. */
+static void call_once(struct rig *rig, tarn_ptr *ptr)
+{
+    if (*ptr) {
+        rig_free(rig, *ptr);
+        *ptr = 0;
+    } else {
+        *ptr = rig_alloc(rig, 512, 0);
+    }
+}
+
+/* How many calls it takes until a freed block goes back, after so many while work used it. */
+static int calls_until_given_back(int calls_before)
+{
+    struct rig rig;
+    tarn_ptr other = 0;
+    int calls = 0;
+
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 1);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, ptr);
+    for (int i = 0; i < calls_before; i++) {
+        call_once(&rig, &other);
+    }
+    assert_true(reserved(&rig) >= 30 * MIB);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    for (; reserved(&rig) >= 30 * MIB && calls < 1000; calls++) {
+        call_once(&rig, &other);
+    }
+    rig_close(&rig);
+    return calls;
+}
+
+/* The longer nothing can go, the more rarely that is looked at, but at least every 256th call. */
+static void what_stays_in_use_is_looked_at_more_rarely(void **state)
+{
+    (void)state;
+    for (int pause = 2; pause <= 256; pause *= 2) { /* it has just been looked at; or will be */
+        assert_int_equal(calls_until_given_back(pause + 1), pause);
+        assert_int_equal(calls_until_given_back(pause), 1);
+    }
+    assert_int_equal(calls_until_given_back(2 * 256 + 1), 256);
+    assert_int_equal(calls_until_given_back(3 * 256 + 1), 256);
+}
+
 static void little_is_given_back_at_a_time(void **state)
 {
     struct rig rig;
@@ -1185,6 +1232,7 @@ int main(void)
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
         cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
         cmocka_unit_test(what_work_may_use_is_not_given_back),
+        cmocka_unit_test(what_stays_in_use_is_looked_at_more_rarely),
         cmocka_unit_test(little_is_given_back_at_a_time),
         cmocka_unit_test(pages_that_cannot_be_given_back_are_tried_again),
         cmocka_unit_test(the_policy_is_decided_at_creation),

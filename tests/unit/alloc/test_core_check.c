@@ -137,6 +137,7 @@ static void sizes_and_addresses(void **state)
     PLANT(&b, b.used->size, b.used->size + 512, "but its neighbour is at");
     PLANT(&b, b.used->size, b.used->size + 1, "not multiples of 512");
     PLANT(&b, b.used->size, 0, "not multiples of 512");
+    PLANT(&b, b.used->address, b.used->address + 1, "not multiples of 512");
     PLANT(&b, b.used->address, b.used->address + 512, "but its neighbour is at");
     PLANT(&b, b.waiting->size, b.waiting->size - 512, "but its neighbour is at");
     PLANT(&b, b.segment->size, b.segment->size + 512, "last block of segment");
@@ -266,9 +267,20 @@ static void undo_log(void **state)
     PLANT(&b, log->counted, 2, "undo log: cursor");
     PLANT(&b, log->high, 2, "undo log: cursor");
     PLANT(&b, log->low, 2, "undo log: cursor");
+    log->low = 1; /* above the cursor, and above what is counted */
+    finds(&b, "undo log: cursor 0 between 1 and 1");
+    log->cursor = 1;
+    finds_nothing(&b); /* the entry again, but not yet counted */
+    log->counted = 0;
+    finds(&b, "undo log: cursor 1 between 1 and 1");
+    log->low = 0;
+    log->counted = 1;
+    log->cursor = 0;
+    finds_nothing(&b);
     PLANT(&b, log->end, TN_UNDO_ENTRIES + 1, "undo log: cursor");
     PLANT(&b, log->counted, 0, "allocated_bytes.all");
     PLANT(&b, log->entries[0].block->allocated, false, "undo log: entry 0");
+    PLANT(&b, log->entries[0].block->uses, 1, "undo log: entry 0");
     (void)rig_stats(&b.rig); /* counts the entry back */
     PLANT(&b, log->entries[0].split_bytes, 512, "inactive_split_bytes.small_pool");
     rig_free(&b.rig, first);

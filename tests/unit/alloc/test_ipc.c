@@ -351,6 +351,86 @@ static void sizes_are_the_device_s(void **state)
     rig_close(&rig);
 }
 
+/* ---- a driver that opens memory again through another handle of it ---- */
+
+static struct {
+    const struct tn_device_ops *inner;
+    tarn_ptr address;
+    uint64_t size;
+    unsigned opens; /* not yet closed */
+} driver;
+
+static enum tarn_status driver_open(struct tarn_device *device, const struct tn_ipc_handle *handle,
+                                    tarn_ptr *address_out, uint64_t *size_out)
+{
+    struct tn_ipc_handle plain = *handle;
+    enum tarn_status st = TARN_OK;
+
+    plain.bytes[sizeof plain.bytes - 1] = 0;
+    if (driver.opens == 0) {
+        st = driver.inner->ipc_open(device, &plain, &driver.address, &driver.size);
+    }
+    driver.opens += st == TARN_OK;
+    *address_out = driver.address;
+    *size_out = driver.size;
+    return st;
+}
+
+static enum tarn_status driver_close(struct tarn_device *device, tarn_ptr address)
+{
+    driver.opens--;
+    return driver.opens == 0 ? driver.inner->ipc_close(device, address) : TARN_OK;
+}
+
+static void open_by_two_names(void *context)
+{
+    const struct sent *sent = context;
+    struct sent renamed = *sent;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    struct tn_device_ops ops = *device->ops;
+    tarn_ptr first = 0;
+    tarn_ptr second = 0;
+
+    driver.inner = device->ops;
+    ops.ipc_open = driver_open;
+    ops.ipc_close = driver_close;
+    device->ops = &ops;
+    renamed.message[renamed.length - 1] = 1;
+    for (int round = 0; round < 2; round++) {
+        CHILD_REQUIRE(tarn_ipc_open(allocator, sent->message, sent->length, &first, NULL, NULL) ==
+                      TARN_OK);
+        CHILD_REQUIRE(tarn_ipc_open(allocator, renamed.message, renamed.length, &second, NULL,
+                                    NULL) == TARN_OK);
+        CHILD_REQUIRE(second == first);
+        CHILD_REQUIRE(driver.opens == 1); /* what it opened again is closed again */
+        CHILD_REQUIRE(tarn_ipc_close(allocator, first, NULL) == TARN_OK);
+        CHILD_REQUIRE(driver.opens == 1);
+        CHILD_REQUIRE(tarn_ipc_close(allocator, second, NULL) == TARN_OK);
+        CHILD_REQUIRE(driver.opens == 0);
+        CHILD_REQUIRE(tarn_ipc_close(allocator, first, NULL) == TARN_ERR_INVALID_POINTER);
+    }
+    device->ops = driver.inner;
+    child_close(allocator, device);
+}
+
+static void two_names_are_one_segment(void **state)
+{
+    struct rig rig;
+    struct sent sent;
+
+    (void)state;
+    rig_open_backed(&rig, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
+
+    export_ok(&rig, ptr, &sent);
+    child_run(open_by_two_names, &sent);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+/* ---- failures ---- */
+
 static void open_under_failures(void *context)
 {
     const struct sent *sent = context;
@@ -493,6 +573,7 @@ int main(void)
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_no_message_is_refused),
         cmocka_unit_test(sizes_are_the_device_s),
+        cmocka_unit_test(two_names_are_one_segment),
         cmocka_unit_test(nothing_stays_open_after_a_failure),
         cmocka_unit_test(copies_choose_their_kind),
     };

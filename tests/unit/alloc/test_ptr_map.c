@@ -107,6 +107,31 @@ static void it_holds_what_was_put_in(void **state)
     scene_close(&scene);
 }
 
+static uint64_t full_buckets(const struct tn_ptr_map *map)
+{
+    uint64_t full = 0;
+
+    for (uint64_t i = 0; i < map->buckets; i++) {
+        full += tn_bucket_holes(&map->entries[i * TN_BUCKET]) == 0;
+    }
+    return full;
+}
+
+/* Else a search reads more than one line. */
+static void few_buckets_are_full(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        scene.blocks[i].address = 0x7f0000000000 + (uint64_t)i * 512;
+        put(&scene, i);
+        assert_true(full_buckets(&scene.map) * 10 <= scene.map.buckets + 10);
+    }
+    scene_close(&scene);
+}
+
 /* Addresses chosen so that they want the same few buckets: those spill over into others. */
 static void full_buckets_spill_and_fill_again(void **state)
 {
@@ -177,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_holds_what_was_put_in),
+        cmocka_unit_test(few_buckets_are_full),
         cmocka_unit_test(full_buckets_spill_and_fill_again),
         cmocka_unit_test(it_gives_memory_back),
         cmocka_unit_test(without_host_memory_it_stays_as_it_was),

@@ -433,6 +433,28 @@ static void shared_memory_is_refused(void **state)
     rig_close(&rig);
 }
 
+/* Small and large blocks have segments of their own. Whichever is shared. */
+static void one_shared_segment_is_enough(void **state)
+{
+    unsigned char message[4096];
+    size_t size = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i / 2]);
+        const tarn_ptr ptrs[] = {alloc_in(&rig, pool, 100 * KIB), alloc_in(&rig, pool, 5 * MIB)};
+
+        assert_int_equal(
+            tarn_ipc_export(rig.allocator, ptrs[i % 2], message, sizeof message, &size, &rig.error),
+            TARN_OK);
+        expect_sleep(&rig, pool, TARN_ERR_STATE, "shared");
+        assert_false(tarn_allocator_is_asleep(rig.allocator, pool));
+        rig_close(&rig);
+    }
+}
+
 static void child_tries(void *context)
 {
     struct rig *rig = context;
@@ -842,6 +864,7 @@ int main(void)
         cmocka_unit_test(what_cannot_sleep_is_refused),
         cmocka_unit_test(plain_segments_are_refused),
         cmocka_unit_test(shared_memory_is_refused),
+        cmocka_unit_test(one_shared_segment_is_enough),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),

@@ -263,6 +263,29 @@ static void older_blocks_do_not_close_a_cache(void **state)
 }
 
 /* What changes free blocks from outside closes them, and what was freed there is free. */
+/* Each split needs a node: whoever releases the heap's lock sees to it that caches have some. */
+static void caches_get_nodes_from_the_heap(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (unsigned i = 0; i < 2; i++) {
+        struct tn_shard *shard = &scene.caches->list[i]->shard;
+
+        assert_true(shard->spare_count > 0);
+        while (shard->spare_count > 0) {
+            tn_block_destroy(tn_shard_take_spare(shard));
+        }
+    }
+    (void)rig_stats(&scene.rig);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(scene.caches->list[i]->shard.spare_count > 0);
+    }
+    rig_check(&scene.rig);
+    scene_close(&scene);
+}
+
 static void they_close_when_something_else_begins(void **state)
 {
     struct scene scene;
@@ -409,6 +432,7 @@ int main(void)
         cmocka_unit_test(quota_moves_between_caches),
         cmocka_unit_test(calls_in_any_order_stay_in_the_cache),
         cmocka_unit_test(older_blocks_do_not_close_a_cache),
+        cmocka_unit_test(caches_get_nodes_from_the_heap),
         cmocka_unit_test(they_close_when_something_else_begins),
         cmocka_unit_test(others_may_free),
         cmocka_unit_test(caches_that_do_not_pay_close),

@@ -6,6 +6,7 @@
 
 #include "alloc/engine/visit.h"
 #include "support/rig.h"
+#include "support/used_memory.h"
 
 static const struct tarn_pool_id graph = {0, 1};
 
@@ -607,6 +608,7 @@ static bool see_page(void *context, const struct tn_page_info *page)
 
     assert_true(page->handle != 0);
     assert_int_equal(page->size, 2 * MIB);
+    assert_int_equal(page->times, 1); /* mapped once */
     pages->addresses[pages->count++] = page->address;
     return pages->count < pages->most;
 }
@@ -628,6 +630,7 @@ static void pages_are_shown_by_pool(void **state)
     struct rig rig;
 
     (void)state;
+    used_memory_begin();
     rig_open(&rig, GIB, "policy:compact");
     const tarn_ptr own = rig_alloc(&rig, 10 * MIB, 0);
     const tarn_ptr other = rig_alloc(&rig, 4 * MIB, 1);
@@ -651,6 +654,7 @@ static void pages_are_shown_by_pool(void **state)
     rig_free(&rig, rig_alloc(&rig, 10 * MIB, 0));
     assert_int_equal(pages_seen(&rig, NULL, SEEN_MAX), 0);
     rig_close(&rig);
+    used_memory_end();
 }
 
 int main(void)

@@ -123,6 +123,15 @@ static void phases_are_between_their_ends(void **state)
          "b[1,5) a[1,3)",
          "-aabb---"}, /* of equal starts the longer is outside */
         {{START("a", 20), START("b", 20), END("b", 60), END("a", 40)}, "b[1,5) a[1,3)", "-aabb---"},
+        {{START("a", 20), START("b", 20), START("c", 20), END("c", 50), END("b", 50), END("a", 50)},
+         "a[1,4) b[1,4) c[1,4)",
+         "-ccc----"}, /* of equal spans the one named first is outside */
+        {{START("a", 20), START("b", 20), START("c", 20), END("a", 50), END("c", 50), END("b", 50)},
+         "a[1,4) b[1,4) c[1,4)",
+         "-ccc----"},
+        {{START("a", 20), END("a", 30), START("b", 50), START("a", 50), END("b", 70), END("a", 70)},
+         "a[1,2) a[4,6) b[4,6)",
+         "-a--bb--"},
         {{{"START", "a", 20, 0}, {"END", "a", 40, 0}}, "a[1,3)", "-aa-----"},
         {{{"START", "a", 20, 1}, {"END", "a", 40, 1}}, "", "--------"}, /* another device's */
         {{{"MIDDLE", "a", 20, -1}}, "", "--------"},

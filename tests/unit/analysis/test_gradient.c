@@ -208,18 +208,34 @@ static void gradients_that_are_kept(void **state)
     }
 }
 
+/* What stays until the end may be a gradient of the last step, or anything else: few are none. */
+static void few_that_stay_are_none(void **state)
+{
+    static const uint64_t sizes[] = {3000, 1000};
+
+    (void)state;
+    for (size_t which = 0; which < 2; which++) {
+        struct script script = {.length = 0};
+
+        model_put(&script);
+        const uint64_t at = take(&script, 3 << 20, sizes[which], NULL);
+
+        step(&script);
+        check(&script, &at, which == 0 ? "g" : ".");
+    }
+}
+
 /* Parameters from before the trace: blocks freed in it, or there at its end; old files know only
  * the rounded size of the latter. Blocks without frames in the trace are no parameters. */
-static void parameters_from_before(void **state)
+static void parameters_from_before_of(uint64_t size)
 {
     struct script script = {.length = 0};
     uint64_t at[2];
 
-    (void)state;
-    at[0] = take(&script, 3 << 20, 3000, NULL);
+    at[0] = take(&script, 3 << 20, size, NULL); /* the first entry */
     at[1] = take(&script, 4 << 20, 700, NULL);
     step(&script);
-    drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+    drop(&script, 3 << 20, size, &ZERO_GRAD);
     drop(&script, 4 << 20, 700, &ZERO_GRAD);
     put(&script,
         "]], 'segments': [{'address': 1048576, 'total_size': 2097152, 'device': 0,"
@@ -230,6 +246,13 @@ static void parameters_from_before(void **state)
     memmove(script.text + 1, from + 16, strlen(from + 16) + 1);
     script.length = strlen(script.text);
     check(&script, at, "g.");
+}
+
+static void parameters_from_before(void **state)
+{
+    (void)state;
+    parameters_from_before_of(3000);
+    parameters_from_before_of(3072); /* as large as its block */
 }
 
 static enum tarn_status peak(const void *context, const struct tarn_writer *writer,
@@ -290,7 +313,8 @@ int main(void)
         cmocka_unit_test(what_zero_grad_frees),    cmocka_unit_test(inference_has_none),
         cmocka_unit_test(a_workspace_is_none),     cmocka_unit_test(no_more_than_parameters),
         cmocka_unit_test(gradients_that_are_kept), cmocka_unit_test(parameters_from_before),
-        cmocka_unit_test(recorded_runs),           cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(few_that_stay_are_none),  cmocka_unit_test(recorded_runs),
+        cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,6 +245,34 @@ static void overlaps_count_once(void **state)
     trace_close(&made);
 }
 
+/* The trace frees a block that is there at its end all the same. */
+static void two_blocks_at_one_address_count_once(void **state)
+{
+    static const char text[] =
+        "{'segments': [{'address': 1073741824, 'total_size': 2097152, 'stream': 0,"
+        " 'segment_type': 'small', 'blocks': [{'size': 4096, 'state': 'active_allocated',"
+        " 'requested_size': 4096}, {'size': 2093056, 'state': 'inactive'}]}], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 1073741824, 'size': 512, 'stream': 0},"
+        "{'action': 'free_requested', 'addr': 1073741824, 'size': 512, 'stream': 0},"
+        "{'action': 'free_completed', 'addr': 1073741824, 'size': 512, 'stream': 0}]]}";
+    struct tarn_snapshot *snapshot = report_parse(text);
+    struct tn_timeline timeline;
+    struct tn_layout layout;
+
+    (void)state;
+    assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), 0));
+    for (uint64_t entry = 0; entry < 3; entry++) {
+        assert_true(tn_layout_collect_at(&layout, &timeline, entry));
+        assert_int_equal(layout.blocks.count, entry < 2 ? 2 : 1);
+        assert_int_equal(layout.total.used, 4096);
+        assert_int_equal(layout.total.slack, 0);
+        assert_int_equal(layout.total.free, 2 * MIB - 4096);
+        tn_layout_fini(&layout);
+    }
+    tn_timeline_fini(&timeline);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* What is free around the end of a page is one piece, unless there is a whole page in it. */
 static void pages_go_whole(void **state)
 {
@@ -297,8 +325,11 @@ static void settings_round_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_add_up),         cmocka_unit_test(moments_differ),
-        cmocka_unit_test(overlaps_count_once), cmocka_unit_test(pages_go_whole),
+        cmocka_unit_test(rows_add_up),
+        cmocka_unit_test(moments_differ),
+        cmocka_unit_test(overlaps_count_once),
+        cmocka_unit_test(two_blocks_at_one_address_count_once),
+        cmocka_unit_test(pages_go_whole),
         cmocka_unit_test(settings_round_up),
     };
 

@@ -304,6 +304,41 @@ static void failures_leave_nothing(void **state)
     assert_true(n > 4);
 }
 
+/* Lists of every length are full at some point, also where a term is to be negated. */
+static void fails_cleanly_at_any_length(const char *first)
+{
+    char text[1024];
+
+    (void)snprintf(text, sizeof text, "%s", first);
+    for (int terms = 1; terms <= 40; terms++) {
+        const size_t used = strlen(text);
+        enum tarn_status status = TARN_ERR_HOST_MEMORY;
+
+        for (uint64_t n = 1; status; n++) {
+            struct tarn_where *where;
+
+            (void)snprintf(text + used, sizeof text - used, "size != 7");
+            const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+            tarn_host_fail_nth(n);
+            status = tarn_where_parse(text, &where, NULL);
+            tarn_host_fail_nth(0);
+            assert_int_equal(status, tarn_host_get_usage().alloc_calls - calls < n
+                                         ? TARN_OK
+                                         : TARN_ERR_HOST_MEMORY);
+            tarn_where_destroy(where);
+        }
+        (void)snprintf(text + used, sizeof text - used, "size == 7 && ");
+    }
+}
+
+static void negations_fail_cleanly_at_any_length(void **state)
+{
+    (void)state;
+    fails_cleanly_at_any_length("");
+    fails_cleanly_at_any_length("size != 7 && "); /* one step more */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +349,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_with_its_column),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(negations_fail_cleanly_at_any_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

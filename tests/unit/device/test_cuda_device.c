@@ -1075,6 +1075,7 @@ static int share_in_child(const struct shared *shared)
     wrong += driver()->cuMemcpyDtoH_v2(&byte, address, 1) != TN_CU_SUCCESS || byte != 5;
     wrong += driver()->cuMemsetD8Async(address, 6, 1, 0) != TN_CU_SUCCESS;
     wrong += ops->ipc_close(device, address) != TARN_OK;
+    (void)close(0); /* then that may be the number of the page */
     if (ops->page_import(device, shared->process, shared->descriptor, PAGE, &page) != TARN_OK) {
         return strstr(ops->last_error(device), "does not let this process") ? 99 : 50;
     }

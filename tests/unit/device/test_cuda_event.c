@@ -253,6 +253,32 @@ static void there_may_be_many_events(void **state)
     assert_in_range(event_make(), 1, MANY);
 }
 
+static void events_need_host_memory_now_and_then(void **state)
+{
+    enum {
+        MANY = 1000
+    };
+    static tn_event_handle events[MANY];
+    int failures = 0;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        tarn_host_fail_nth(1);
+        const enum tarn_status st = device->ops->event_create(device, &events[i]);
+
+        tarn_host_fail_nth(0);
+        if (st) {
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            failures++;
+            events[i] = event_make();
+        }
+    }
+    assert_in_range(failures, 1, 20);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(device->ops->event_destroy(device, events[i]), TARN_OK);
+    }
+}
+
 static void an_unknown_event_is_refused(void **state)
 {
     const tn_event_handle event = event_make();
@@ -311,6 +337,7 @@ int main(void)
         CASE(an_old_driver_has_no_flags),
         CASE(a_captured_stream_gets_no_write),
         CASE(there_may_be_many_events),
+        CASE(events_need_host_memory_now_and_then),
         CASE(an_unknown_event_is_refused),
         CASE(closing_waits_for_queued_writes),
         CASE(a_driver_that_shut_down_sets_no_flag),

@@ -103,6 +103,51 @@ static void neighbours_freed_by_two_streams_merge_when_reached(void **state)
     sim_close(device);
 }
 
+/* Nothing merges while a block fits as it is; what merges spares the pool growing. */
+static void blocks_merge_before_the_pool_grows(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    const tarn_ptr below = sim_alloc_ok(device, CHUNK);
+    const tarn_ptr a = pool_alloc(device, 512, S1);
+    const tarn_ptr b = pool_alloc(device, CHUNK - 512, S2);
+
+    assert_int_equal(b, a + 512);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    pool_free(device, a, S1);
+    pool_free(device, b, S2);
+    tarn_sim_advance_ns(device, 10);
+    assert_int_equal(pool_alloc(device, CHUNK - 512, S2), b);
+    pool_free(device, b, S2);
+    assert_int_equal(device->ops->free(device, below), TARN_OK); /* where a new chunk would be */
+    assert_int_equal(pool_alloc(device, CHUNK, S2), a);
+    expect_pool(device, CHUNK, CHUNK);
+    pool_free(device, a, S2);
+    sim_close(device);
+}
+
+static void a_block_has_its_own_bytes_only(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    const struct tn_sim *sim = tn_sim_from(device);
+    const tarn_ptr a = pool_alloc(device, 512, S1);
+
+    (void)state;
+    assert_true(tn_sim_pool_covers(sim, a, 512));
+    assert_true(tn_sim_pool_covers(sim, a + 511, 1));
+    assert_false(tn_sim_pool_covers(sim, a, 513));
+    assert_false(tn_sim_pool_covers(sim, a + 512, 1));
+    const tarn_ptr b = pool_alloc(device, CHUNK, S1); /* all of a chunk */
+
+    assert_true(tn_sim_pool_covers(sim, b, CHUNK));
+    assert_false(tn_sim_pool_covers(sim, b + CHUNK, 0));
+    pool_free(device, b, S1);
+    pool_free(device, a, S1);
+    assert_false(tn_sim_pool_covers(sim, a, 1));
+    sim_close(device);
+}
+
 static void growth_gives_back_free_chunks_first(void **state)
 {
     struct tarn_device *device = sim_open(2 * CHUNK);
@@ -333,6 +378,8 @@ int main(void)
         cmocka_unit_test(same_stream_reuses_at_once),
         cmocka_unit_test(other_stream_reuses_when_the_free_was_reached),
         cmocka_unit_test(neighbours_freed_by_two_streams_merge_when_reached),
+        cmocka_unit_test(blocks_merge_before_the_pool_grows),
+        cmocka_unit_test(a_block_has_its_own_bytes_only),
         cmocka_unit_test(growth_gives_back_free_chunks_first),
         cmocka_unit_test(growth_moves_whole_free_units),
         cmocka_unit_test(units_behind_unfinished_work_stay),

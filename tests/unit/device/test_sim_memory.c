@@ -107,6 +107,30 @@ static void mappings_are_made_there_too(void **state)
     assert_int_equal(ops->unmap(pair.sim, base + 3 * PAGE, PAGE), TARN_OK);
     assert_int_equal(ops->page_release(pair.sim, pages[1]), TARN_OK);
     assert_int_equal(pair.fake->used_bytes(0), PAGE);
+    assert_int_equal(pair.fake->calls("cuMemRelease"), 1);
+    pair_close(&pair);
+}
+
+/* Between GPUs the driver wants to know whose memory it is: those that have it. */
+static void copies_name_the_devices_that_have_the_memory(void **state)
+{
+    struct pair pair = pair_open();
+    const tarn_ptr a = sim_alloc_ok(pair.sim, MIB);
+    const tarn_ptr b = sim_alloc_ok(pair.sim, MIB);
+    const struct tn_copy copy = {.to_device = pair.sim,
+                                 .from_device = pair.sim,
+                                 .to = b,
+                                 .from = a,
+                                 .size = 16,
+                                 .by_peer = true};
+
+    (void)state;
+    put(&pair, a, "by peer");
+    assert_int_equal(pair.sim->ops->copy(pair.sim, &copy, 0), TARN_OK);
+    assert_int_equal(pair.fake->calls("cuMemcpyPeerAsync"), 1);
+    holds(&pair, b, "by peer");
+    assert_int_equal(pair.sim->ops->free(pair.sim, a), TARN_OK);
+    assert_int_equal(pair.sim->ops->free(pair.sim, b), TARN_OK);
     pair_close(&pair);
 }
 
@@ -213,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_the_other_devices),
         cmocka_unit_test(mappings_are_made_there_too),
+        cmocka_unit_test(copies_name_the_devices_that_have_the_memory),
         cmocka_unit_test(an_empty_range_is_given_back_there),
         cmocka_unit_test(what_fails_there_fails_here),
         cmocka_unit_test(missing_host_memory_gives_back_there),

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/sim.h"
+#include "support/used_memory.h"
 
 #include <string.h>
 
@@ -50,6 +51,7 @@ static void events_complete_when_their_work_is_done(void **state)
     assert_true(is_done(device, second));
     assert_int_equal(device->ops->now_ns(device), 150);
     assert_int_equal(sim_counters(device).live_events, 4);
+    assert_int_equal(sim_counters(device).failures, 0); /* "not ready" is none */
     sim_close(device);
 }
 
@@ -204,6 +206,34 @@ static void many_events_keep_their_state(void **state)
         assert_true(is_done(device, event[i]));
     }
     sim_close(device);
+}
+
+/* Names begin at one, whatever the memory held before, and take no more of it than is needed. */
+static void places_of_events_are_used_again(void **state)
+{
+    enum {
+        ROUNDS = 300
+    };
+    struct tarn_device *device;
+    uint64_t bytes = 0;
+
+    (void)state;
+    used_memory_begin();
+    device = sim_open(GIB);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        const tn_event_handle event = record(device, S1);
+
+        assert_int_equal(event, round << 32 | 1);
+        assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+        bytes = round == 1 ? tarn_host_get_usage().live_bytes : bytes;
+        assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
+    }
+    for (uint64_t i = 2; i <= ROUNDS; i++) {
+        (void)record(device, S1);
+    }
+    assert_int_equal(record(device, S1), (uint64_t)1 << 32 | ROUNDS);
+    sim_close(device);
+    used_memory_end();
 }
 
 static void manual_events_complete_when_told(void **state)
@@ -407,6 +437,7 @@ int main(void)
         cmocka_unit_test(recording_again_moves_the_event),
         cmocka_unit_test(event_names_are_checked),
         cmocka_unit_test(many_events_keep_their_state),
+        cmocka_unit_test(places_of_events_are_used_again),
         cmocka_unit_test(manual_events_complete_when_told),
         cmocka_unit_test(oracle_decides_in_a_query),
         cmocka_unit_test(time_stops_at_its_end),

@@ -4,6 +4,7 @@
 #include "support/sim.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #define PAGE (2 * MIB)
 
@@ -186,6 +187,31 @@ static void a_page_shows_the_same_contents_everywhere(void **state)
     sim_close(device);
 }
 
+/* Each page is a file in memory. */
+static void pages_need_descriptors(void **state)
+{
+    struct tarn_device *device =
+        sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = true});
+    struct rlimit limit;
+    tn_page_handle page = 7;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const enum tarn_status st = device->ops->page_create(device, PAGE, &page);
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+    assert_int_equal(page, 7);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    assert_int_equal(sim_counters(device).live_pages, 0);
+    page = page_create(device, PAGE);
+    assert_int_equal(device->ops->page_release(device, page), TARN_OK);
+    sim_close(device);
+}
+
 static void scripted_reservation(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -209,6 +235,7 @@ int main(void)
         cmocka_unit_test(wrong_unmaps_and_grants_are_refused),
         cmocka_unit_test(releasing_what_is_mapped_is_refused),
         cmocka_unit_test(a_page_shows_the_same_contents_everywhere),
+        cmocka_unit_test(pages_need_descriptors),
         cmocka_unit_test(scripted_reservation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "history/history.h"
+#include "support/child.h"
 #include "tarn/history.h"
 #include "tarn/host.h"
 
@@ -293,6 +295,30 @@ static void texts_and_pools_are_kept(void **state)
     tarn_history_clear(rig.history);
     assert_int_equal(usage(&rig).texts, 0);
     assert_int_equal(usage(&rig).text_bytes, 0);
+    rig_close(&rig);
+}
+
+/* What the library says for "no context" costs no memory, nor does a caller's copy of it. */
+static void no_context_is_no_text(void **state)
+{
+    const char own[] = "N/A";
+    struct tarn_trace_event event = event_of(TARN_ACTION_ALLOC, 1, 0);
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.max_entries = 10});
+    rig.sink.receive(rig.sink.context, &event);
+    event.compile_context = own;
+    rig.sink.receive(rig.sink.context, &event);
+    assert_int_equal(usage(&rig).texts, 0);
+    event.compile_context = "N/B";
+    rig.sink.receive(rig.sink.context, &event);
+    assert_int_equal(usage(&rig).texts, 1);
+    const struct seen seen = walk(&rig);
+
+    assert_string_equal(seen.contexts[0], "N/A");
+    assert_string_equal(seen.contexts[1], "N/A");
+    assert_string_equal(seen.contexts[2], "N/B");
     rig_close(&rig);
 }
 
@@ -584,6 +610,26 @@ static void a_host_language_may_be_alone(void **state)
     rig_close(&rig);
 }
 
+/* Numbers of stacks need not mean anything to the history's user. */
+static void a_host_language_need_not_describe(void **state)
+{
+    struct host host = {.next = 9};
+    const struct tarn_host_frames callbacks = {&host, host_capture, NULL, NULL};
+    struct frames frames = {.count = 0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig,
+             (struct tarn_history_options){.host = &callbacks, .stack_source = TARN_STACK_NONE});
+    const uint64_t stack = capture(&rig);
+
+    assert_int_equal(tarn_history_host_stack(rig.history, stack), 9);
+    assert_int_equal(tarn_history_visit_stack(rig.history, stack, note_frame, &frames), TARN_OK);
+    assert_int_equal(frames.count, 0);
+    rig.sink.release(rig.sink.context, stack);
+    rig_close(&rig);
+}
+
 /* ---- annotations ---- */
 
 static const char *text_of(const struct tn_interned *piece)
@@ -708,7 +754,9 @@ static enum tarn_status live(void)
 
     event.user_metadata = "some text";
     sink.receive(sink.context, &event);
-    st = tarn_history_annotate(history, TARN_ANNOTATION_START, 0, "name", NULL, 0);
+    const struct tarn_annotation_field field = {"key", "value"};
+
+    st = tarn_history_annotate(history, TARN_ANNOTATION_START, 0, "name", &field, 1);
     if (st == TARN_OK) {
         st = tarn_history_walk(history, see, &seen);
     }
@@ -808,6 +856,87 @@ static void a_copy_is_of_when_it_was_taken(void **state)
     rig_close(&rig);
 }
 
+/* Room is made for what there is and a little more: of many more the newest are copied. */
+static void a_copy_has_room_for_some_more(void **state)
+{
+    struct rig rig;
+    struct tn_history_copy copy;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.max_entries = (uint64_t)2 * RING});
+    send_many(&rig, 1, 10);
+    assert_true(tn_history_copy_prepare(rig.history, &copy));
+    send_many(&rig, 11, copy.capacity - 10);
+    copy_expect(&rig, &copy, 1, copy.capacity);
+    send_many(&rig, copy.capacity + 1, 100);
+    copy_expect(&rig, &copy, 101, copy.capacity);
+    tn_history_copy_release(rig.history, &copy);
+    rig_close(&rig);
+}
+
+/* ---- pins ---- */
+
+static void *unpin_later(void *history)
+{
+    const struct timespec while_destroyed = {.tv_nsec = 2000000};
+
+    (void)nanosleep(&while_destroyed, NULL);
+    tn_history_unpin(history);
+    return NULL;
+}
+
+static uint64_t other_capture(void *context, enum tarn_context_level level)
+{
+    (void)context;
+    (void)level;
+    return 0;
+}
+
+static void a_pinned_history_stays(void **state)
+{
+    struct rig rig;
+    pthread_t thread;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.max_entries = 10});
+    struct tarn_sink other = rig.sink;
+
+    other.capture = other_capture;
+    assert_null(tn_history_pin(&other)); /* a receiver of another kind */
+    assert_ptr_equal(tn_history_pin(&rig.sink), rig.history);
+    assert_int_equal(pthread_create(&thread, NULL, unpin_later, rig.history), 0);
+    rig_close(&rig); /* waits */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* ---- forked children ---- */
+
+static void child_asks(void *context)
+{
+    struct rig *rig = context;
+    struct tn_history_copy copy;
+    struct frames frames = {.count = 0};
+    struct seen seen = {.count = 0};
+
+    CHILD_REQUIRE(!tn_history_copy_prepare(rig->history, &copy));
+    CHILD_REQUIRE(tarn_history_visit_stack(rig->history, 0, note_frame, &frames) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_history_walk(rig->history, see, &seen) != TARN_OK && seen.count == 0);
+    CHILD_REQUIRE(tarn_history_host_stack(rig->history, 0) == 0);
+}
+
+/* Its parent's threads may have held any lock. */
+static void a_child_gets_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, (struct tarn_history_options){.max_entries = 10});
+    send_many(&rig, 1, 3);
+    child_run(child_asks, &rig);
+    assert_int_equal(walk(&rig).count, 3);
+    rig_close(&rig);
+}
+
 struct sending {
     struct rig *rig;
     atomic_bool over;
@@ -891,6 +1020,7 @@ static void actions_have_names(void **state)
     (void)state;
     assert_false(tarn_action_find("segment", &action));
     assert_int_equal(action, TARN_ACTION_OOM);
+    assert_string_equal(tarn_action_name(TARN_ACTION_COUNT), "unknown");
     for (int i = 0; i < TARN_ACTION_COUNT; i++) {
         assert_true(tarn_action_find(tarn_action_name((enum tarn_action)i), &action));
         assert_int_equal(action, i);
@@ -907,6 +1037,7 @@ int main(void)
         cmocka_unit_test(some_actions_can_be_skipped),
         cmocka_unit_test(stacks_of_c_can_be_switched),
         cmocka_unit_test(texts_and_pools_are_kept),
+        cmocka_unit_test(no_context_is_no_text),
         cmocka_unit_test(texts_are_bounded),
         cmocka_unit_test(a_stack_goes_with_its_last_holder),
         cmocka_unit_test(stacks_are_bounded),
@@ -914,10 +1045,14 @@ int main(void)
         cmocka_unit_test(both_sources_see_this_function),
         cmocka_unit_test(a_host_language_adds_frames),
         cmocka_unit_test(a_host_language_may_be_alone),
+        cmocka_unit_test(a_host_language_need_not_describe),
         cmocka_unit_test(annotations_are_a_ring_too),
         cmocka_unit_test(annotations_without_room_are_refused),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(a_copy_is_of_when_it_was_taken),
+        cmocka_unit_test(a_copy_has_room_for_some_more),
+        cmocka_unit_test(a_pinned_history_stays),
+        cmocka_unit_test(a_child_gets_nothing),
         cmocka_unit_test(a_copy_of_a_busy_history_has_no_gap),
         cmocka_unit_test(every_host_allocation_may_fail),
         cmocka_unit_test(contexts_are_entered_in_any_depth),

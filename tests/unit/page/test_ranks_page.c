@@ -124,6 +124,10 @@ static void titles_do_not_become_markup(void **state)
     assert_null(strstr(text, "alert(1)</script>"));
     assert_non_null(strstr(text, "<title>&lt;/title&gt;"));
     free(text);
+    asked.options.title = ""; /* is none */
+    text = report_text(page, &asked);
+    assert_non_null(strstr(text, "<title>Ranks</title>"));
+    free(text);
     asked_close(&asked);
 }
 

@@ -42,6 +42,38 @@ static void a_snapshot_becomes_sections(void **state)
     assert_string_equal(tn_reader_message(), "");
 }
 
+static bool head_has(const char *text)
+{
+    const size_t head = section_find("head");
+    const char *bytes = (const char *)tn_reader_section_bytes(head);
+    const size_t length = strlen(text);
+
+    for (size_t i = 0; i + length <= tn_reader_section_size(head); i++) {
+        if (memcmp(bytes + i, text, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Settings are numbers and texts; of what else a file has there, a page says only that. */
+static void odd_settings_are_not_shown(void **state)
+{
+    static const char json[] =
+        "{\"segments\": [], \"device_traces\": [], \"allocator_settings\": {\"known\": 7,"
+        " \"odd\": {\"a\": 1}, \"stack\": [{\"name\": \"secret\", \"filename\": \"a.py\","
+        " \"line\": 1}], \"frame\": {\"name\": \"secret\", \"filename\": \"a.py\","
+        " \"line\": 1}}}";
+
+    (void)state;
+    assert_int_equal(read_bytes(json, sizeof json - 1), TARN_OK);
+    assert_true(head_has("[\"known\",\"7\"]"));
+    assert_true(head_has("[\"odd\",\"...\"]"));
+    assert_true(head_has("[\"stack\",\"...\"]"));
+    assert_true(head_has("[\"frame\",\"...\"]"));
+    assert_false(head_has("secret"));
+}
+
 static void refusals_are_said_and_leave_nothing(void **state)
 {
     static const char bad[] = "\x80\x04"
@@ -63,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_snapshot_becomes_sections),
+        cmocka_unit_test(odd_settings_are_not_shown),
         cmocka_unit_test(refusals_are_said_and_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,39 @@ static void segments_come_and_go(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* However they end: those from before first, by address, then by the entry that begins them. */
+static void spans_come_by_beginning_and_address(void **state)
+{
+    static const struct tn_model_segment segments[] = {
+        {.address = A + 32 * MIB, .total_size = 2 * MIB},
+        {.address = A + 128 * MIB, .total_size = 2 * MIB}};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A + 160 * MIB, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A + 64 * MIB, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_ALLOC, A + 96 * MIB, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A + 96 * MIB, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 2 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A + 160 * MIB, 2 * MIB, 0},
+    };
+    struct trace_model made;
+    struct tn_vec spans;
+
+    (void)state;
+    trace_open(&made, rows, 6, segments, 2);
+    const struct tn_trace_source source = source_of(&made);
+
+    assert_true(tn_view_spans_collect(&spans, &source, 0));
+    assert_int_equal(spans.count, 6);
+    check_span(&spans, 0, A, 2 * MIB, TN_NEVER, 4);
+    check_span(&spans, 1, A + 32 * MIB, 2 * MIB, TN_NEVER, TN_NEVER);
+    check_span(&spans, 2, A + 64 * MIB, 2 * MIB, TN_NEVER, 1);
+    check_span(&spans, 3, A + 128 * MIB, 2 * MIB, TN_NEVER, TN_NEVER);
+    check_span(&spans, 4, A + 160 * MIB, 2 * MIB, 0, 5);
+    check_span(&spans, 5, A + 96 * MIB, 2 * MIB, 2, 3);
+    tn_vec_fini(&spans);
+    trace_close(&made);
+}
+
 /* A expandable segment: mapped in pieces, and one piece of the middle given back. */
 static void growing_segments_are_cut_where_they_were_mapped(void **state)
 {
@@ -162,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_come_and_go),
+        cmocka_unit_test(spans_come_by_beginning_and_address),
         cmocka_unit_test(growing_segments_are_cut_where_they_were_mapped),
         cmocka_unit_test(contradictions_do_not_overlap),
         cmocka_unit_test(failures_leave_nothing),

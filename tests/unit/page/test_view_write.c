@@ -98,6 +98,19 @@ static void odd_files_have_a_page(void **state)
         " 'stream': 0, 'user_metadata': 'x', 'time_us': -5}]], 'host_segments': [],"
         " 'host_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0}]],"
         " 'external_annotations': [{'stage': 'START', 'name': 'a', 'time_us': 3}]}",
+        /* entries that mean nothing here, frees without an end, or of another place */
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'user_defined', 'addr': 1, 'size': 0, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0, 'frames': []},"
+        "{'action': 'free_requested', 'addr': 512, 'size': 9, 'stream': 0, 'frames':"
+        " [{'filename': 'C:\\\\d\\\\a.py', 'line': 1, 'name': 'f'},"
+        "  {'filename': 'b.py', 'line': 2, 'name': 'g'}, {'filename': '', 'line': 3, 'name': ''},"
+        "  {'filename': 'd/', 'line': 3, 'name': 'h'}]},"
+        "{'action': 'free_completed', 'addr': 512, 'size': 9, 'stream': 0, 'frames': []},"
+        "{'action': 'free_completed', 'addr': 4096, 'size': 0, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0},"
+        "{'action': 'free_requested', 'addr': 512, 'size': 9, 'stream': 0}]],"
+        " 'external_annotations': [{'stage': '', 'name': '', 'time_us': 3}]}",
     };
 
     (void)state;

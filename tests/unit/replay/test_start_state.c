@@ -327,6 +327,30 @@ static void what_contradicts_is_left_out_and_noted(void **state)
     made_close(&made);
 }
 
+/* Memory that grows comes in pages, of which none has a part. */
+static void parts_of_pages_are_left_out(void **state)
+{
+    static const struct tn_model_segment segments[] = {
+        {.address = A, .total_size = 2 * MIB, .is_expandable = true},
+        {.address = A + 10 * MIB, .total_size = 2 * MIB + 512, .is_expandable = true},
+        {.address = A + 21 * MIB, .total_size = 2 * MIB, .is_expandable = true},
+        {.address = A + 31 * MIB, .total_size = MIB}, /* has none */
+    };
+    static const struct trace_row rows[] = {{TN_TRACE_SNAPSHOT, 0, 0, 0}};
+    struct made made;
+
+    (void)state;
+    made_open(&made, rows, 1, segments, 4);
+    assert_int_equal(made.program.start_segments.count, 2);
+    segment_is(&made, 0,
+               (struct tn_start_segment){.address = A, .size = 2 * MIB, .is_expandable = true});
+    segment_is(&made, 1, (struct tn_start_segment){.address = A + 31 * MIB, .size = MIB});
+    assert_string_equal(
+        made.program.notes[1],
+        "2 segments or blocks contradict others or have an impossible size; they were ignored");
+    made_close(&made);
+}
+
 /* Bytes that two segments share belong to one of them. */
 static void segments_that_overlap_are_noted(void **state)
 {
@@ -336,7 +360,7 @@ static void segments_that_overlap_are_noted(void **state)
         {.address = A + 30 * MIB, .total_size = 10 * MIB, .is_large = true, .is_expandable = true},
         {.address = A + 38 * MIB, .total_size = 4 * MIB, .is_large = true, .is_expandable = true},
     };
-    static const struct trace_row rows[] = {{TN_TRACE_SEGMENT_UNMAP, A + 41 * MIB, 2 * MIB, 0}};
+    static const struct trace_row rows[] = {{TN_TRACE_SEGMENT_UNMAP, A + 41 * MIB, 3 * MIB, 0}};
     struct made made;
 
     (void)state;
@@ -353,7 +377,7 @@ static void segments_that_overlap_are_noted(void **state)
     segment_is(
         &made, 3, /* touching pages are one */
         (struct tn_start_segment){
-            .address = A + 30 * MIB, .size = 13 * MIB, .is_large = true, .is_expandable = true});
+            .address = A + 30 * MIB, .size = 14 * MIB, .is_large = true, .is_expandable = true});
     assert_string_equal(
         made.program.notes[1],
         "3 segments or blocks contradict others or have an impossible size; they were ignored");
@@ -483,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_size_follows_from_the_request),
         cmocka_unit_test(a_request_of_nothing_is_a_block_of_512),
         cmocka_unit_test(what_contradicts_is_left_out_and_noted),
+        cmocka_unit_test(parts_of_pages_are_left_out),
         cmocka_unit_test(segments_that_overlap_are_noted),
         cmocka_unit_test(pages_are_undone_by_range),
         cmocka_unit_test(private_pools_of_before_are_noted),

@@ -64,6 +64,52 @@ static void a_run_without_any(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* By what they reserve, then by their number; pools of another device are not among them. */
+static void pools_have_an_order(void **state)
+{
+    static const struct {
+        int device;
+        int mib;
+        int pool[2];
+    } segments[] = {{1, 2, {9, 9}}, {0, 2, {1, 2}}, {0, 2, {2, 0}}, {0, 2, {0, 1}},
+                    {0, 2, {1, 0}}, {0, 4, {0, 7}}, {0, 4, {0, 7}}, {0, 2, {0, 0}}};
+    static const uint64_t wanted[][2] = {{0, 7}, {0, 1}, {1, 0}, {1, 2}, {2, 0}};
+    char json[4096] = "{'segments': [";
+    struct tarn_private_pools_result *pools = NULL;
+    size_t count = 0;
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        const size_t used = strlen(json);
+
+        (void)snprintf(json + used, sizeof json - used,
+                       "%s{'device': %d, 'address': %d, 'total_size': %d, 'stream': 0,"
+                       " 'segment_type': 'large', 'segment_pool_id': [%d, %d], 'blocks':"
+                       " [{'size': %d, 'state': 'inactive'}]}",
+                       i > 0 ? ", " : "", segments[i].device, (i + 1) << 24, segments[i].mib << 20,
+                       segments[i].pool[0], segments[i].pool[1], segments[i].mib << 20);
+    }
+    const size_t used = strlen(json);
+
+    (void)snprintf(json + used, sizeof json - used,
+                   "], 'device_traces': [[{'action': 'alloc',"
+                   " 'addr': 134217728, 'size': 512,"
+                   " 'stream': 0}]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+
+    assert_int_equal(tarn_private_pools_compute(snapshot, NULL, &pools, &count, NULL), TARN_OK);
+    assert_true(count >= 1);
+    assert_int_equal(pools->pool_count, 5);
+    assert_int_equal(pools->pools[0].reserved, 8 << 20);
+    assert_int_equal(pools->reserved, 16 << 20);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(pools->pools[i].pool[0], wanted[i][0]);
+        assert_int_equal(pools->pools[i].pool[1], wanted[i][1]);
+    }
+    tarn_report_destroy(pools);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static enum tarn_status compute(const void *context, const struct tarn_writer *writer,
                                 struct tarn_error *error)
 {
@@ -97,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_are_those_of_frag),
+        cmocka_unit_test(pools_have_an_order),
         cmocka_unit_test(a_run_without_any),
         cmocka_unit_test(failures_leave_nothing),
     };

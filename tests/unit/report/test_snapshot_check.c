@@ -52,6 +52,9 @@ static void every_contradiction(void **state)
     finds("[{'address': 1, 'total_size': 8, 'allocated_size': 7, 'active_size': 8, 'blocks':"
           " [{'size': 8, 'requested_size': 8, 'state': 'active_allocated'}]}]",
           "segment 1: allocated 7 and active 8 bytes, its blocks add up to 8 and 8");
+    finds("[{'address': 1, 'total_size': 8, 'allocated_size': 8, 'active_size': 7, 'blocks':"
+          " [{'size': 8, 'requested_size': 8, 'state': 'active_allocated'}]}]",
+          "segment 1: allocated 8 and active 7 bytes, its blocks add up to 8 and 8");
     finds("[" SEGMENT("100", "8", "{'size': 8, 'state': 'inactive'}") "," SEGMENT(
               "107", "8", "{'size': 8, 'state': 'inactive'}") "]",
           "device 0: the segments 100 and 107 overlap");
@@ -77,6 +80,27 @@ static void every_contradiction(void **state)
           "device 0: 1 blocks of 4 bytes that the trace leaves allocated are not in the segments "
           "with "
           "that size");
+}
+
+/* Each device has addresses of its own; segments come in any order. */
+static void devices_do_not_overlap(void **state)
+{
+#define ON(device, address)                                                                        \
+    "{'device': " device ", 'address': " address ", 'total_size': 8, 'blocks':"                    \
+    " [{'size': 8, 'state': 'inactive'}]}"
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    struct tarn_snapshot *snapshot = report_parse(
+        "[" ON("1", "100") "," ON("0", "108") "," ON("1", "92") "," ON("0", "100") "]");
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_check(snapshot, &findings, NULL), TARN_OK);
+    assert_int_equal(findings.count, 0);
+    tarn_snapshot_destroy(snapshot);
+    finds("[" ON("1", "100") "," ON("0", "100") "," ON("1", "100") "]",
+          "device 1: the segments 100 and 100 overlap");
+    finds("[" ON("1", "100") "," ON("0", "100") "," ON("1", "93") "]",
+          "device 1: the segments 93 and 100 overlap");
+#undef ON
 }
 
 #define MAPPED(action, address)                                                                    \
@@ -132,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_runs_agree_with_themselves),
         cmocka_unit_test(every_contradiction),
+        cmocka_unit_test(devices_do_not_overlap),
         cmocka_unit_test(memory_that_sleeps_is_no_contradiction),
         cmocka_unit_test(failures_leave_nothing),
     };

@@ -379,6 +379,81 @@ static void sizes_and_times_stay_in_bounds(void **state)
     end(&f);
 }
 
+/* Each size of a segment. */
+static void sizes_of_segments_stay_in_bounds(void **state)
+{
+    static const char *const keys[] = {"total_size", "allocated_size", "active_size",
+                                       "requested_size"};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct fixture f;
+        start(&f);
+        struct tn_value s = segment(&f, new_list(&f));
+
+        for (size_t k = 0; k < 4; k++) {
+            set(&f, s, keys[k],
+                k == i ? tn_value_make(TN_VALUE_UINT, 0, (uint64_t)1 << 63) : num(5));
+        }
+        assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, s)), TARN_OK);
+        const struct tn_model_segment *made = &f.model.segments[0];
+
+        assert_int_equal(made->total_size, i == 0 ? 0 : 5);
+        assert_int_equal(made->allocated_size, i == 1 ? 0 : 5);
+        assert_int_equal(made->active_size, i == 2 ? 0 : 5);
+        assert_int_equal(made->requested_size, i == 3 ? 0 : 5);
+        assert_int_equal(warnings_of(&f.model, TN_WARNING_TOO_LARGE), 1);
+        end(&f);
+    }
+}
+
+/* What another container holds cannot change, not even to a record like the one before. */
+static void a_dict_in_a_list_stays_as_it_is(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value pairs[] = {str(&f, "action"), str(&f, "alloc"), str(&f, "addr"), num(1),
+                                     str(&f, "size"),   num(512)};
+    const struct tn_value first = new_dict(&f);
+    const struct tn_value second = new_dict(&f);
+
+    (void)state;
+    assert_int_equal(tn_decode_set_items(&f.decoder, first, pairs, 3), TARN_OK);
+    (void)list_of(&f, second);
+    assert_int_equal(tn_decode_set_items(&f.decoder, second, pairs, 3), TARN_ERR_FORMAT);
+    end(&f);
+}
+
+/* A stack counts for each segment that has it: each is written with it. */
+static void stacks_of_segments_are_charged(void **state)
+{
+    struct fixture f;
+    start(&f);
+    struct tn_value s = segment(&f, new_list(&f));
+    struct tn_value frames = new_list(&f);
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        append(&f, frames, frame(&f, i));
+    }
+    set(&f, s, "frames", frames);
+    struct tn_value list = list_of(&f, s);
+
+    for (int i = 1; i < 100; i++) {
+        append(&f, list, s);
+    }
+    f.model.written_most = UINT64_MAX; /* without a limit nothing is counted */
+    const uint64_t before = f.model.written;
+
+    assert_int_equal(tn_decode_finish(&f.decoder, list), TARN_OK);
+    assert_int_equal(f.model.segment_count, 100);
+    const uint64_t written = tn_model_stack(&f.model, f.model.segments[0].stack).written;
+
+    assert_true(written > 16);
+    assert_true(f.model.written - before >= 100 * (sizeof(struct tn_model_segment) + written));
+    end(&f);
+}
+
 /* One trace as that of several devices counts as often. */
 static void what_is_walked_again_is_charged(void **state)
 {
@@ -566,6 +641,9 @@ int main(void)
         cmocka_unit_test(shared_entries_are_copied),
         cmocka_unit_test(equal_stacks_are_one),
         cmocka_unit_test(sizes_and_times_stay_in_bounds),
+        cmocka_unit_test(sizes_of_segments_stay_in_bounds),
+        cmocka_unit_test(stacks_of_segments_are_charged),
+        cmocka_unit_test(a_dict_in_a_list_stays_as_it_is),
         cmocka_unit_test(what_is_walked_again_is_charged),
         cmocka_unit_test(too_long_a_stack_is_refused),
         cmocka_unit_test(wrong_kinds_are_named),

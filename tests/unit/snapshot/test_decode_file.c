@@ -140,6 +140,10 @@ static void segments_have_values_of_kinds(void **state)
                        cases[i].key);
         load_says(json, cases[i].said);
     }
+    load_says("{'segments':[{'address':512,'total_size':512,'stream':0,'blocks':7}]}",
+              "a list of blocks");
+    load_says("{'segments':[{'address':512,'total_size':512,'stream':0,'blocks':{}}]}",
+              "a list of blocks");
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
@@ -257,7 +261,8 @@ static void entries_beside_each_other_keep_what_differs(void **state)
     static const char *const parts[] = {"'pool_id':[0,1]",       "'pool_id':[1,0]",
                                         "'pool_id':[1,1]",       "'pool_id':[0,0]",
                                         "'user_metadata':'a'",   "'user_metadata':'b'",
-                                        "'compile_context':'a'", "'compile_context':'b'"};
+                                        "'compile_context':'a'", "'compile_context':'b'",
+                                        "'category':'a'",        "'category':'b'"};
     struct tarn_snapshot *snapshot;
     char json[2048] = "{'segments':[],'device_traces':[[";
     const size_t count = sizeof parts / sizeof parts[0];
@@ -285,6 +290,9 @@ static void entries_beside_each_other_keep_what_differs(void **state)
         assert_string_equal(tn_model_string(model, extra->user_metadata).text, i == 4   ? "a"
                                                                                : i == 5 ? "b"
                                                                                         : "");
+        assert_string_equal(tn_model_string(model, extra->category).text, i == 8   ? "a"
+                                                                          : i == 9 ? "b"
+                                                                                   : "");
         assert_string_equal(tn_model_string(model, extra->compile_context).text, i == 6   ? "a"
                                                                                  : i == 7 ? "b"
                                                                                           : "");

@@ -17,6 +17,13 @@
     BYTES("\x80\x04}(\x8c\x08segments]\x8c\x12"                                                    \
           "allocator_settings}(" body "uu.")
 
+/* The same with more than a buffer of bytes behind it. */
+#define NINE_ZEROS "000000000"
+#define LONG_SETTINGS(body)                                                                        \
+    BYTES("\x80\x04}(\x8c\x08segments]\x8c\x12"                                                    \
+          "allocator_settings}(" body "uu." NINE_ZEROS NINE_ZEROS NINE_ZEROS NINE_ZEROS NINE_ZEROS \
+              NINE_ZEROS NINE_ZEROS NINE_ZEROS NINE_ZEROS NINE_ZEROS)
+
 static enum tarn_status load(const char *bytes, size_t size, struct tarn_snapshot **snapshot,
                              struct tarn_error *error)
 {
@@ -90,6 +97,16 @@ static void expect_int(const char *bytes, size_t size, int64_t wanted)
     tarn_snapshot_destroy(snapshot);
 }
 
+static void expect_float(const char *bytes, size_t size, double wanted)
+{
+    struct tarn_snapshot *snapshot = accepted(bytes, size);
+    const struct tn_field field = setting(snapshot);
+
+    assert_int_equal(field.kind, TN_FIELD_FLOAT);
+    assert_true(field.value.real == wanted);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void integers(void **state)
 {
     (void)state;
@@ -158,6 +175,9 @@ static void memo_opcodes(void **state)
     expect_int(SETTINGS("\x8c\1kq\0K\7q\1h\0h\1"), 7);
     expect_int(SETTINGS("\x8c\1kr\0\0\0\0K\7r\1\0\0\0j\0\0\0\0j\1\0\0\0"), 7);
     expect_int(SETTINGS("\x8c\1kq\x0aK\7q\x0bh\x0ah\x0b"), 7);
+    expect_int(LONG_SETTINGS("\x8c\1k\x94K\7\x94h\0h\1"), 7);
+    expect_float(SETTINGS("\x8c\1kq\0G\x3f\xf8\0\0\0\0\0\0q\1h\0h\1"), 1.5);
+    expect_float(LONG_SETTINGS("\x8c\1k\x94G\x3f\xf8\0\0\0\0\0\0\x94h\0h\1"), 1.5);
     refused(SETTINGS("\x8c\1kh\0"), TARN_ERR_FORMAT, "never written");
     refused(SETTINGS("\x8c\1kq\5h\4"), TARN_ERR_FORMAT, "never written");
     refused(SETTINGS("\x8c\1kr\xff\xff\xff\xff"), TARN_ERR_FORMAT, "out of order");
@@ -232,6 +252,7 @@ static void imports_and_calls_are_refused_by_name(void **state)
     refused(BYTES("\x80\4NN\x93."), TARN_ERR_UNSAFE, "computed name");
     refused(BYTES("\x80\2NNR."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2R."), TARN_ERR_UNSAFE, "call something");
+    refused(BYTES("\x80\2ccollections\nOrderedDict\n)(R."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2NNb."), TARN_ERR_UNSAFE, "set the state");
     refused(BYTES("\x80\2(No."), TARN_ERR_UNSAFE, "object of a class");
     refused(BYTES("\x80\2NN\x81."), TARN_ERR_UNSAFE, "object of a class");

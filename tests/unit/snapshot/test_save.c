@@ -95,7 +95,8 @@ static void recorded_snapshots_survive(void **state)
 static const char rich[] =
     "{\"segments\":[{\"device\":1,\"address\":18446744073709551104,\"total_size\":512,"
     "\"stream\":9223372036854775808,\"segment_type\":\"small\",\"segment_pool_id\":[3,4],"
-    "\"is_expandable\":true,\"frames\":[{\"name\":\"f\",\"filename\":\"a.py\",\"line\":-1,"
+    "\"is_expandable\":true,\"allocated_size\":1,\"active_size\":2,\"requested_size\":3,\"frames\":"
+    "[{\"name\":\"f\",\"filename\":\"a.py\",\"line\":-1,"
     "\"fx_node_op\":\"call\",\"fx_original_trace\":\"t\"}],"
     "\"blocks\":[{\"size\":512,\"state\":\"active_pending_free\"}]}],"
     "\"device_traces\":[[],[{\"action\":\"oom\",\"device_free\":7,\"size\":70000,\"stream\":0},"
@@ -399,6 +400,33 @@ static void numbers_have_the_shortest_form(void **state)
     }
 }
 
+/* So have those of entries, which are written another way. */
+static void addresses_have_the_shortest_form(void **state)
+{
+    static const uint64_t edges[] = {0,         255,        256,        65535,     65536,
+                                     INT32_MAX, 2147483648, 4294967295, 4294967296};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
+        char json[256];
+        struct bytes address = {.size = 0};
+
+        (void)snprintf(json, sizeof json,
+                       "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":%llu,"
+                       "\"size\":7,\"stream\":3}]]}",
+                       (unsigned long long)edges[i]);
+        struct tarn_snapshot *snapshot = read_text(json);
+        struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+        bytes_put_int(&address, false, edges[i]);
+        if (!has_bytes(&file, &address)) {
+            fail_msg("%llu has another form", (unsigned long long)edges[i]);
+        }
+        free(file.text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 /* How often the text is in the file. */
 static int count_of(const struct test_collect *file, const char *text)
 {
@@ -549,6 +577,7 @@ int main(void)
         cmocka_unit_test(long_lists_come_in_batches),
         cmocka_unit_test(numbers_of_every_length_survive),
         cmocka_unit_test(numbers_have_the_shortest_form),
+        cmocka_unit_test(addresses_have_the_shortest_form),
         cmocka_unit_test(many_texts_are_written_once),
         cmocka_unit_test(files_have_the_form_of_their_name),
         cmocka_unit_test(a_file_that_cannot_be_made_is_said),
