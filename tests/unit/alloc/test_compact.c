@@ -5,6 +5,7 @@
 #include "support/rig.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
+#include "tarn/pool.h"
 #include "tarn/request.h"
 
 #define COMPACT "policy:compact"
@@ -924,6 +925,70 @@ static void shared_pages_stay(void **state)
     rig_close(&rig);
 }
 
+static void share(struct rig *rig, tarn_ptr ptr)
+{
+    unsigned char message[1024];
+    size_t length = 0;
+
+    assert_int_equal(
+        tarn_ipc_export(rig->allocator, ptr, message, sizeof message, &length, &rig->error),
+        TARN_OK);
+}
+
+/* Free pages on both sides of shared ones, in one block, move. */
+static void shared_pages_keep_no_others(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    rig_limit(&rig, 110.0 / 1024);
+    tarn_ptr parts[5];
+
+    for (int i = 0; i < 5; i++) {
+        parts[i] = rig_alloc(&rig, i % 2 == 0 ? 30 * MIB : 4 * MIB, 0);
+    }
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    share(&rig, parts[1]);
+    share(&rig, parts[3]);
+    for (int i = 0; i < 5; i++) {
+        rig_free(&rig, parts[i]);
+    }
+    (void)rig_alloc(&rig, 100 * MIB, 0); /* 45 pages move, 5 are new */
+    assert_int_equal(moved(&rig), 45);
+    assert_int_equal(reserved(&rig), 110 * MIB);
+    rig_alloc_oom(&rig, 10 * MIB, 0);
+    rig_empty_cache(&rig);
+    assert_int_equal(reserved(&rig), 102 * MIB);
+    rig_close(&rig);
+}
+
+/* The others are counted where that decides. */
+static void shared_pages_do_not_hide_those_of_a_full_pool(void **state)
+{
+    static const uint64_t sizes[] = {30 * MIB, 4 * MIB, 2 * MIB, 30 * MIB, 2 * MIB};
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 72 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr parts[5];
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(tarn_pool_alloc(pool, sizes[i], 0, &parts[i], &rig.error), TARN_OK);
+    }
+    share(&rig, parts[1]);
+    rig_free(&rig, parts[0]);
+    rig_free(&rig, parts[1]);
+    rig_free(&rig, parts[3]);
+    assert_int_equal(tarn_pool_alloc(pool, 62 * MIB, 0, &parts[0], &rig.error), TARN_OK);
+    assert_int_equal(moved(&rig), 30); /* else the pool would have given all of it back */
+    assert_int_equal(reserved(&rig), 70 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 static void emptying_the_cache_gives_every_free_page_back(void **state)
 {
     struct rig rig;
@@ -1070,6 +1135,8 @@ int main(void)
         cmocka_unit_test(pages_of_a_pool_without_captures_go_anywhere),
         cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),
         cmocka_unit_test(shared_pages_stay),
+        cmocka_unit_test(shared_pages_keep_no_others),
+        cmocka_unit_test(shared_pages_do_not_hide_those_of_a_full_pool),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
         cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
         cmocka_unit_test(what_work_may_use_is_not_given_back),
