@@ -182,16 +182,17 @@ static bool set_has_newer(const struct tn_free_set *set, int64_t epoch)
     return block && block->size >= TN_SMALL_BUFFER;
 }
 
-/* Takes from a set whose work an event follows, which is recorded now. */
+/* Takes from a set whose work an event follows, which is recorded now. What can be had from other
+ * streams only is skipped where none can be recorded: that stream may be gone. */
 static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_free_set *set,
                                         bool wait, struct tarn_error *error)
 {
     const size_t runs_before = harvest->retired->runs.count;
     tn_event_handle event = 0;
-    enum tarn_status st = tn_order_record(harvest->order, set->stream, &event, error);
+    enum tarn_status st = tn_order_record(harvest->order, set->stream, &event, wait ? NULL : error);
 
     if (st) {
-        return st;
+        return wait ? TARN_OK : st;
     }
     if (wait) {
         st = tn_order_after(harvest->order, harvest->stream, event, error);

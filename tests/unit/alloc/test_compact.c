@@ -182,6 +182,27 @@ static void at_the_limit_streams_wait_for_each_other(void **state)
     rig_close(&rig);
 }
 
+/* One in which no event can be recorded, because it is gone, gives nothing. */
+static void streams_that_are_gone_are_passed_over(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 100 * MIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 40 * MIB, 1);
+    const tarn_ptr second = rig_alloc(&rig, 40 * MIB, 2);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    rig_free(&rig, first);
+    rig_free(&rig, second);
+    (void)rig_alloc(&rig, 2 * MIB, 3); /* marks both */
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    (void)rig_alloc(&rig, 56 * MIB, 3); /* 9 new pages, 19 of stream 2 */
+    assert_int_equal(moved(&rig), 19);
+    rig_close(&rig);
+}
+
 static bool only_stream_1(void *context, tarn_stream stream)
 {
     (void)context;
@@ -1106,6 +1127,7 @@ int main(void)
         cmocka_unit_test(pages_of_many_streams_are_found),
         cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
+        cmocka_unit_test(streams_that_are_gone_are_passed_over),
         cmocka_unit_test(pools_that_nobody_uses_come_last),
         cmocka_unit_test(a_stream_waits_for_no_more_than_it_takes),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
