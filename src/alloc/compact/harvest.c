@@ -67,7 +67,9 @@ static enum tarn_status run_take(struct tn_harvest *harvest, struct tn_block *bl
         !tn_page_store_reserve(harvest->store, count)) {
         return tn_fail_memory(error);
     }
-    (void)tn_mapping_remove(heap, run->segment, block, run->begin, run->end, harvest->stack);
+    tn_mapping_tell(heap, TARN_ACTION_SEGMENT_UNMAP, run->segment, block->set, run->begin, run->end,
+                    harvest->stack);
+    (void)tn_mapping_remove(heap, run->segment, block, run->begin, run->end);
     for (uint64_t i = run->begin; i < run->end; i++) {
         tn_page_store_put(harvest->store, run->segment->expandable->pages[i]);
         run->segment->expandable->pages[i] = 0;

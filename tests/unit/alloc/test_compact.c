@@ -1025,6 +1025,63 @@ static void emptying_the_cache_gives_every_free_page_back(void **state)
     rig_close(&rig);
 }
 
+/* ---- whoever registered the memory elsewhere ---- */
+
+struct registrar {
+    struct rig *rig;
+    int64_t bytes;   /* mapped, by the events */
+    uint64_t unmaps; /* of these, of memory that was mapped still */
+    uint64_t late;
+};
+
+static void hear(void *context, const struct tarn_trace_event *event)
+{
+    struct registrar *registrar = context;
+
+    if (event->action == TARN_ACTION_SEGMENT_MAP) {
+        registrar->bytes += (int64_t)event->size;
+    } else if (event->action == TARN_ACTION_SEGMENT_UNMAP) {
+        const bool is_mapped =
+            tarn_sim_host_memory(registrar->rig->device, event->address, event->size) != NULL;
+
+        registrar->bytes -= (int64_t)event->size;
+        registrar->unmaps += is_mapped;
+        registrar->late += !is_mapped;
+    }
+}
+
+static void registrar_check(struct registrar *registrar, uint64_t unmaps)
+{
+    assert_int_equal(registrar->unmaps, unmaps);
+    assert_int_equal(registrar->late, 0);
+    assert_int_equal(registrar->bytes, reserved(registrar->rig));
+}
+
+static void listeners_hear_before_an_address_goes(void **state)
+{
+    uint64_t left = 0;
+    struct rig rig;
+    struct registrar registrar = {.rig = &rig};
+    const struct tarn_sink sink = {.context = &registrar, .receive = hear};
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    (void)leave_hole(&rig, 0);
+    (void)rig_alloc(&rig, 40 * MIB, 0); /* moves */
+    registrar_check(&registrar, 1);
+    (void)leave_hole(&rig, 0);
+    assert_int_equal(tarn_allocator_trim(rig.allocator, 0, &left, &rig.error), TARN_OK);
+    registrar_check(&registrar, 2);
+    (void)leave_hole(&rig, 0);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 4, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    registrar_check(&registrar, 3); /* it also heard of what stays */
+    rig_empty_cache(&rig);
+    registrar_check(&registrar, 4);
+    rig_close(&rig);
+}
+
 /* ---- what may stay cached ---- */
 
 static void cached_memory_beyond_the_limit_goes_back(void **state)
@@ -1160,6 +1217,7 @@ int main(void)
         cmocka_unit_test(shared_pages_keep_no_others),
         cmocka_unit_test(shared_pages_do_not_hide_those_of_a_full_pool),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
+        cmocka_unit_test(listeners_hear_before_an_address_goes),
         cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
         cmocka_unit_test(what_work_may_use_is_not_given_back),
         cmocka_unit_test(little_is_given_back_at_a_time),
