@@ -978,9 +978,30 @@ static void shared_pages_keep_no_others(void **state)
     (void)rig_alloc(&rig, 100 * MIB, 0); /* 45 pages move, 5 are new */
     assert_int_equal(moved(&rig), 45);
     assert_int_equal(reserved(&rig), 110 * MIB);
-    rig_alloc_oom(&rig, 10 * MIB, 0);
     rig_empty_cache(&rig);
     assert_int_equal(reserved(&rig), 102 * MIB);
+    rig_close(&rig);
+}
+
+/* They go back to the device when nothing else helps: only live blocks make a request fail. */
+static void free_shared_pages_go_back_before_a_request_fails(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    rig_limit(&rig, 64.0 / 1024);
+    const tarn_ptr given = rig_alloc(&rig, 40 * MIB, 1);
+    const tarn_ptr kept = rig_alloc(&rig, 20 * MIB, 1);
+
+    share(&rig, given);
+    share(&rig, kept);
+    rig_free(&rig, given);
+    (void)rig_alloc(&rig, 44 * MIB, 2);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 64 * MIB);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 64 * MIB);
+    rig_alloc_oom(&rig, 2 * MIB, 2);
     rig_close(&rig);
 }
 
@@ -1215,6 +1236,7 @@ int main(void)
         cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),
         cmocka_unit_test(shared_pages_stay),
         cmocka_unit_test(shared_pages_keep_no_others),
+        cmocka_unit_test(free_shared_pages_go_back_before_a_request_fails),
         cmocka_unit_test(shared_pages_do_not_hide_those_of_a_full_pool),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
         cmocka_unit_test(listeners_hear_before_an_address_goes),
