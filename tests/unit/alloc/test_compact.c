@@ -1194,6 +1194,44 @@ static void the_policy_is_decided_at_creation(void **state)
     rig_close(&rig);
 }
 
+/* The other options are taken, and those without a meaning change nothing. */
+static void options_that_mean_nothing_change_nothing(void **state)
+{
+    static const char *const settings[] = {
+        COMPACT ",expandable_segments:False",        COMPACT ",large_segment_size_mb:25",
+        COMPACT ",garbage_collection_threshold:0.1", COMPACT ",throw_on_cudamalloc_oom:True",
+        COMPACT ",release_lock_on_cudamalloc:True",  COMPACT ",max_split_size_mb:64",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        rig_limit(&rig, 48.0 / 1024);
+        (void)leave_hole(&rig, 1);
+        (void)rig_alloc(&rig, 40 * MIB, 2);
+        assert_int_equal(reserved(&rig), 42 * MIB);
+        assert_int_equal(moved(&rig), 15);
+        rig_close(&rig);
+    }
+}
+
+static void the_async_backend_is_refused(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_config config;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse(COMPACT ",backend:cudaMallocAsync", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &allocator, &error), TARN_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "cannot be combined with backend:cudaMallocAsync"));
+    assert_null(allocator);
+    sim_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1245,6 +1283,8 @@ int main(void)
         cmocka_unit_test(little_is_given_back_at_a_time),
         cmocka_unit_test(pages_that_cannot_be_given_back_are_tried_again),
         cmocka_unit_test(the_policy_is_decided_at_creation),
+        cmocka_unit_test(options_that_mean_nothing_change_nothing),
+        cmocka_unit_test(the_async_backend_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
