@@ -11,6 +11,9 @@
 /* Steps this fine rarely make two sizes equal; our own threshold. */
 #define DIVISIONS_TOO_FINE 64
 
+/* large_segment_size_mb, if it is not given. */
+#define LARGE_SEGMENT_DEFAULT ((uint64_t)20 << 20)
+
 /* Page size granularity of all NVIDIA GPUs so far. */
 #define GPU_PAGE ((uint64_t)2 << 20)
 
@@ -61,14 +64,34 @@ static bool caches_nothing(const struct tarn_config *config)
     return config->no_caching;
 }
 
+static bool is_compact(const struct tarn_config *config)
+{
+    return config->policy == TARN_POLICY_COMPACT;
+}
+
+static bool is_refused(const struct tarn_config *config)
+{
+    return is_compact(config) && config->backend == TARN_BACKEND_ASYNC;
+}
+
 static bool collects_without_limit(const struct tarn_config *config)
 {
-    return config->garbage_collection_threshold > 0.0 && !has_limit(config);
+    return config->garbage_collection_threshold > 0.0 && !has_limit(config) && !is_compact(config);
+}
+
+static bool collects_compact(const struct tarn_config *config)
+{
+    return config->garbage_collection_threshold > 0.0 && is_compact(config);
 }
 
 static bool throws_without_limit(const struct tarn_config *config)
 {
-    return config->throw_on_device_oom && !has_limit(config);
+    return config->throw_on_device_oom && !has_limit(config) && !is_compact(config);
+}
+
+static bool throws_compact(const struct tarn_config *config)
+{
+    return config->throw_on_device_oom && is_compact(config);
 }
 
 static bool limits_to_nothing(const struct tarn_config *config)
@@ -84,12 +107,19 @@ static bool rounds_without_split_limit(const struct tarn_config *config)
 
 static bool splits_expandable_anyway(const struct tarn_config *config)
 {
-    return config->expandable_segments && config->max_split_size != TARN_SIZE_UNLIMITED;
+    return (config->expandable_segments || is_compact(config)) &&
+           config->max_split_size != TARN_SIZE_UNLIMITED;
+}
+
+static bool has_own_pages(const struct tarn_config *config)
+{
+    return is_compact(config) && config->large_segment_size != LARGE_SEGMENT_DEFAULT;
 }
 
 static bool has_odd_pages(const struct tarn_config *config)
 {
-    return config->expandable_segments && config->large_segment_size % GPU_PAGE != 0;
+    return config->expandable_segments && !is_compact(config) &&
+           config->large_segment_size % GPU_PAGE != 0;
 }
 
 static bool divides_coarsely(const struct tarn_config *config)
@@ -115,7 +145,7 @@ static bool async_ignores_options(const struct tarn_config *config)
 
 static bool keeps_all_anyway(const struct tarn_config *config)
 {
-    return config->policy != TARN_POLICY_COMPACT && config->max_cached != TARN_SIZE_UNLIMITED;
+    return !is_compact(config) && config->max_cached != TARN_SIZE_UNLIMITED;
 }
 
 static bool registers_nothing(const struct tarn_config *config)
@@ -151,12 +181,24 @@ static const struct {
 } rows[] = {
     {caches_nothing,
      "PYTORCH_NO_CUDA_MEMORY_CACHING is set: nothing is cached and no option has any effect", NULL},
+    {is_refused,
+     "policy:compact is refused with backend:cudaMallocAsync, under which the driver decides where "
+     "memory lies",
+     NULL},
     {collects_without_limit,
      "garbage_collection_threshold has no effect without a memory fraction below 1, set by "
      "per_process_memory_fraction or set_per_process_memory_fraction()",
      NULL},
+    {collects_compact,
+     "garbage_collection_threshold has no effect with policy:compact, whose free pages go where "
+     "they are needed; max_cached_mb limits them",
+     NULL},
     {throws_without_limit,
      "throw_on_cudamalloc_oom has no effect without a memory fraction below 1", NULL},
+    {throws_compact,
+     "throw_on_cudamalloc_oom has no effect with policy:compact, which moves free pages before a "
+     "request fails",
+     NULL},
     {limits_to_nothing, "per_process_memory_fraction of 0 rejects every allocation", NULL},
     {rounds_without_split_limit,
      "max_non_split_rounding_mb has no effect without max_split_size_mb", NULL},
@@ -168,6 +210,8 @@ static const struct {
      "expandable_segments needs an even large_segment_size_mb: GPUs map multiples of 2 MiB "
      "and reject these settings",
      NULL},
+    {has_own_pages,
+     "large_segment_size_mb has no effect on the pages of policy:compact: 2 MiB each", NULL},
     {divides_coarsely, NULL, coarse_write},
     {divides_too_finely, NULL, fine_write},
     {async_ignores_options, "backend:cudaMallocAsync ignores the caching allocator's options",

@@ -4,6 +4,7 @@
 #include "device_opt.h"
 #include "escape.h"
 #include "json_out.h"
+#include "page_cost.h"
 #include "private_pools.h"
 #include "replay_load.h"
 #include "reserve_opt.h"
@@ -36,7 +37,8 @@ static const struct cli_opt fit_opts[] = {
      .kind = CLI_OPT_TEXTS,
      .at = offsetof(struct fit_values, conf),
      .value = "SETTINGS",
-     .help = "settings to try besides the recorded ones, the defaults and expandable segments"},
+     .help = "settings to try besides the recorded ones, the defaults, expandable segments and "
+             "policy:compact"},
     CLI_REPLAY_DEVICE_OPT(struct fit_values),
     {.name = "json",
      .kind = CLI_OPT_FLAG,
@@ -66,6 +68,8 @@ struct fit {
     uint64_t floor; /* peak requested bytes */
     struct fit_row rows[FIT_ROWS_MAX];
     int count;
+    struct cli_page_cost compact; /* on the smallest device for that policy */
+    uint64_t compact_capacity;
     bool searched; /* the last row was found by a search */
 };
 
@@ -136,6 +140,25 @@ static enum tarn_status fit_floor(struct fit *fit, struct tarn_error *error)
     return status;
 }
 
+/* What moving pages costs where it counts most: on the smallest device that it makes enough. */
+static enum tarn_status fit_compact(struct fit *fit, struct tarn_error *error)
+{
+    const enum tarn_status status = fit_add(fit, CLI_COMPACT, error);
+    int row = 0;
+
+    if (status) {
+        return status;
+    }
+    while (strcmp(fit->rows[row].conf, CLI_COMPACT) != 0) {
+        row++;
+    }
+    fit->compact_capacity = fit->rows[row].capacity;
+    const struct tarn_replay_options options = {.memory_limit = UINT64_MAX,
+                                                .device_total = fit->compact_capacity};
+
+    return cli_page_cost_add(fit->replay, &options, &fit->compact, error);
+}
+
 /* If none of the given settings fit a card, searches for others. */
 static enum tarn_status fit_search(struct fit *fit, struct tarn_error *error)
 {
@@ -164,7 +187,7 @@ static enum tarn_status fit_find(struct fit *fit, struct tarn_error *error)
     status = status ? status : fit_add(fit, fit->info.conf, error);
     status = status ? status : fit_add(fit, "", error);
     status = status ? status : fit_add(fit, "expandable_segments:True", error);
-    status = status ? status : fit_add(fit, "policy:compact", error);
+    status = status ? status : fit_compact(fit, error);
     for (int i = 0; i < values->conf.count && status == TARN_OK; i++) {
         status = fit_add(fit, values->conf.items[i], error);
     }
@@ -215,6 +238,7 @@ static void fit_json(const struct fit *fit)
         row_json(&json, fit, &fit->rows[i]);
     }
     cli_json_close(&json);
+    cli_page_cost_json(&json, "compact", &fit->compact);
     cli_json_number(&json, "reserve", values->reserve);
     cli_json_open_array(&json, "cards");
     for (int i = 0; i < fit->cards.count; i++) {
@@ -306,6 +330,9 @@ static void fit_text(const struct fit *fit)
     }
     (void)printf("%14s%*s  peak of requested bytes: no settings can need less\n",
                  cli_size_text(fit->floor).text, 14 + width, "");
+    (void)printf("\n%s on %s: ", CLI_COMPACT, cli_size_text(fit->compact_capacity).text);
+    cli_page_cost_print(&fit->compact);
+    (void)printf("\n");
     if (fit->cards.count > 0) {
         print_cards(fit);
     }

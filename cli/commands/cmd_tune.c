@@ -5,6 +5,7 @@
 #include "fleet_gather.h"
 #include "json_out.h"
 #include "output.h"
+#include "page_cost.h"
 #include "progress.h"
 #include "replay_load.h"
 #include "size_text.h"
@@ -96,6 +97,7 @@ struct tune {
     size_t extreme_count;
     struct tarn_tune_row *rows; /* the recorded settings, then the best */
     size_t row_count;
+    struct cli_page_cost compact; /* the policy that is libtarn's alone */
 };
 
 /* The recorded settings, --rows others, and one without a harmful option. */
@@ -199,6 +201,7 @@ static void tune_json(const struct tune *tune)
         }
         others_json(&json, tune, "others", others_begin(tune));
     }
+    cli_page_cost_json(&json, "compact", &tune->compact);
     cli_json_end(&json);
 }
 
@@ -338,6 +341,18 @@ static void print_table(const struct tune *tune)
     }
 }
 
+static void print_compact(const struct tune *tune)
+{
+    (void)printf("%s in libtarn: %s reserved at peak", CLI_COMPACT,
+                 cli_size_text(tune->compact.reserved).text);
+    if (tune->compact.ooms > 0) {
+        (void)printf(", %" PRIu64 " requests fail", tune->compact.ooms);
+    }
+    (void)printf(";\n  ");
+    cli_page_cost_print(&tune->compact);
+    (void)printf("\n");
+}
+
 static void print_extremes(const struct tune *tune)
 {
     (void)printf("for %zu ranks, by the traces of\n", tarn_fleet_rank_count(tune->fleet));
@@ -358,6 +373,7 @@ static void tune_text(const struct tune *tune)
     }
     print_table(tune);
     (void)putchar('\n');
+    print_compact(tune);
     if (tune->count > 1) {
         (void)printf("totals of %zu traces\n", tune->count);
     }
@@ -370,6 +386,19 @@ static void tune_text(const struct tune *tune)
 }
 
 /* ---- running ---- */
+
+static enum tarn_status tune_compact(struct tune *tune, const struct tarn_tune_options *options,
+                                     struct tarn_error *error)
+{
+    const struct tarn_replay_options same = {.memory_limit = options->memory_limit,
+                                             .device_total = options->device_total};
+    enum tarn_status status = TARN_OK;
+
+    for (size_t i = 0; status == TARN_OK && i < tune->count; i++) {
+        status = cli_page_cost_add(tune->replays[i], &same, &tune->compact, error);
+    }
+    return status;
+}
 
 static enum cli_exit tune_search(struct tune *tune)
 {
@@ -387,10 +416,11 @@ static enum cli_exit tune_search(struct tune *tune)
         .progress = cli_progress_begin(&progress, "trying settings", NULL, false),
     };
     struct tarn_error error;
-    const enum tarn_status status =
+    enum tarn_status status =
         tarn_replay_tune((const struct tarn_replay *const *)tune->replays, tune->count, &options,
                          tune->rows, rows_wanted(values), &tune->row_count, &error);
 
+    status = status ? status : tune_compact(tune, &options, &error);
     cli_progress_end(&progress);
     if (status) {
         return cli_fail_status(tune->call->command, status, &error, NULL);

@@ -34,7 +34,8 @@ struct tarn_allocator;
 
 /* Creates an allocator on the device with these settings (NULL: the defaults). The device is
  * borrowed and must outlive the allocator. Caller owns *allocator_out, free with
- * tarn_allocator_destroy. */
+ * tarn_allocator_destroy. TARN_ERR_CONFIG for settings that exclude each other or that the device
+ * cannot serve. */
 TARN_API enum tarn_status tarn_allocator_create(struct tarn_device *device,
                                                 const struct tarn_config *config,
                                                 struct tarn_allocator **allocator_out,

@@ -23,18 +23,19 @@ static uint64_t first_page(const struct tn_harvest *harvest, const struct tn_seg
     return tn_pages_up(from - segment->address, segment->expandable->page_size);
 }
 
-/* The last of the block's whole pages, no more than wanted. Shared pages stay, and those below
- * them. */
-static struct run block_run(const struct tn_harvest *harvest, const struct tn_block *block)
+/* Whole pages from the first one that may be taken up to `end`: the last of them that are adjacent,
+ * no more than wanted. Shared pages stay, and part the others into runs. */
+static struct run run_below(const struct tn_harvest *harvest, struct tn_segment *segment,
+                            uint64_t first, uint64_t end)
 {
-    struct tn_segment *segment = tn_segment_find(harvest->heap, block->address);
     const struct tn_expandable *expandable = segment->expandable;
-    const uint64_t first = first_page(harvest, segment, block);
-    struct run run = {.segment = segment,
-                      .end = (block->address + block->size - segment->address) /
-                             expandable->page_size};
+    struct run run = {.segment = segment};
 
-    run.begin = run.end;
+    while (end > first && tn_page_is_shared(expandable, end - 1)) {
+        end--;
+    }
+    run.begin = end;
+    run.end = end;
     while (run.begin > first && run.end - run.begin < harvest->wanted &&
            !tn_page_is_shared(expandable, run.begin - 1)) {
         run.begin--;
@@ -42,33 +43,65 @@ static struct run block_run(const struct tn_harvest *harvest, const struct tn_bl
     return run;
 }
 
-/* Moves pages of the block to the store. Their old addresses retire until the event is done. */
-static enum tarn_status block_take(struct tn_harvest *harvest, struct tn_block *block,
-                                   tn_event_handle event, struct tarn_error *error)
+/* The last run of the block; empty if it has none. */
+static struct run block_run(const struct tn_harvest *harvest, const struct tn_block *block)
 {
-    const struct run run = block_run(harvest, block);
-    struct tn_heap *heap = harvest->heap;
-    const uint64_t count = run.end > run.begin ? run.end - run.begin : 0;
+    struct tn_segment *segment = tn_segment_find(harvest->heap, block->address);
+    const uint64_t end =
+        (block->address + block->size - segment->address) / segment->expandable->page_size;
 
-    if (count == 0) {
-        return TARN_OK;
-    }
+    return run_below(harvest, segment, first_page(harvest, segment, block), end);
+}
+
+/* Moves the pages of a run of the block to the store. Their old addresses retire until the event is
+ * done. */
+static enum tarn_status run_take(struct tn_harvest *harvest, struct tn_block *block,
+                                 const struct run *run, tn_event_handle event,
+                                 struct tarn_error *error)
+{
+    struct tn_heap *heap = harvest->heap;
+    const uint64_t count = run->end - run->begin;
+
     if (!tn_heap_reserve_spares(heap, &heap->shard, 2) ||
         !tn_free_set_reserve_unmapped(block->set, 1) || !tn_retired_reserve(harvest->retired) ||
         !tn_page_store_reserve(harvest->store, count)) {
         return tn_fail_memory(error);
     }
-    (void)tn_mapping_remove(heap, run.segment, block, run.begin, run.end, harvest->stack);
-    for (uint64_t i = run.begin; i < run.end; i++) {
-        tn_page_store_put(harvest->store, run.segment->expandable->pages[i]);
-        run.segment->expandable->pages[i] = 0;
+    tn_mapping_tell(heap, TARN_ACTION_SEGMENT_UNMAP, run->segment, block->set, run->begin, run->end,
+                    harvest->stack);
+    (void)tn_mapping_remove(heap, run->segment, block, run->begin, run->end);
+    for (uint64_t i = run->begin; i < run->end; i++) {
+        tn_page_store_put(harvest->store, run->segment->expandable->pages[i]);
+        run->segment->expandable->pages[i] = 0;
     }
-    tn_retired_add(harvest->retired,
-                   &(struct tn_retired_run){
-                       .segment = run.segment, .begin = run.begin, .end = run.end, .event = event});
+    tn_retired_add(harvest->retired, &(struct tn_retired_run){.segment = run->segment,
+                                                              .begin = run->begin,
+                                                              .end = run->end,
+                                                              .event = event});
     harvest->wanted -= count;
     harvest->taken += count;
     return TARN_OK;
+}
+
+/* Takes pages of the block, run by run from the last one on. What is in front of a run stays the
+ * block. */
+static enum tarn_status block_take(struct tn_harvest *harvest, struct tn_block *block,
+                                   tn_event_handle event, struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+    struct run run = block_run(harvest, block);
+
+    while (st == TARN_OK && run.end > run.begin) {
+        const bool is_front =
+            run.segment->address + run.begin * run.segment->expandable->page_size == block->address;
+
+        st = run_take(harvest, block, &run, event, error);
+        if (is_front || harvest->wanted == 0) {
+            break;
+        }
+        run = block_run(harvest, block);
+    }
+    return st;
 }
 
 /* Takes from the blocks of the set that became free in epochs up to `newest`, largest first. */
@@ -88,15 +121,28 @@ static enum tarn_status set_take(struct tn_harvest *harvest, struct tn_free_set 
     return st;
 }
 
+/* Pages of the block that may be taken, as far as they are wanted. */
+static uint64_t block_pages(const struct tn_harvest *harvest, const struct tn_block *block)
+{
+    struct tn_segment *segment = tn_segment_find(harvest->heap, block->address);
+    const uint64_t first = first_page(harvest, segment, block);
+    struct run run = block_run(harvest, block);
+    uint64_t pages = run.end - run.begin;
+
+    while (run.begin > first && pages < harvest->wanted) {
+        run = run_below(harvest, segment, first, run.begin);
+        pages += run.end - run.begin;
+    }
+    return pages;
+}
+
 uint64_t tn_harvest_count(const struct tn_harvest *harvest, const struct tn_free_set *set)
 {
     uint64_t pages = 0;
 
     for (const struct tn_block *b = tn_free_set_last(set);
          b && b->size >= TN_SMALL_BUFFER && pages < harvest->wanted; b = tn_free_set_prev(set, b)) {
-        const struct run run = block_run(harvest, b);
-
-        pages += b->expandable && run.end > run.begin ? run.end - run.begin : 0;
+        pages += b->expandable ? block_pages(harvest, b) : 0;
     }
     return pages;
 }
@@ -138,16 +184,17 @@ static bool set_has_newer(const struct tn_free_set *set, int64_t epoch)
     return block && block->size >= TN_SMALL_BUFFER;
 }
 
-/* Takes from a set whose work an event follows, which is recorded now. */
+/* Takes from a set whose work an event follows, which is recorded now. What can be had from other
+ * streams only is skipped where none can be recorded: that stream may be gone. */
 static enum tarn_status set_take_behind(struct tn_harvest *harvest, struct tn_free_set *set,
                                         bool wait, struct tarn_error *error)
 {
     const size_t runs_before = harvest->retired->runs.count;
     tn_event_handle event = 0;
-    enum tarn_status st = tn_order_record(harvest->order, set->stream, &event, error);
+    enum tarn_status st = tn_order_record(harvest->order, set->stream, &event, wait ? NULL : error);
 
     if (st) {
-        return st;
+        return wait ? TARN_OK : st;
     }
     if (wait) {
         st = tn_order_after(harvest->order, harvest->stream, event, error);

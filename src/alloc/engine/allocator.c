@@ -180,13 +180,21 @@ enum tarn_status tarn_allocator_get_config_sized(struct tarn_allocator *allocato
     return tn_config_write(&config, config_out, size, NULL);
 }
 
-/* Pages of expandable segments in the large pool are of large_segment_size. PyTorch only finds out
+/* Under backend:cudaMallocAsync there are no pages to move, and a program that asked for them would
+ * not learn that it goes without.
+ *
+ * Pages of expandable segments in the large pool are of large_segment_size. PyTorch only finds out
  * at the first of them that the device does not make pages of that size. */
 enum tarn_status tn_config_check(const struct tarn_config *config, const struct tarn_device *device,
                                  struct tarn_error *error)
 {
     const uint64_t unit = device->granularity;
 
+    if (config->policy == TARN_POLICY_COMPACT && config->backend == TARN_BACKEND_ASYNC) {
+        return tn_fail(error, TARN_ERR_CONFIG,
+                       "policy:compact moves pages of the native backend: it cannot be combined "
+                       "with backend:cudaMallocAsync");
+    }
     if (config->backend != TARN_BACKEND_NATIVE || config->no_caching ||
         config->policy == TARN_POLICY_COMPACT || !config->expandable_segments ||
         config->large_segment_size % unit == 0) {

@@ -309,6 +309,75 @@ enum tarn_status tn_gc_release_priority(struct tn_engine *engine, int64_t priori
     return st;
 }
 
+/* ---- pages that other processes were given ---- */
+
+static bool block_has_shared(const struct tn_heap *heap, const struct tn_block *block)
+{
+    const struct tn_segment *segment = tn_segment_find(heap, block->address);
+    const uint64_t page_size = segment->expandable->page_size;
+    const uint64_t end = (block->address + block->size - segment->address) / page_size;
+    uint64_t at = tn_pages_up(block->address - segment->address, page_size);
+
+    while (at < end && !tn_page_is_shared(segment->expandable, at)) {
+        at++;
+    }
+    return at < end;
+}
+
+/* Unmapping only turns a block into smaller ones without whole pages. */
+static enum tarn_status set_release_shared(struct tn_engine *engine, struct tn_free_set *set,
+                                           uint64_t target, uint64_t stack,
+                                           struct tarn_error *error)
+{
+    struct tn_heap *heap = &engine->heap;
+    enum tarn_status st = TARN_OK;
+    struct tn_block *before;
+
+    tn_free_set_settle(set);
+    for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && heap->reserved > target;
+         b = before) {
+        before = tn_free_set_prev(set, b);
+        if (b->expandable && block_has_shared(heap, b)) {
+            st = tn_expandable_unmap(heap, b, UINT64_MAX, stack, error);
+        }
+    }
+    return st;
+}
+
+static enum tarn_status pool_release_shared(struct tn_engine *engine, struct tn_pool *pool,
+                                            uint64_t target, uint64_t stack,
+                                            struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
+        st = set_release_shared(engine, pool->sets[i], target, stack, error);
+    }
+    return st;
+}
+
+enum tarn_status tn_gc_release_shared(struct tn_engine *engine, int64_t priority, uint64_t bytes,
+                                      uint64_t stack, bool *released_out, struct tarn_error *error)
+{
+    struct tn_heap *heap = &engine->heap;
+    const uint64_t reserved = heap->reserved;
+    const uint64_t target = bytes < reserved ? reserved - bytes : 0;
+    enum tarn_status st = TARN_OK;
+
+    if (priority >= 0) {
+        st = pool_release_shared(engine, &heap->large, target, stack, error);
+        st = st ? st : pool_release_shared(engine, &heap->small, target, stack, error);
+    }
+    for (struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK; p = p->next) {
+        if (tn_private_pool_may_move(p) && p->priority <= priority) {
+            st = pool_release_shared(engine, &p->large, target, stack, error);
+            st = st ? st : pool_release_shared(engine, &p->small, target, stack, error);
+        }
+    }
+    *released_out = heap->reserved < reserved;
+    return st;
+}
+
 /* ---- to a target ---- */
 
 /* Gives free blocks of the set back, the largest first, until what is reserved reaches the target.

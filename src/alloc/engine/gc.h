@@ -46,6 +46,14 @@ bool tn_gc_next_priority(const struct tn_engine *engine, int64_t *priority_in_ou
 enum tarn_status tn_gc_release_priority(struct tn_engine *engine, int64_t priority, uint64_t stack,
                                         bool *released_out, struct tarn_error *error) TN_MUST_CHECK;
 
+/* Under the compact policy: releases free pages that other processes were given, which do not move,
+ * of the pools up to that priority, until `bytes` are released or there are no more. Other free
+ * pages in a block with such ones go as well. Waits for the streams that had them. No graph is
+ * captured. */
+enum tarn_status tn_gc_release_shared(struct tn_engine *engine, int64_t priority, uint64_t bytes,
+                                      uint64_t stack, bool *released_out,
+                                      struct tarn_error *error) TN_MUST_CHECK;
+
 /* As tn_gc_trim, one pool's memory to a target of its own. */
 enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_pool *pool,
                                  uint64_t target, uint64_t stack,

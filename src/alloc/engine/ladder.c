@@ -414,6 +414,25 @@ static enum tarn_status step_release_pools(struct tn_engine *engine, struct tn_r
     return st ? st : step_compact_ordered(engine, request, error);
 }
 
+/* Pages that other processes were given do not move; those that are free go back. */
+static enum tarn_status step_release_shared(struct tn_engine *engine, struct tn_request *request,
+                                            struct tarn_error *error)
+{
+    bool released = false;
+
+    if (tn_heap_is_capturing(&engine->heap)) {
+        return TARN_ERR_NOT_FOUND;
+    }
+    const enum tarn_status st =
+        tn_gc_release_shared(engine, request_priority(request), request_growth(engine, request),
+                             request->stack, &released, error);
+
+    if (st || !released) {
+        return st ? st : TARN_ERR_NOT_FOUND;
+    }
+    return step_compact_ordered(engine, request, error);
+}
+
 /* Waits for the blocks that other streams use, one after the other, until that helps. */
 static enum tarn_status step_wait(struct tn_engine *engine, struct tn_request *request,
                                   struct tarn_error *error)
@@ -616,6 +635,7 @@ static const ladder_step compact_ladder[] = {
     step_wait,            /* for blocks in use on other streams */
     step_callbacks,       /* that may free something */
     step_compact_ordered, /* with that */
+    step_release_shared,  /* free pages that other processes were given, and once more */
     step_borrow,          /* from pools that allow it */
     step_release_lower,   /* what pools cache, and once more */
     step_release_pools,   /* that nobody uses any more, and once more */

@@ -121,12 +121,14 @@ enum tarn_status tn_expandable_unmap(struct tn_heap *heap, struct tn_block *bloc
     if (st) {
         return tn_heap_device_failed(heap, st, "waiting for a stream", error);
     }
+    tn_mapping_tell(heap, TARN_ACTION_SEGMENT_UNMAP, segment, set, begin, end, stack);
     const uint64_t gone = pages_unmap(heap, segment, begin, end, &st);
 
     if (gone > 0) {
-        block = tn_mapping_remove(heap, segment, block, begin, begin + gone, stack);
+        block = tn_mapping_remove(heap, segment, block, begin, begin + gone);
     }
     if (st) {
+        tn_mapping_tell(heap, TARN_ACTION_SEGMENT_MAP, segment, set, begin + gone, end, stack);
         return tn_heap_device_failed(heap, st, "unmapping memory", error);
     }
     return tn_block_is_split(block) || segment->expandable->retiring > 0

@@ -232,9 +232,18 @@ struct tn_block *tn_mapping_forget(struct tn_heap *heap, const struct tn_segment
                                 (end - begin) * page_size);
 }
 
+void tn_mapping_tell(struct tn_heap *heap, enum tarn_action action,
+                     const struct tn_segment *segment, const struct tn_free_set *set,
+                     uint64_t begin, uint64_t end, uint64_t stack)
+{
+    const uint64_t page_size = segment->expandable->page_size;
+
+    tn_heap_emit(heap, action, segment->address + begin * page_size, (end - begin) * page_size,
+                 set->stream, set->pool, stack ? stack : segment->stack);
+}
+
 struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment *segment,
-                                   struct tn_block *block, uint64_t begin, uint64_t end,
-                                   uint64_t stack)
+                                   struct tn_block *block, uint64_t begin, uint64_t end)
 {
     const uint64_t address = segment->address + begin * segment->expandable->page_size;
     const uint64_t size = (end - begin) * segment->expandable->page_size;
@@ -242,8 +251,6 @@ struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment
 
     block = tn_mapping_forget(heap, segment, block, begin, end);
     count_unmap(heap, set->pool, size);
-    tn_heap_emit(heap, TARN_ACTION_SEGMENT_UNMAP, address, size, set->stream, set->pool,
-                 stack ? stack : segment->stack);
     TN_PROBE4(unmap, address, heap->device->ordinal, size, set->stream);
     return block;
 }

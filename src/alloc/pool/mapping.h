@@ -11,6 +11,7 @@
 #define TN_ALLOC_POOL_MAPPING_H
 
 #include "alloc/pool/expandable.h"
+#include "tarn/event.h"
 
 /* Pages that are not mapped. */
 struct tn_new_pages {
@@ -40,14 +41,19 @@ enum tarn_status tn_mapping_add(struct tn_heap *heap, struct tn_segment *segment
                                 struct tn_new_pages *fresh, struct tn_block **block_out,
                                 struct tarn_error *error) TN_MUST_CHECK;
 
+/* The event that the pages [begin, end) of the set are about to be unmapped, or are mapped after
+ * all. Whoever registered the memory elsewhere needs the first before their addresses go. */
+void tn_mapping_tell(struct tn_heap *heap, enum tarn_action action,
+                     const struct tn_segment *segment, const struct tn_free_set *set,
+                     uint64_t begin, uint64_t end, uint64_t stack);
+
 /* The pages [begin, end) of a free block, which is in its set, count as unmapped from now on; what
  * is left before and behind them is free. Two spare nodes and room for one unmapped range must be
- * there. Returns the unmapped block. */
+ * there. Returns the unmapped block. Sends no event. */
 struct tn_block *tn_mapping_remove(struct tn_heap *heap, const struct tn_segment *segment,
-                                   struct tn_block *block, uint64_t begin, uint64_t end,
-                                   uint64_t stack);
+                                   struct tn_block *block, uint64_t begin, uint64_t end);
 
-/* The same without counting it or sending an event: the pages went before (asleep.h). */
+/* The same without counting it: the pages went before (asleep.h). */
 struct tn_block *tn_mapping_forget(struct tn_heap *heap, const struct tn_segment *segment,
                                    struct tn_block *block, uint64_t begin, uint64_t end);
 

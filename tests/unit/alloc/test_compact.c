@@ -6,6 +6,7 @@
 #include "support/rig.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
+#include "tarn/pool.h"
 #include "tarn/request.h"
 
 #define COMPACT "policy:compact"
@@ -179,6 +180,27 @@ static void at_the_limit_streams_wait_for_each_other(void **state)
     assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
     assert_int_equal(rig_stats(&rig).num_sync_all_streams, 0);
     rig_alloc_oom(&rig, 2 * MIB, 2);
+    rig_close(&rig);
+}
+
+/* One in which no event can be recorded, because it is gone, gives nothing. */
+static void streams_that_are_gone_are_passed_over(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 100 * MIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 40 * MIB, 1);
+    const tarn_ptr second = rig_alloc(&rig, 40 * MIB, 2);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    rig_free(&rig, first);
+    rig_free(&rig, second);
+    (void)rig_alloc(&rig, 2 * MIB, 3); /* marks both */
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    (void)rig_alloc(&rig, 56 * MIB, 3); /* 9 new pages, 19 of stream 2 */
+    assert_int_equal(moved(&rig), 19);
     rig_close(&rig);
 }
 
@@ -1034,6 +1056,91 @@ static void shared_pages_stay(void **state)
     rig_close(&rig);
 }
 
+static void share(struct rig *rig, tarn_ptr ptr)
+{
+    unsigned char message[1024];
+    size_t length = 0;
+
+    assert_int_equal(
+        tarn_ipc_export(rig->allocator, ptr, message, sizeof message, &length, &rig->error),
+        TARN_OK);
+}
+
+/* Free pages on both sides of shared ones, in one block, move. */
+static void shared_pages_keep_no_others(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    rig_limit(&rig, 110.0 / 1024);
+    tarn_ptr parts[5];
+
+    for (int i = 0; i < 5; i++) {
+        parts[i] = rig_alloc(&rig, i % 2 == 0 ? 30 * MIB : 4 * MIB, 0);
+    }
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    share(&rig, parts[1]);
+    share(&rig, parts[3]);
+    for (int i = 0; i < 5; i++) {
+        rig_free(&rig, parts[i]);
+    }
+    (void)rig_alloc(&rig, 100 * MIB, 0); /* 45 pages move, 5 are new */
+    assert_int_equal(moved(&rig), 45);
+    assert_int_equal(reserved(&rig), 110 * MIB);
+    rig_empty_cache(&rig);
+    assert_int_equal(reserved(&rig), 102 * MIB);
+    rig_close(&rig);
+}
+
+/* They go back to the device when nothing else helps: only live blocks make a request fail. */
+static void free_shared_pages_go_back_before_a_request_fails(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    rig_limit(&rig, 64.0 / 1024);
+    const tarn_ptr given = rig_alloc(&rig, 40 * MIB, 1);
+    const tarn_ptr kept = rig_alloc(&rig, 20 * MIB, 1);
+
+    share(&rig, given);
+    share(&rig, kept);
+    rig_free(&rig, given);
+    (void)rig_alloc(&rig, 44 * MIB, 2);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 64 * MIB);
+    assert_int_equal(sim_counters(rig.device).used_bytes, 64 * MIB);
+    rig_alloc_oom(&rig, 2 * MIB, 2);
+    rig_close(&rig);
+}
+
+/* The others are counted where that decides. */
+static void shared_pages_do_not_hide_those_of_a_full_pool(void **state)
+{
+    static const uint64_t sizes[] = {30 * MIB, 4 * MIB, 2 * MIB, 30 * MIB, 2 * MIB};
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 72 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr parts[5];
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(tarn_pool_alloc(pool, sizes[i], 0, &parts[i], &rig.error), TARN_OK);
+    }
+    share(&rig, parts[1]);
+    rig_free(&rig, parts[0]);
+    rig_free(&rig, parts[1]);
+    rig_free(&rig, parts[3]);
+    assert_int_equal(tarn_pool_alloc(pool, 62 * MIB, 0, &parts[0], &rig.error), TARN_OK);
+    assert_int_equal(moved(&rig), 30); /* else the pool would have given all of it back */
+    assert_int_equal(reserved(&rig), 70 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 static void emptying_the_cache_gives_every_free_page_back(void **state)
 {
     struct rig rig;
@@ -1046,6 +1153,63 @@ static void emptying_the_cache_gives_every_free_page_back(void **state)
     rig_empty_cache(&rig);
     assert_int_equal(reserved(&rig), 44 * MIB);
     assert_int_equal(sim_counters(rig.device).live_mappings, 22);
+    rig_close(&rig);
+}
+
+/* ---- whoever registered the memory elsewhere ---- */
+
+struct registrar {
+    struct rig *rig;
+    int64_t bytes;   /* mapped, by the events */
+    uint64_t unmaps; /* of these, of memory that was mapped still */
+    uint64_t late;
+};
+
+static void hear(void *context, const struct tarn_trace_event *event)
+{
+    struct registrar *registrar = context;
+
+    if (event->action == TARN_ACTION_SEGMENT_MAP) {
+        registrar->bytes += (int64_t)event->size;
+    } else if (event->action == TARN_ACTION_SEGMENT_UNMAP) {
+        const bool is_mapped =
+            tarn_sim_host_memory(registrar->rig->device, event->address, event->size) != NULL;
+
+        registrar->bytes -= (int64_t)event->size;
+        registrar->unmaps += is_mapped;
+        registrar->late += !is_mapped;
+    }
+}
+
+static void registrar_check(struct registrar *registrar, uint64_t unmaps)
+{
+    assert_int_equal(registrar->unmaps, unmaps);
+    assert_int_equal(registrar->late, 0);
+    assert_int_equal(registrar->bytes, reserved(registrar->rig));
+}
+
+static void listeners_hear_before_an_address_goes(void **state)
+{
+    uint64_t left = 0;
+    struct rig rig;
+    struct registrar registrar = {.rig = &rig};
+    const struct tarn_sink sink = {.context = &registrar, .receive = hear};
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    (void)leave_hole(&rig, 0);
+    (void)rig_alloc(&rig, 40 * MIB, 0); /* moves */
+    registrar_check(&registrar, 1);
+    (void)leave_hole(&rig, 0);
+    assert_int_equal(tarn_allocator_trim(rig.allocator, 0, &left, &rig.error), TARN_OK);
+    registrar_check(&registrar, 2);
+    (void)leave_hole(&rig, 0);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 4, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    registrar_check(&registrar, 3); /* it also heard of what stays */
+    rig_empty_cache(&rig);
+    registrar_check(&registrar, 4);
     rig_close(&rig);
 }
 
@@ -1187,6 +1351,44 @@ static void the_policy_is_decided_at_creation(void **state)
     rig_close(&rig);
 }
 
+/* The other options are taken, and those without a meaning change nothing. */
+static void options_that_mean_nothing_change_nothing(void **state)
+{
+    static const char *const settings[] = {
+        COMPACT ",expandable_segments:False",        COMPACT ",large_segment_size_mb:25",
+        COMPACT ",garbage_collection_threshold:0.1", COMPACT ",throw_on_cudamalloc_oom:True",
+        COMPACT ",release_lock_on_cudamalloc:True",  COMPACT ",max_split_size_mb:64",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        rig_limit(&rig, 48.0 / 1024);
+        (void)leave_hole(&rig, 1);
+        (void)rig_alloc(&rig, 40 * MIB, 2);
+        assert_int_equal(reserved(&rig), 42 * MIB);
+        assert_int_equal(moved(&rig), 15);
+        rig_close(&rig);
+    }
+}
+
+static void the_async_backend_is_refused(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = NULL;
+    struct tarn_config config;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse(COMPACT ",backend:cudaMallocAsync", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &allocator, &error), TARN_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "cannot be combined with backend:cudaMallocAsync"));
+    assert_null(allocator);
+    sim_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1198,6 +1400,7 @@ int main(void)
         cmocka_unit_test(pages_of_many_streams_are_found),
         cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
+        cmocka_unit_test(streams_that_are_gone_are_passed_over),
         cmocka_unit_test(pools_that_nobody_uses_come_last),
         cmocka_unit_test(a_stream_waits_for_no_more_than_it_takes),
         cmocka_unit_test(blocks_of_other_streams_are_waited_for_last),
@@ -1229,13 +1432,19 @@ int main(void)
         cmocka_unit_test(pages_of_a_pool_without_captures_go_anywhere),
         cmocka_unit_test(pages_that_a_capture_or_a_checkpoint_needs_stay),
         cmocka_unit_test(shared_pages_stay),
+        cmocka_unit_test(shared_pages_keep_no_others),
+        cmocka_unit_test(free_shared_pages_go_back_before_a_request_fails),
+        cmocka_unit_test(shared_pages_do_not_hide_those_of_a_full_pool),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
+        cmocka_unit_test(listeners_hear_before_an_address_goes),
         cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),
         cmocka_unit_test(what_work_may_use_is_not_given_back),
         cmocka_unit_test(what_stays_in_use_is_looked_at_more_rarely),
         cmocka_unit_test(little_is_given_back_at_a_time),
         cmocka_unit_test(pages_that_cannot_be_given_back_are_tried_again),
         cmocka_unit_test(the_policy_is_decided_at_creation),
+        cmocka_unit_test(options_that_mean_nothing_change_nothing),
+        cmocka_unit_test(the_async_backend_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

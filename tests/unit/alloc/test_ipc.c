@@ -102,27 +102,33 @@ static void read_and_write(void *context)
     child_close(allocator, device);
 }
 
+static void share_two_blocks(struct rig *rig, bool grows)
+{
+    struct pair pair = {.grows = grows};
+    unsigned char byte = 10;
+    const tarn_ptr a = rig_alloc(rig, BLOCK, 0);
+    const tarn_ptr b = rig_alloc(rig, BLOCK, 0);
+
+    assert_int_equal(b, a + BLOCK);
+    assert_int_equal(tarn_copy_from_host(rig->allocator, a + BLOCK - 1, &byte, 1, 0, NULL),
+                     TARN_OK);
+    byte = 20;
+    assert_int_equal(tarn_copy_from_host(rig->allocator, b + 7, &byte, 1, 0, NULL), TARN_OK);
+    export_ok(rig, a, &pair.first);
+    export_ok(rig, b, &pair.second);
+    child_run(read_and_write, &pair);
+    assert_int_equal(tarn_copy_to_host(rig->allocator, &byte, b + 8, 1, 0, NULL), TARN_OK);
+    assert_int_equal(byte, 30);
+    rig_free(rig, a);
+    rig_free(rig, b);
+}
+
 static void share_a_pair(const char *conf, bool grows)
 {
     struct rig rig;
-    struct pair pair = {.grows = grows};
-    unsigned char byte = 10;
 
     rig_open_backed(&rig, conf);
-    const tarn_ptr a = rig_alloc(&rig, BLOCK, 0);
-    const tarn_ptr b = rig_alloc(&rig, BLOCK, 0);
-
-    assert_int_equal(b, a + BLOCK);
-    assert_int_equal(tarn_copy_from_host(rig.allocator, a + BLOCK - 1, &byte, 1, 0, NULL), TARN_OK);
-    byte = 20;
-    assert_int_equal(tarn_copy_from_host(rig.allocator, b + 7, &byte, 1, 0, NULL), TARN_OK);
-    export_ok(&rig, a, &pair.first);
-    export_ok(&rig, b, &pair.second);
-    child_run(read_and_write, &pair);
-    assert_int_equal(tarn_copy_to_host(rig.allocator, &byte, b + 8, 1, 0, NULL), TARN_OK);
-    assert_int_equal(byte, 30);
-    rig_free(&rig, a);
-    rig_free(&rig, b);
+    share_two_blocks(&rig, grows);
     rig_close(&rig);
 }
 
@@ -136,6 +142,22 @@ static void pages_of_a_growing_segment_are_shared(void **state)
 {
     (void)state;
     share_a_pair("expandable_segments:True", true);
+}
+
+static void pages_that_moved_are_shared(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_backed(&rig, "policy:compact");
+    const tarn_ptr hole = rig_alloc(&rig, 30 * MIB, 0);
+
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    rig_free(&rig, hole);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
+    assert_int_equal(rig_engine(rig.allocator)->compact.pages_moved, 15);
+    share_two_blocks(&rig, true);
+    rig_close(&rig);
 }
 
 static void read_one(void *context)
@@ -569,6 +591,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_segment_is_shared_whole),
         cmocka_unit_test(pages_of_a_growing_segment_are_shared),
+        cmocka_unit_test(pages_that_moved_are_shared),
         cmocka_unit_test(memory_past_the_cache_is_shared_too),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_no_message_is_refused),

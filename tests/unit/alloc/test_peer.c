@@ -72,6 +72,32 @@ static void what_is_mapped_is_granted_once(void **state)
     rig_close(&rig);
 }
 
+/* Also where they go to; if that fails they are back, and the next try needs no other pages. */
+static void pages_that_move_are_granted(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr hole = rig_alloc(&rig, 30 * MIB, 0);
+
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_OK);
+    assert_int_equal(grants(&rig), 16);
+    rig_free(&rig, hole);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_VA_GRANT, 9, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 0, &ptr, &rig.error),
+                     TARN_ERR_DEVICE);
+    rig_check(&rig);
+    const uint64_t before = grants(&rig);
+
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(grants(&rig), before + 20);
+    assert_int_equal(sim_counters(rig.device).live_pages, 21);
+    rig_close(&rig);
+}
+
 static void there_is_a_most(void **state)
 {
     struct rig rig;
@@ -280,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_mapped_is_granted_once),
+        cmocka_unit_test(pages_that_move_are_granted),
         cmocka_unit_test(there_is_a_most),
         cmocka_unit_test(a_grant_that_fails_is_reported),
         cmocka_unit_test(an_allocator_without_segments_needs_no_grant),
