@@ -54,6 +54,7 @@ soak() {
 }
 
 job proofs make prove
+job analyzer env ANALYZER_NODES=225000 make lint JOBS="$jobs"
 job soak soak
 job models make test-models
 job random_programs random_programs
