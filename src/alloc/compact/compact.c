@@ -301,7 +301,7 @@ static void note_own_moved(struct tn_compact *compact, uint64_t pages)
 {
     const struct tn_heap *heap = compact->heap;
 
-    compact->own_moved += is_plentiful(heap, 0) ? pages : 0;
+    compact->own_moved += is_plentiful(heap, 1) ? pages : 0;
     if (compact->own_moved > heap->reserved / TN_SMALL_BUFFER * SETTLING_AFTER &&
         compact->settling_times < SETTLING_TIMES) {
         compact->settling_to = heap->reserved + heap->reserved / SETTLING_SHARE;
@@ -538,7 +538,7 @@ bool tn_compact_take_free(struct tn_compact *compact, struct tn_request *request
  * recorded, and what settles is left alone. */
 static bool is_tidy(const struct tn_compact *compact)
 {
-    const bool settles = compact->settling_to > 0 && is_plentiful(compact->heap, 0);
+    const bool settles = compact->settling_to > 0 && is_plentiful(compact->heap, 1);
 
     return may_look_at_events(compact) && tn_heap_is_tidy(compact->heap) && !settles;
 }

@@ -603,6 +603,25 @@ static void what_repeats_itself_for_long_settles(void **state)
     rig_close(&rig);
 }
 
+static void nothing_settles_where_memory_is_short(void **state)
+{
+    const uint64_t largest = 6 * MIB;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, COMPACT);
+    (void)moved_in_steps(&rig, 20, largest);
+    const uint64_t enough = reserved(&rig);
+
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, NULL), TARN_OK);
+    rig_limit(&rig, (double)enough / (16.0 * GIB));
+    (void)moved_in_steps(&rig, 500, largest);
+    assert_int_equal(reserved(&rig), enough);
+    assert_int_equal(rig_engine(rig.allocator)->compact.settling_to, 0);
+    assert_true(moved_in_steps(&rig, 10, largest) > 0);
+    rig_close(&rig);
+}
+
 /* Slack is for what lives, not for what lived before the cache was emptied. */
 static void an_emptied_cache_has_no_slack(void **state)
 {
@@ -1413,6 +1432,7 @@ int main(void)
         cmocka_unit_test(streams_that_take_turns_may_use_all_of_a_limit),
         cmocka_unit_test(what_repeats_itself_moves_no_pages),
         cmocka_unit_test(what_repeats_itself_for_long_settles),
+        cmocka_unit_test(nothing_settles_where_memory_is_short),
         cmocka_unit_test(an_emptied_cache_has_no_slack),
         cmocka_unit_test(what_repeats_itself_needs_no_slack),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),
