@@ -58,7 +58,7 @@ static enum tarn_status nvml_open_locked(struct tn_nvml *nvml)
     }
 }
 
-static enum tarn_status nvml_open(struct tn_nvml *nvml, char *why, size_t size)
+static enum tarn_status nvml_open(struct tn_nvml *nvml)
 {
     tn_lock_acquire(&nvml->lock);
     if (!nvml->tried) {
@@ -68,15 +68,20 @@ static enum tarn_status nvml_open(struct tn_nvml *nvml, char *why, size_t size)
     const enum tarn_status opened = nvml->opened;
 
     tn_lock_release(&nvml->lock);
+    return opened;
+}
+
+static void say_not_open(const struct tn_nvml *nvml, enum tarn_status opened, char *why,
+                         size_t size)
+{
     if (opened == TARN_ERR_NOT_FOUND) {
         (void)snprintf(why, size, "%s cannot be loaded: it comes with the NVIDIA driver",
                        nvml->path);
     } else if (opened == TARN_ERR_NOT_READY) {
         (void)snprintf(why, size, "NVML finds no NVIDIA driver: is its kernel module loaded?");
-    } else if (opened) {
+    } else {
         (void)snprintf(why, size, "nvmlInit failed");
     }
-    return opened;
 }
 
 static void list_fini(struct list *list)
@@ -140,9 +145,10 @@ enum tarn_status tn_nvml_processes(struct tn_nvml *nvml, const char *bus_id,
     struct list list;
     unsigned index = 0;
     void *device = NULL;
-    enum tarn_status st = nvml_open(nvml, why, size);
+    enum tarn_status st = nvml_open(nvml);
 
     if (st) {
+        say_not_open(nvml, st, why, size);
         return st;
     }
     const int result = nvml->get_handle(bus_id, &device);
@@ -170,9 +176,8 @@ bool tn_nvml_memory(struct tn_nvml *nvml, const char *bus_id, uint64_t *free_out
 {
     struct tn_nvml_memory memory = {0};
     void *device = NULL;
-    char why[1];
 
-    if (nvml_open(nvml, why, sizeof why) || !nvml->get_memory ||
+    if (nvml_open(nvml) || !nvml->get_memory ||
         nvml->get_handle(bus_id, &device) != TN_NVML_SUCCESS ||
         nvml->get_memory(device, &memory) != TN_NVML_SUCCESS) {
         return false;

@@ -71,8 +71,7 @@ static inline uint64_t tn_segment_map_place(const struct tn_segment_map *map, ui
 {
     const struct tn_segment *segment = tn_segment_map_find(map, address);
 
-    tn_assert(segment);
-    return segment->place + (address - segment->address);
+    return tn_always(segment) ? segment->place + (address - segment->address) : address;
 }
 
 /* Checks the order by age; adds violations to `findings`. */
