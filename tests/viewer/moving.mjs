@@ -188,10 +188,15 @@ async function blocksFollow(browser) {
     expectTrue(`what is beside it is shown too${when}`, isGood, ink);
   }
   await draw(page);
-  const isThere = await page.evaluate(() => {
+  // The last drawing may have begun to paint once more.
+  const itsOwn = () => {
     const { app } = window.tarnView;
     return app.blocksPicture.frame.from === app.state.from && !app.blocksJob;
-  });
+  };
+  const isThere = await page.waitForFunction(itsOwn, null, { timeout: 20000 }).then(
+    () => true,
+    () => false,
+  );
   expectTrue('and then its own', isThere);
   await page.evaluate(() => window.tarnView.app.set({ from: 0 }));
   await page.evaluate(() => window.tarnView.app.set({ view: 'timeline' }));
