@@ -324,36 +324,76 @@ static bool block_has_shared(const struct tn_heap *heap, const struct tn_block *
     return at < end;
 }
 
-/* Unmapping only turns a block into smaller ones without whole pages. */
-static enum tarn_status set_release_shared(struct tn_engine *engine, struct tn_free_set *set,
-                                           uint64_t target, uint64_t stack,
-                                           struct tarn_error *error)
+/* ---- to a target ---- */
+
+struct trim {
+    struct tn_engine *engine;
+    const uint64_t *reserved; /* this is to reach the target */
+    uint64_t target;
+    bool only_shared; /* only blocks with pages that other processes were given, whole */
+    uint64_t stack;
+};
+
+static enum tarn_status block_trim(const struct trim *trim, struct tn_block *block,
+                                   struct tarn_error *error)
 {
-    struct tn_heap *heap = &engine->heap;
+    struct tn_heap *heap = &trim->engine->heap;
+
+    if (trim->only_shared) {
+        return block->expandable && block_has_shared(heap, block)
+                   ? tn_expandable_unmap(heap, block, UINT64_MAX, trim->stack, error)
+                   : TARN_OK;
+    }
+    if (block_is_collectable(block)) {
+        return tn_segment_release(heap, block, trim->stack, error);
+    }
+    return block->expandable ? tn_expandable_unmap(heap, block, *trim->reserved - trim->target,
+                                                   trim->stack, error)
+                             : TARN_OK;
+}
+
+/* Gives free blocks of the set back, the largest first. Unmapping only turns a block into smaller
+ * ones without whole pages, so the walk need not meet them. */
+static enum tarn_status set_trim(const struct trim *trim, struct tn_free_set *set,
+                                 struct tarn_error *error)
+{
     enum tarn_status st = TARN_OK;
     struct tn_block *before;
 
     tn_free_set_settle(set);
-    for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && heap->reserved > target;
-         b = before) {
+    for (struct tn_block *b = tn_free_set_last(set);
+         b && st == TARN_OK && *trim->reserved > trim->target; b = before) {
         before = tn_free_set_prev(set, b);
-        if (b->expandable && block_has_shared(heap, b)) {
-            st = tn_expandable_unmap(heap, b, UINT64_MAX, stack, error);
-        }
+        st = block_trim(trim, b, error);
     }
     return st;
 }
 
-static enum tarn_status pool_release_shared(struct tn_engine *engine, struct tn_pool *pool,
-                                            uint64_t target, uint64_t stack,
-                                            struct tarn_error *error)
+static enum tarn_status pool_trim(const struct trim *trim, struct tn_pool *pool,
+                                  struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
 
     for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
-        st = set_release_shared(engine, pool->sets[i], target, stack, error);
+        st = set_trim(trim, pool->sets[i], error);
     }
     return st;
+}
+
+static enum tarn_status default_pools_trim(const struct trim *trim, struct tarn_error *error)
+{
+    struct tn_heap *heap = &trim->engine->heap;
+    const enum tarn_status st = pool_trim(trim, &heap->large, error);
+
+    return st ? st : pool_trim(trim, &heap->small, error);
+}
+
+static enum tarn_status private_pool_trim(const struct trim *trim, struct tn_private_pool *pool,
+                                          struct tarn_error *error)
+{
+    const enum tarn_status st = pool_trim(trim, &pool->large, error);
+
+    return st ? st : pool_trim(trim, &pool->small, error);
 }
 
 enum tarn_status tn_gc_release_shared(struct tn_engine *engine, int64_t priority, uint64_t bytes,
@@ -361,83 +401,27 @@ enum tarn_status tn_gc_release_shared(struct tn_engine *engine, int64_t priority
 {
     struct tn_heap *heap = &engine->heap;
     const uint64_t reserved = heap->reserved;
-    const uint64_t target = bytes < reserved ? reserved - bytes : 0;
-    enum tarn_status st = TARN_OK;
+    const struct trim trim = {.engine = engine,
+                              .reserved = &heap->reserved,
+                              .target = bytes < reserved ? reserved - bytes : 0,
+                              .only_shared = true,
+                              .stack = stack};
+    enum tarn_status st = priority >= 0 ? default_pools_trim(&trim, error) : TARN_OK;
 
-    if (priority >= 0) {
-        st = pool_release_shared(engine, &heap->large, target, stack, error);
-        st = st ? st : pool_release_shared(engine, &heap->small, target, stack, error);
-    }
     for (struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK; p = p->next) {
         if (tn_private_pool_may_move(p) && p->priority <= priority) {
-            st = pool_release_shared(engine, &p->large, target, stack, error);
-            st = st ? st : pool_release_shared(engine, &p->small, target, stack, error);
+            st = private_pool_trim(&trim, p, error);
         }
     }
     *released_out = heap->reserved < reserved;
     return st;
 }
 
-/* ---- to a target ---- */
-
-/* Gives free blocks of the set back, the largest first, until what is reserved reaches the target.
- * Unmapping only turns a block into smaller ones without whole pages, so the walk need not meet
- * them. */
-static enum tarn_status set_trim(struct tn_engine *engine, struct tn_free_set *set,
-                                 const uint64_t *reserved, uint64_t target, uint64_t stack,
-                                 struct tarn_error *error)
-{
-    struct tn_heap *heap = &engine->heap;
-    enum tarn_status st = TARN_OK;
-    struct tn_block *before;
-
-    tn_free_set_settle(set);
-    for (struct tn_block *b = tn_free_set_last(set); b && st == TARN_OK && *reserved > target;
-         b = before) {
-        before = tn_free_set_prev(set, b);
-        if (block_is_collectable(b)) {
-            st = tn_segment_release(heap, b, stack, error);
-        } else if (b->expandable) {
-            st = tn_expandable_unmap(heap, b, *reserved - target, stack, error);
-        }
-    }
-    return st;
-}
-
-static enum tarn_status pool_trim(struct tn_engine *engine, struct tn_pool *pool,
-                                  const uint64_t *reserved, uint64_t target, uint64_t stack,
-                                  struct tarn_error *error)
-{
-    enum tarn_status st = TARN_OK;
-
-    for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
-        st = set_trim(engine, pool->sets[i], reserved, target, stack, error);
-    }
-    return st;
-}
-
-static enum tarn_status default_pools_trim(struct tn_engine *engine, uint64_t target,
-                                           uint64_t stack, struct tarn_error *error)
-{
-    const uint64_t *reserved = &engine->heap.reserved;
-    const enum tarn_status st =
-        pool_trim(engine, &engine->heap.large, reserved, target, stack, error);
-
-    return st ? st : pool_trim(engine, &engine->heap.small, reserved, target, stack, error);
-}
-
-static enum tarn_status private_pool_trim(struct tn_engine *engine, struct tn_private_pool *pool,
-                                          const uint64_t *reserved, uint64_t target, uint64_t stack,
-                                          struct tarn_error *error)
-{
-    const enum tarn_status st = pool_trim(engine, &pool->large, reserved, target, stack, error);
-
-    return st ? st : pool_trim(engine, &pool->small, reserved, target, stack, error);
-}
-
 enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_pool *pool,
                                  uint64_t target, uint64_t stack, struct tarn_error *error)
 {
+    const struct trim trim = {
+        .engine = engine, .reserved = &pool->reserved, .target = target, .stack = stack};
     enum tarn_status st;
 
     if (pool->reserved <= target || !tn_private_pool_may_shrink(pool) ||
@@ -445,10 +429,10 @@ enum tarn_status tn_gc_trim_pool(struct tn_engine *engine, struct tn_private_poo
         return TARN_OK;
     }
     st = settle(engine, error);
-    st = st ? st : private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
+    st = st ? st : private_pool_trim(&trim, pool, error);
     if (st == TARN_OK && pool->reserved > target) {
         st = wait_for_frees(engine, pool, stack, error);
-        st = st ? st : private_pool_trim(engine, pool, &pool->reserved, target, stack, error);
+        st = st ? st : private_pool_trim(&trim, pool, error);
     }
     return st;
 }
@@ -457,11 +441,13 @@ static enum tarn_status pool_release_stream(struct tn_engine *engine, struct tn_
                                             tarn_stream stream, uint64_t stack,
                                             struct tarn_error *error)
 {
+    const struct trim trim = {
+        .engine = engine, .reserved = &engine->heap.reserved, .target = 0, .stack = stack};
     enum tarn_status st = TARN_OK;
 
     for (uint32_t i = 0; i < pool->count && st == TARN_OK; i++) {
         if (pool->sets[i]->stream == stream) {
-            st = set_trim(engine, pool->sets[i], &engine->heap.reserved, 0, stack, error);
+            st = set_trim(&trim, pool->sets[i], error);
         }
     }
     return st;
@@ -493,16 +479,18 @@ enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t 
                             struct tarn_error *error)
 {
     const struct tn_heap *heap = &engine->heap;
+    const struct trim trim = {
+        .engine = engine, .reserved = &heap->reserved, .target = target, .stack = stack};
     enum tarn_status st;
 
     if (heap->reserved <= target || tn_heap_is_capturing(heap)) {
         return TARN_OK;
     }
     st = settle(engine, error);
-    st = st ? st : default_pools_trim(engine, target, stack, error);
+    st = st ? st : default_pools_trim(&trim, error);
     if (st == TARN_OK && heap->reserved > target) {
         st = wait_for_frees(engine, NULL, stack, error);
-        st = st ? st : default_pools_trim(engine, target, stack, error);
+        st = st ? st : default_pools_trim(&trim, error);
     }
     struct tn_private_pool *next;
 
@@ -512,7 +500,7 @@ enum tarn_status tn_gc_trim(struct tn_engine *engine, uint64_t target, uint64_t 
         if (p->freeable) {
             st = release_private_pool(engine, p, stack, error);
         } else if (p->open) {
-            st = private_pool_trim(engine, p, &heap->reserved, target, stack, error);
+            st = private_pool_trim(&trim, p, error);
         }
     }
     return st;
