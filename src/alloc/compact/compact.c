@@ -13,15 +13,7 @@ enum {
 };
 
 enum {
-    WORTH_MOVING = 8, /* pages, to keep what lives together */
-    SLACK_SHARE = 128 /* of what lived at most: what may be reserved beyond it to move nothing */
-};
-
-/* A program that goes on moving pages: */
-enum {
-    SETTLING_AFTER = 2,  /* times what is reserved has moved, again and again: */
-    SETTLING_SHARE = 64, /* of what is reserved then: what may be reserved beyond it */
-    SETTLING_TIMES = 4   /* at most */
+    WORTH_MOVING = 8 /* pages, to keep what lives together */
 };
 
 /* The device is far behind: */
@@ -295,54 +287,12 @@ static bool leaves_free(const struct tn_compact *compact, const struct tn_harves
     return tn_harvest_count(&more_than_spare, set) < more_than_spare.wanted;
 }
 
-/* A program that does the same in every step may need more before no step moves a page, and one
- * that runs for long is given it. */
-static void note_own_moved(struct tn_compact *compact, uint64_t pages)
-{
-    const struct tn_heap *heap = compact->heap;
-
-    compact->own_moved += is_plentiful(heap, 1) ? pages : 0;
-    if (compact->own_moved > heap->reserved / TN_SMALL_BUFFER * SETTLING_AFTER &&
-        compact->settling_times < SETTLING_TIMES) {
-        compact->settling_to = heap->reserved + heap->reserved / SETTLING_SHARE;
-        compact->settling_times++;
-        compact->own_moved = 0;
-    }
-}
-
-/* What was learned holds until more lives than before, or the cache is emptied. */
-static void forget_settling(struct tn_compact *compact)
-{
-    compact->own_moved = 0;
-    compact->settling_to = 0;
-    compact->settling_times = 0;
-}
-
-static void note_live(struct tn_compact *compact, uint64_t bytes)
-{
-    if (bytes > compact->live_peak) {
-        compact->live_peak = bytes;
-        if (bytes > compact->settling_to) { /* as where nothing settles */
-            forget_settling(compact);
-        }
-    }
-}
-
-/* What may be reserved before anything moves. */
-static uint64_t allowed_bytes(const struct tn_compact *compact)
-{
-    return compact->settling_to > 0 ? compact->settling_to
-                                    : compact->live_peak + compact->live_peak / SLACK_SHARE;
-}
-
-/* As many as keep what is reserved within a 128th more than what lived at most: without them a
- * program that does the same in every step moves the same pages in every step. No help where what
- * is cached beyond a watermark goes back at once. */
+/* As many as the slack leaves, where none of them would go back at once because of a watermark. */
 static uint64_t pages_in_slack(const struct tn_compact *compact, const struct tn_harvest *harvest,
                                const struct tn_free_set *set)
 {
     const struct tn_heap *heap = compact->heap;
-    const uint64_t allowed = allowed_bytes(compact);
+    const uint64_t allowed = tn_slack_allowed(&compact->slack);
 
     if (allowed < heap->reserved + TN_SMALL_BUFFER || tn_compact_limits_cache(heap)) {
         return 0;
@@ -361,7 +311,7 @@ static uint64_t new_pages_first(struct tn_compact *compact, const struct tn_harv
     const uint64_t live =
         (uint64_t)tn_counters_active_bytes(&compact->heap->shard.counters) + request->size;
 
-    note_live(compact, live);
+    tn_slack_note_live(&compact->slack, live);
     return leaves_free(compact, harvest, request->set)
                ? UINT64_MAX
                : pages_in_slack(compact, harvest, request->set);
@@ -374,7 +324,10 @@ static enum tarn_status take_free(struct tn_compact *compact, struct tn_harvest 
     const uint64_t before = harvest->taken;
     const enum tarn_status st = tn_harvest_take(harvest, TN_HARVEST_SAME_STREAM, error);
 
-    note_own_moved(compact, harvest->taken - before);
+    if (is_plentiful(compact->heap, 1)) {
+        tn_slack_note_moved(&compact->slack, (harvest->taken - before) * TN_SMALL_BUFFER,
+                            compact->heap->reserved);
+    }
     return st ? st : take_from_others(compact, harvest, error);
 }
 
@@ -534,11 +487,12 @@ bool tn_compact_take_free(struct tn_compact *compact, struct tn_request *request
     return take_mapped(compact, request, false);
 }
 
-/* Nothing but the fewest pages counts when memory is short, pages move only where events can be
- * recorded, and what settles is left alone. */
+/* Whether pages may move to keep together what lives: nothing but the fewest pages counts when
+ * memory is short, pages move only where events can be recorded, and none do for this while more
+ * slack is to end all moving. */
 static bool is_tidy(const struct tn_compact *compact)
 {
-    const bool settles = compact->settling_to > 0 && is_plentiful(compact->heap, 1);
+    const bool settles = compact->slack.grown_to > 0 && is_plentiful(compact->heap, 1);
 
     return may_look_at_events(compact) && tn_heap_is_tidy(compact->heap) && !settles;
 }
@@ -681,8 +635,7 @@ enum tarn_status tn_compact_settle(struct tn_compact *compact, struct tarn_error
 
     if (st == TARN_OK) { /* else some pages are still mapped */
         tn_page_store_release(&compact->store);
-        compact->live_peak = 0; /* what lived before asks for no slack any more */
-        forget_settling(compact);
+        compact->slack = (struct tn_slack){.live_peak = 0}; /* for what lives from now on */
     }
     return st;
 }

@@ -11,6 +11,7 @@
 
 #include "alloc/compact/page_store.h"
 #include "alloc/compact/retired.h"
+#include "alloc/compact/slack.h"
 #include "alloc/pool/best_fit.h"
 #include "tarn/pages.h"
 
@@ -20,20 +21,14 @@ struct tn_compact {
     struct tn_stream_order order;
     struct tn_retired retired;
     struct tn_page_store store;
+    struct tn_slack slack;
     uint64_t pages_moved;   /* from one place to another, since the beginning */
     uint64_t pages_created; /* likewise */
     uint64_t moving_ns;     /* what moving took, or was assumed to take */
-    uint64_t live_peak;     /* bytes active at most when a request, which counts, needed pages:
-                               since the cache was last emptied */
-    uint64_t own_moved;     /* pages, within their stream and while memory was plentiful: since then
-                               and since live_peak last grew */
-    uint64_t settling_to;   /* bytes that may be reserved since these were too many, 0 = they were
-                               not */
-    uint32_t settling_times; /* how often they were */
-    uint64_t request_ns;     /* what the latest request has cost so far, by the times below */
-    uint64_t longest_ns;     /* what the most expensive request cost */
-    uint64_t shed_pause;  /* calls of tn_compact_shed that do nothing, because nothing could go */
-    uint64_t shed_pauses; /* how many there are the next time */
+    uint64_t request_ns;    /* what the latest request has cost so far, by the times below */
+    uint64_t longest_ns;    /* what the most expensive request cost */
+    uint64_t shed_pause;    /* calls of tn_compact_shed that do nothing, because nothing could go */
+    uint64_t shed_pauses;   /* how many there are the next time */
     struct tarn_page_stats measured; /* only what tn_compact_measured notes */
 };
 

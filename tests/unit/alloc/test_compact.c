@@ -581,25 +581,25 @@ static void what_repeats_itself_for_long_settles(void **state)
 
     (void)state;
     rig_open(&rig, 16 * GIB, COMPACT);
-    const uint64_t *settling_to = &rig_engine(rig.allocator)->compact.settling_to;
+    const uint64_t *grown_to = &rig_engine(rig.allocator)->compact.slack.grown_to;
 
     for (int i = 0; i < 2; i++) {
         (void)moved_in_steps(&rig, 20, largest);
         assert_true(moved_in_steps(&rig, 10, largest) > 0);
-        assert_int_equal(*settling_to, 0);
+        assert_int_equal(*grown_to, 0);
         const uint64_t before = reserved(&rig);
 
         (void)moved_in_steps(&rig, 500, largest);
         assert_int_equal(moved_in_steps(&rig, 50, largest), 0);
         assert_true(reserved(&rig) > before);
-        assert_true(reserved(&rig) <= *settling_to);
-        assert_true(*settling_to <= before + before / 15);
+        assert_true(reserved(&rig) <= *grown_to);
+        assert_true(*grown_to <= before + before / 15);
         if (i == 0) {
             assert_int_equal(tarn_allocator_empty_cache(rig.allocator, NULL), TARN_OK);
         }
     }
-    (void)rig_alloc(&rig, *settling_to + 1, 1);
-    assert_int_equal(*settling_to, 0);
+    (void)rig_alloc(&rig, *grown_to + 1, 1);
+    assert_int_equal(*grown_to, 0);
     rig_close(&rig);
 }
 
@@ -617,7 +617,7 @@ static void nothing_settles_where_memory_is_short(void **state)
     rig_limit(&rig, (double)enough / (16.0 * GIB));
     (void)moved_in_steps(&rig, 500, largest);
     assert_int_equal(reserved(&rig), enough);
-    assert_int_equal(rig_engine(rig.allocator)->compact.settling_to, 0);
+    assert_int_equal(rig_engine(rig.allocator)->compact.slack.grown_to, 0);
     assert_true(moved_in_steps(&rig, 10, largest) > 0);
     rig_close(&rig);
 }
