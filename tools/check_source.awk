@@ -211,10 +211,8 @@ function check_call(line, name) {
     if (has_word(exits, name) && !has_last_words(path)) {
         breach(line, "calls " name ": the library never ends the program")
     }
-    # The engine's own checks ask in the check build only.
     if (has_word(environment, name) && path !~ /^src\/alloc\/config\/[a-z_]*\.c$/ &&
-        path != "src/capture/oom_dump.c" && path != "plug/preload/process.c" &&
-        path != "src/alloc/engine/core_check.c") {
+        path != "src/capture/oom_dump.c" && path != "plug/preload/process.c") {
         breach(line, "calls " name ": only tarn_config_from_env and tarn_oom_dump_create do")
     }
 }

@@ -5,9 +5,6 @@
 #include "alloc/pool/segment.h"
 #include "base/finding.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
 /* What a walk over all blocks gives. */
 struct tally {
     int64_t by_pool[TARN_STAT_KINDS][TARN_STAT_POOLS];
@@ -474,32 +471,11 @@ uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *fin
     return findings->count - before;
 }
 
-/* In check builds, programs that replay long runs one after the other look only every N-th time if
- * TARN_CHECK_EVERY=N is in the environment: what is wrong stays wrong. */
-static bool is_due(void)
-{
-    static _Atomic uint64_t times;
-    static _Atomic uint64_t every;
-    uint64_t n = atomic_load_explicit(&every, memory_order_relaxed);
-
-    if (!TN_CHECKS_SLOW) {
-        return true;
-    }
-    if (n == 0) {
-        const char *text = getenv("TARN_CHECK_EVERY");
-
-        n = text ? strtoull(text, NULL, 10) : 1;
-        n = n > 0 ? n : 1;
-        atomic_store_explicit(&every, n, memory_order_relaxed);
-    }
-    return atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % n == 0;
-}
-
 void tn_core_assert_good(const struct tn_engine *engine)
 {
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
-    if (is_due() && tn_core_check(engine, &findings) > 0) {
+    if (tn_core_check(engine, &findings) > 0) {
         tn_assert_failed(findings.text[0], "allocator", (int)findings.count);
     }
 }

@@ -13,8 +13,7 @@
 /* Adds what is wrong to `findings`; returns how many there were. */
 uint64_t tn_core_check(const struct tn_engine *engine, struct tarn_findings *findings);
 
-/* Stops the program with the first findings if there are any. In check builds it looks only every
- * N-th time if TARN_CHECK_EVERY=N is in the environment. */
+/* Stops the program with the first findings if there are any. */
 void tn_core_assert_good(const struct tn_engine *engine);
 
 static inline void tn_core_assert(const struct tn_engine *engine)
