@@ -68,7 +68,7 @@ struct fit {
     uint64_t floor; /* peak requested bytes */
     struct fit_row rows[FIT_ROWS_MAX];
     int count;
-    struct cli_page_cost compact; /* on the smallest device for that policy */
+    struct cli_compact_run compact; /* on the smallest device for that policy */
     uint64_t compact_capacity;
     bool searched; /* the last row was found by a search */
 };
@@ -112,14 +112,23 @@ static int cards_that_fit(const struct fit *fit)
 
 /* ---- search ---- */
 
+/* The row of these settings; NULL if there is none. */
+static const struct fit_row *fit_row_of(const struct fit *fit, const char *conf)
+{
+    for (int i = 0; i < fit->count; i++) {
+        if (strcmp(fit->rows[i].conf, conf) == 0) {
+            return &fit->rows[i];
+        }
+    }
+    return NULL;
+}
+
 static enum tarn_status fit_add(struct fit *fit, const char *conf, struct tarn_error *error)
 {
     struct fit_row *row = &fit->rows[fit->count];
 
-    for (int i = 0; i < fit->count; i++) {
-        if (strcmp(fit->rows[i].conf, conf) == 0) {
-            return TARN_OK;
-        }
+    if (fit_row_of(fit, conf)) {
+        return TARN_OK;
     }
     (void)snprintf(row->conf, sizeof row->conf, "%s", conf);
     const enum tarn_status status = tarn_replay_fit(fit->replay, row->conf, &row->capacity, error);
@@ -144,19 +153,16 @@ static enum tarn_status fit_floor(struct fit *fit, struct tarn_error *error)
 static enum tarn_status fit_compact(struct fit *fit, struct tarn_error *error)
 {
     const enum tarn_status status = fit_add(fit, CLI_COMPACT, error);
-    int row = 0;
+    const struct fit_row *row = fit_row_of(fit, CLI_COMPACT);
 
-    if (status) {
+    if (status || !row) {
         return status;
     }
-    while (strcmp(fit->rows[row].conf, CLI_COMPACT) != 0) {
-        row++;
-    }
-    fit->compact_capacity = fit->rows[row].capacity;
+    fit->compact_capacity = row->capacity;
     const struct tarn_replay_options options = {.memory_limit = UINT64_MAX,
                                                 .device_total = fit->compact_capacity};
 
-    return cli_page_cost_add(fit->replay, &options, &fit->compact, error);
+    return cli_compact_run_add(&fit->compact, fit->replay, &options, error);
 }
 
 /* If none of the given settings fit a card, searches for others. */
@@ -238,7 +244,7 @@ static void fit_json(const struct fit *fit)
         row_json(&json, fit, &fit->rows[i]);
     }
     cli_json_close(&json);
-    cli_page_cost_json(&json, "compact", &fit->compact);
+    cli_compact_run_json(&json, &fit->compact);
     cli_json_number(&json, "reserve", values->reserve);
     cli_json_open_array(&json, "cards");
     for (int i = 0; i < fit->cards.count; i++) {
@@ -331,8 +337,7 @@ static void fit_text(const struct fit *fit)
     (void)printf("%14s%*s  peak of requested bytes: no settings can need less\n",
                  cli_size_text(fit->floor).text, 14 + width, "");
     (void)printf("\n%s on %s: ", CLI_COMPACT, cli_size_text(fit->compact_capacity).text);
-    cli_page_cost_print(&fit->compact);
-    (void)printf("\n");
+    cli_page_cost_print(&fit->compact.cost);
     if (fit->cards.count > 0) {
         print_cards(fit);
     }

@@ -6,6 +6,7 @@
 #include "measured.h"
 #include "output.h"
 #include "overwrite.h"
+#include "page_cost.h"
 #include "redirect.h"
 #include "replay_load.h"
 #include "size_text.h"
@@ -118,6 +119,7 @@ static int64_t run_peak(const struct tarn_replay_result *result, enum tarn_stat_
 static void run_json(struct cli_json *json, const char *conf, const struct tarn_replay_result *r)
 {
     const struct tarn_stats *s = &r->stats;
+    struct cli_page_cost cost = {0};
 
     cli_json_open_object(json, NULL);
     cli_json_text(json, "conf", conf);
@@ -135,10 +137,8 @@ static void run_json(struct cli_json *json, const char *conf, const struct tarn_
     cli_json_number(json, "allocations", r->allocations);
     cli_json_number(json, "same_address", r->same_address);
     cli_json_signed(json, "first_other_entry", r->first_other);
-    cli_json_number(json, "pages_created", r->pages_created);
-    cli_json_number(json, "pages_moved", r->pages_moved);
-    cli_json_number(json, "moving_ns", r->moving_ns);
-    cli_json_number(json, "longest_request_ns", r->longest_ns);
+    cli_page_cost_add(&cost, r);
+    cli_page_cost_json(json, &cost);
     cli_json_number(json, "retired_pages_peak", r->retired_most);
     cli_json_number(json, "wall_ns", r->wall_ns);
     cli_json_close(json);
@@ -250,15 +250,14 @@ static void print_faith(const struct replay_runs *runs, int index)
 /* What the compact policy did with its pages. */
 static void print_pages(const struct replay_runs *runs, int index, uint64_t lag)
 {
-    const struct tarn_replay_result *result = &runs->results[index];
+    struct cli_page_cost cost = {0};
 
-    if (result->pages_created + result->pages_moved == 0) {
+    cli_page_cost_add(&cost, &runs->results[index]);
+    if (cost.created + cost.moved == 0) {
         return;
     }
-    (void)printf("%s: %" PRIu64 " pages of 2 MiB created, %" PRIu64 " moved; on an H200 moving "
-                 "takes %.1f ms,\n    the longest request %.1f ms\n",
-                 cli_conf_name(runs->confs[index]), result->pages_created, result->pages_moved,
-                 (double)result->moving_ns / 1e6, (double)result->longest_ns / 1e6);
+    (void)printf("%s: ", cli_conf_name(runs->confs[index]));
+    cli_page_cost_print(&cost);
     if (lag < runs->info.lag_ms) {
         (void)printf("    recorded frees show the device %" PRIu32 " ms behind the program: see "
                      "--lag %" PRIu32 "\n",

@@ -97,7 +97,7 @@ struct tune {
     size_t extreme_count;
     struct tarn_tune_row *rows; /* the recorded settings, then the best */
     size_t row_count;
-    struct cli_page_cost compact; /* the policy that is libtarn's alone */
+    struct cli_compact_run compact; /* the policy that is libtarn's alone */
 };
 
 /* The recorded settings, --rows others, and one without a harmful option. */
@@ -201,7 +201,7 @@ static void tune_json(const struct tune *tune)
         }
         others_json(&json, tune, "others", others_begin(tune));
     }
-    cli_page_cost_json(&json, "compact", &tune->compact);
+    cli_compact_run_json(&json, &tune->compact);
     cli_json_end(&json);
 }
 
@@ -348,9 +348,8 @@ static void print_compact(const struct tune *tune)
     if (tune->compact.ooms > 0) {
         (void)printf(", %" PRIu64 " requests fail", tune->compact.ooms);
     }
-    (void)printf(";\n  ");
-    cli_page_cost_print(&tune->compact);
-    (void)printf("\n");
+    (void)printf(",\n    ");
+    cli_page_cost_print(&tune->compact.cost);
 }
 
 static void print_extremes(const struct tune *tune)
@@ -395,7 +394,7 @@ static enum tarn_status tune_compact(struct tune *tune, const struct tarn_tune_o
     enum tarn_status status = TARN_OK;
 
     for (size_t i = 0; status == TARN_OK && i < tune->count; i++) {
-        status = cli_page_cost_add(tune->replays[i], &same, &tune->compact, error);
+        status = cli_compact_run_add(&tune->compact, tune->replays[i], &same, error);
     }
     return status;
 }
