@@ -5,9 +5,9 @@ run is repeated, for `tarn replay`: what a program does whose steps are all alik
 
 A step ends where the least is active of a stretch in which it is less than MIB, after half as much
 again was (gpt2_varlen: 1600, resnet_sizes: 350). STEP is the number of the one to repeat, from 0,
-or "all" for all of them, in a row. Blocks that were active when it began
-are allocated first, blocks that it allocates and does not free are left out. The number of pages
-that move in the later half is that of TIMES less that of half of them.
+or "all" for all of them, in a row. Blocks that were active when it began are allocated first,
+blocks that it allocates and does not free are left out. The number of pages that move in the later
+half is that of TIMES less that of half of them.
 """
 
 import gzip

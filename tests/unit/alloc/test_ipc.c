@@ -358,19 +358,25 @@ static void open_with_forged_sizes(void *context)
     child_close(allocator, device);
 }
 
-static void sizes_are_the_device_s(void **state)
+/* Runs it in a child, which gets the name of a block of a plain segment. */
+static void run_with_block(void (*open)(void *context))
 {
     struct rig rig;
     struct sent sent;
 
-    (void)state;
     rig_open_backed(&rig, "");
     const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
 
     export_ok(&rig, ptr, &sent);
-    child_run(open_with_forged_sizes, &sent);
+    child_run(open, &sent);
     rig_free(&rig, ptr);
     rig_close(&rig);
+}
+
+static void sizes_are_the_device_s(void **state)
+{
+    (void)state;
+    run_with_block(open_with_forged_sizes);
 }
 
 /* ---- a driver that opens memory again through another handle of it ---- */
@@ -438,17 +444,8 @@ static void open_by_two_names(void *context)
 
 static void two_names_are_one_segment(void **state)
 {
-    struct rig rig;
-    struct sent sent;
-
     (void)state;
-    rig_open_backed(&rig, "");
-    const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
-
-    export_ok(&rig, ptr, &sent);
-    child_run(open_by_two_names, &sent);
-    rig_free(&rig, ptr);
-    rig_close(&rig);
+    run_with_block(open_by_two_names);
 }
 
 /* ---- failures ---- */
