@@ -5,6 +5,7 @@
 
 enum {
     ENTRIES_PER_LIFETIME = 3, /* of most: an allocation, a free and its completion */
+    ENTRIES_PER_HIGHEST = 64,
     ENTRIES_AHEAD = 16 /* whose blocks are looked up early, as they are not in a near cache */
 };
 
@@ -322,9 +323,9 @@ struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t
     return now;
 }
 
-/* Raises a peak to the requested bytes after entries [first, limit). */
-static void requested_raise(const struct tn_timeline *timeline, struct tn_time_peak *peak,
-                            uint64_t first, uint64_t limit)
+/* Raises a peak to the requested bytes after entries [first, limit), looking at all. */
+static void requested_scan(const struct tn_timeline *timeline, struct tn_time_peak *peak,
+                           uint64_t first, uint64_t limit)
 {
     const uint64_t *requested = timeline->requested.items;
     const uint64_t start = timeline->start.requested;
@@ -339,6 +340,23 @@ static void requested_raise(const struct tn_timeline *timeline, struct tn_time_p
     }
     peak->requested = most;
     peak->requested_entry = at;
+}
+
+/* The same without entries of which none is higher. */
+static void requested_raise(const struct tn_timeline *timeline, struct tn_time_peak *peak,
+                            uint64_t first, uint64_t limit)
+{
+    const uint64_t *highest = timeline->highest.items;
+
+    while (first < limit) {
+        const uint64_t behind = (first / ENTRIES_PER_HIGHEST + 1) * ENTRIES_PER_HIGHEST;
+        const uint64_t end = behind < limit ? behind : limit;
+
+        if (highest[first / ENTRIES_PER_HIGHEST] > peak->requested) {
+            requested_scan(timeline, peak, first, end);
+        }
+        first = end;
+    }
 }
 
 /* The same for reserved bytes; goes on to right before `limit`. */
@@ -380,14 +398,35 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
     return most;
 }
 
-static void peaks_find(struct tn_timeline *timeline)
+static bool highest_make(struct tn_timeline *timeline)
 {
+    const uint64_t count = timeline->trace->count;
+
+    for (uint64_t i = 0; i < count; i += ENTRIES_PER_HIGHEST) {
+        const uint64_t limit = i + ENTRIES_PER_HIGHEST < count ? i + ENTRIES_PER_HIGHEST : count;
+        struct tn_time_peak peak = {.requested = 0};
+
+        requested_scan(timeline, &peak, i, limit);
+        if (!tn_vec_append(&timeline->highest, &peak.requested, 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The start has all its totals. */
+static bool peaks_find(struct tn_timeline *timeline)
+{
+    if (!highest_make(timeline)) {
+        return false;
+    }
     struct tn_time_point now = timeline->start;
     const struct tn_time_peak peak = tn_timeline_follow(timeline, &now, timeline->limit);
 
     timeline->requested_peak = tn_timeline_at(timeline, peak.requested_entry);
     timeline->reserved_peak = tn_timeline_at(timeline, peak.reserved_entry);
     timeline->end = now;
+    return true;
 }
 
 /* ---- the trace ---- */
@@ -432,6 +471,7 @@ static void vecs_init(struct tn_timeline *timeline)
     tn_vec_init(&timeline->lifetimes, sizeof(struct tn_lifetime));
     tn_vec_init(&timeline->ooms, sizeof(uint64_t));
     tn_vec_init(&timeline->requested, sizeof(uint64_t));
+    tn_vec_init(&timeline->highest, sizeof(uint64_t));
     tn_vec_init(&timeline->memory, sizeof(struct tn_memory_change));
 }
 
@@ -490,13 +530,17 @@ bool tn_timeline_init(struct tn_timeline *timeline, const struct tn_model *model
     const struct tn_trace_source source = tn_timeline_source(timeline);
 
     timeline->start.reserved = tn_source_reserved_before(&source, 0);
-    peaks_find(timeline);
+    if (!peaks_find(timeline)) {
+        tn_timeline_fini(timeline);
+        return false;
+    }
     return true;
 }
 
 void tn_timeline_fini(struct tn_timeline *timeline)
 {
     tn_vec_fini(&timeline->memory);
+    tn_vec_fini(&timeline->highest);
     tn_vec_fini(&timeline->requested);
     tn_vec_fini(&timeline->ooms);
     tn_vec_fini(&timeline->lifetimes);
@@ -605,6 +649,9 @@ bool tn_timeline_narrow(struct tn_timeline *timeline, const struct tn_timeline *
         return false;
     }
     start_narrow(timeline, narrowing);
-    peaks_find(timeline);
+    if (!peaks_find(timeline)) {
+        tn_timeline_fini(timeline);
+        return false;
+    }
     return true;
 }

@@ -61,6 +61,7 @@ struct tn_timeline {
     struct tn_vec ooms;      /* uint64_t: entries */
     struct tn_vec requested; /* by entry, uint64_t: requested bytes right after it, less those at
                                 the start, modulo 2^64 */
+    struct tn_vec highest;   /* uint64_t: the most requested bytes after one of so many entries */
     struct tn_vec memory;    /* struct tn_memory_change, of the segments that count; of a selection
                                those before its limit */
     bool limits_memory;      /* not all segments count */
