@@ -18,7 +18,6 @@ bool tn_lifetime_walk_add(struct tn_lifetime_walk *walk, uint64_t address, uint6
     if (!tn_map_reserve(&walk->blocks, 1)) {
         return false;
     }
-    walk->freed_value = NULL; /* the table may have moved */
     tn_map_insert(&walk->blocks, tn_address_key(address), value);
     return true;
 }

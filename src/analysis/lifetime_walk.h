@@ -23,11 +23,6 @@ struct tn_lifetime_walk {
                              until the next allocation the value is the caller's, not below
                              TN_LIFETIME_FREED, at first TN_LIFETIME_NONE */
     uint64_t count;       /* of lifetimes */
-
-    /* The address whose free was requested last, and its value in the table, or NULL: most frees
-     * are complete at once, and need no second search. */
-    uint64_t freed;
-    uint64_t *freed_value;
 };
 
 static inline bool tn_lifetime_is_freed(uint64_t value)
@@ -90,28 +85,12 @@ TN_MUST_CHECK static inline bool tn_lifetime_walk_alloc(struct tn_lifetime_walk 
     return true;
 }
 
-/* The value of an address that is freed, borrowed until an address is added; NULL: none. */
-static inline uint64_t *tn_lifetime_walk_freed(struct tn_lifetime_walk *walk, uint64_t address,
-                                               bool is_completed)
-{
-    if (is_completed && walk->freed == address && walk->freed_value) {
-        return walk->freed_value;
-    }
-    uint64_t *value = tn_address_find(&walk->blocks, address);
-
-    if (!is_completed) {
-        walk->freed = address;
-        walk->freed_value = value;
-    }
-    return value;
-}
-
 /* A free that is requested, or completed. */
 TN_MUST_CHECK static inline bool tn_lifetime_walk_free(struct tn_lifetime_walk *walk,
                                                        uint64_t address, bool is_completed,
                                                        struct tn_lifetime_step *step_out)
 {
-    uint64_t *value = tn_lifetime_walk_freed(walk, address, is_completed);
+    uint64_t *value = tn_address_find(&walk->blocks, address);
 
     *step_out = tn_lifetime_step_none();
     if (value) {

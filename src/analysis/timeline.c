@@ -6,7 +6,7 @@
 enum {
     ENTRIES_PER_LIFETIME = 3, /* of most: an allocation, a free and its completion */
     ENTRIES_PER_HIGHEST = 64,
-    ENTRIES_AHEAD = 16 /* whose blocks are looked up early, as they are not in a near cache */
+    ENTRIES_AHEAD = 16 /* whose blocks are looked up early */
 };
 
 /* While the trace is read. */
@@ -56,6 +56,14 @@ static bool lifetime_add(struct tn_timeline *timeline, const struct tn_lifetime 
 
 /* ---- entries about blocks ---- */
 
+/* Keeps the requested bytes after an entry. */
+static void total_keep(const struct reading *reading, uint64_t number)
+{
+    if (reading->of_entry) {
+        reading->of_entry[number] = reading->requested;
+    }
+}
+
 static uint32_t metadata_of(const struct reading *reading, const struct tn_trace_entry *entry)
 {
     return tn_model_extra(reading->timeline->model, entry->extra)->user_metadata;
@@ -96,6 +104,12 @@ static bool lifetime_begin(struct reading *reading, const struct tn_trace_entry 
     return true;
 }
 
+static void lifetime_end(struct reading *reading, struct tn_lifetime *lifetime, uint64_t number)
+{
+    lifetime->end = number;
+    reading->requested -= lifetime->size;
+}
+
 static bool alloc_read(struct reading *reading, const struct tn_trace_entry *entry, uint64_t number)
 {
     struct tn_lifetime_step step;
@@ -105,10 +119,7 @@ static bool alloc_read(struct reading *reading, const struct tn_trace_entry *ent
         return false;
     }
     if (step.ended != TN_LIFETIME_NONE) {
-        struct tn_lifetime *ended = lifetime_at(reading->timeline, step.ended);
-
-        ended->end = number;
-        reading->requested -= ended->size;
+        lifetime_end(reading, lifetime_at(reading->timeline, step.ended), number);
         reading->timeline->doubled_allocs++;
     }
     return true;
@@ -174,8 +185,33 @@ static bool completion_read(struct reading *reading, const struct tn_trace_entry
         return false;
     }
     if (lifetime) {
-        lifetime->end = number;
-        reading->requested -= lifetime->size;
+        lifetime_end(reading, lifetime, number);
+    }
+    return true;
+}
+
+/* Whether the entry requests a free that the next one completes, as most do. */
+static bool is_free(const struct tn_trace_entry *entry, uint64_t left)
+{
+    return entry->action == TN_TRACE_FREE_REQUESTED && left > 1 &&
+           entry[1].action == TN_TRACE_FREE_COMPLETED && entry[1].address == entry->address;
+}
+
+/* Both entries with one search. */
+static bool free_read(struct reading *reading, const struct tn_trace_entry *entry, uint64_t number)
+{
+    struct tn_lifetime *lifetime;
+
+    request_count(reading, &entry[1]);
+    total_keep(reading, number);
+    if (!freed_find(reading, entry, true, &lifetime)) {
+        return false;
+    }
+    if (lifetime) {
+        lifetime->requested = number;
+        lifetime_end(reading, lifetime, number + 1);
+    } else {
+        reading->timeline->unknown_frees++; /* the second one */
     }
     return true;
 }
@@ -431,20 +467,35 @@ static bool peaks_find(struct tn_timeline *timeline)
 
 /* ---- the trace ---- */
 
+/* The table of blocks is not in a near cache. */
+static void look_ahead(const struct reading *reading, const struct tn_trace_entry *entry,
+                       uint64_t left)
+{
+    if (left > ENTRIES_AHEAD) {
+        tn_address_prefetch(&reading->walk.blocks, entry[ENTRIES_AHEAD].address);
+    }
+}
+
 /* Entries from `first` on that lie side by side. */
 static bool run_read(struct reading *reading, const struct tn_trace_entry *run, uint64_t count,
                      uint64_t first)
 {
     for (uint64_t i = 0; i < count; i++) {
-        if (i + ENTRIES_AHEAD < count) {
-            tn_address_prefetch(&reading->walk.blocks, run[i + ENTRIES_AHEAD].address);
+        const struct tn_trace_entry *entry = &run[i];
+        bool good;
+
+        look_ahead(reading, entry, count - i);
+        if (is_free(entry, count - i)) {
+            good = free_read(reading, entry, first + i);
+            i++;
+            look_ahead(reading, &run[i], count - i);
+        } else {
+            good = entry_read(reading, entry, first + i);
         }
-        if (!entry_read(reading, &run[i], first + i)) {
+        if (!good) {
             return false;
         }
-        if (reading->of_entry) {
-            reading->of_entry[first + i] = reading->requested;
-        }
+        total_keep(reading, first + i);
     }
     return true;
 }
