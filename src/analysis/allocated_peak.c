@@ -33,6 +33,22 @@ static uint64_t deltas_fill(uint64_t *deltas, const struct tn_timeline *timeline
     return before;
 }
 
+static struct tn_allocated_peak deltas_peak(const uint64_t *deltas, size_t count, uint64_t before)
+{
+    int64_t bytes = (int64_t)before;
+    int64_t most = bytes;
+    uint64_t entry = TN_NEVER;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes = (int64_t)((uint64_t)bytes + deltas[i]);
+        if (bytes > most) {
+            most = bytes;
+            entry = i;
+        }
+    }
+    return (struct tn_allocated_peak){.entry = entry, .bytes = (uint64_t)most};
+}
+
 static bool peak_find(struct tn_allocated_peak *peak, const struct tn_timeline *timeline,
                       const struct tn_block_extents *extents)
 {
@@ -40,15 +56,7 @@ static bool peak_find(struct tn_allocated_peak *peak, const struct tn_timeline *
     uint64_t *deltas = tn_host_alloc_zero((count + 1) * sizeof *deltas);
 
     if (deltas) {
-        uint64_t bytes = deltas_fill(deltas, timeline, extents);
-
-        *peak = (struct tn_allocated_peak){.entry = TN_NEVER, .bytes = bytes};
-        for (size_t i = 0; i < count; i++) {
-            bytes += deltas[i];
-            if ((int64_t)bytes > (int64_t)peak->bytes) {
-                *peak = (struct tn_allocated_peak){.entry = i, .bytes = bytes};
-            }
-        }
+        *peak = deltas_peak(deltas, count, deltas_fill(deltas, timeline, extents));
     }
     tn_host_free(deltas, (count + 1) * sizeof *deltas);
     return deltas != NULL;

@@ -383,35 +383,78 @@ static enum tarn_status part_make(struct tn_analysis *analysis, struct tarn_erro
 
 /* ---- one device ---- */
 
-static bool categories_mark(struct tn_analysis *analysis)
+/* What the category of a block depends on, besides itself. */
+struct categorizing {
+    struct tn_categories *categories;
+    struct tn_gradients gradients;
+    uint64_t first_step;
+};
+
+static bool categorizing_init(struct categorizing *c, const struct tn_analysis *analysis)
+{
+    c->categories = &analysis->query->categories;
+    c->first_step = tn_steps_first(&analysis->steps);
+    return tn_gradients_init(&c->gradients, &analysis->whole, &analysis->phases, c->categories,
+                             c->first_step);
+}
+
+static void categorize(struct categorizing *c, struct tn_lifetime *lifetime)
+{
+    lifetime->category = tn_category_of(c->categories, lifetime, c->first_step,
+                                        tn_gradients_has(&c->gradients, lifetime->start));
+}
+
+static bool categorize_all(struct tn_analysis *analysis)
 {
     struct tn_lifetime *lifetimes = analysis->whole.lifetimes.items;
-    struct tn_categories *categories = &analysis->query->categories;
-    const uint64_t first_step = tn_steps_first(&analysis->steps);
-    struct tn_gradients gradients;
+    struct categorizing c;
 
-    if (!tn_gradients_init(&gradients, &analysis->whole, &analysis->phases, categories,
-                           first_step)) {
+    if (!categorizing_init(&c, analysis)) {
         return false;
     }
     for (size_t i = 0; i < analysis->whole.lifetimes.count; i++) {
-        lifetimes[i].category = tn_category_of(categories, &lifetimes[i], first_step,
-                                               tn_gradients_has(&gradients, lifetimes[i].start));
+        categorize(&c, &lifetimes[i]);
     }
-    tn_gradients_fini(&gradients);
+    tn_gradients_fini(&c.gradients);
+    analysis->all_categorized = true;
     return true;
+}
+
+bool tn_analysis_categorize(const struct tn_analysis *analysis, const struct tn_live *blocks)
+{
+    struct tn_lifetime *lifetimes = analysis->whole.lifetimes.items;
+    struct categorizing c;
+
+    tn_assert(analysis->query->has_categories);
+    if (analysis->all_categorized) {
+        return true;
+    }
+    if (!categorizing_init(&c, analysis)) {
+        return false;
+    }
+    for (size_t i = 0; i < blocks->count; i++) {
+        categorize(&c, &lifetimes[blocks->blocks[i] - lifetimes]);
+    }
+    tn_gradients_fini(&c.gradients);
+    return true;
+}
+
+static bool selects(const struct tn_query *query)
+{
+    return limits_blocks(&query->selection) || limits_entries(&query->selection);
 }
 
 /* Sets what keys and expressions need of each lifetime. */
 static bool lifetimes_mark(struct tn_analysis *analysis)
 {
-    if (analysis->query->by == TARN_BY_ANNOTATION ||
-        where_uses(analysis->query, TN_WHERE_ANNOTATION)) {
-        if (!tn_phases_mark(&analysis->phases, &analysis->whole)) {
-            return false;
-        }
+    const struct tn_query *query = analysis->query;
+
+    if ((query->by == TARN_BY_ANNOTATION || where_uses(query, TN_WHERE_ANNOTATION)) &&
+        !tn_phases_mark(&analysis->phases, &analysis->whole)) {
+        return false;
     }
-    return !analysis->query->has_categories || categories_mark(analysis);
+    return !query->has_categories || (query->by != TARN_BY_CATEGORY && !selects(query)) ||
+           categorize_all(analysis);
 }
 
 static bool pool_streams_make(struct tn_analysis *analysis)
@@ -451,8 +494,7 @@ enum tarn_status tn_analysis_init(struct tn_analysis *analysis, struct tn_query 
                      tn_group_keys_init(&analysis->keys)
                  ? TARN_OK
                  : tn_fail_memory(error);
-    if (status == TARN_OK &&
-        (limits_blocks(&query->selection) || limits_entries(&query->selection))) {
+    if (status == TARN_OK && selects(query)) {
         status = part_make(analysis, error);
         if (status == TARN_OK) {
             analysis->timeline = &analysis->part;

@@ -12,6 +12,7 @@
 
 #include "analysis/annotation.h"
 #include "analysis/group_key.h"
+#include "analysis/live.h"
 #include "analysis/where_view.h"
 #include "tarn/report.h"
 
@@ -35,7 +36,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
                                const struct tarn_report_options *options,
                                struct tarn_error *error) TN_MUST_CHECK;
 
-/* Before the first analysis: blocks get their categories whatever the grouping. */
+/* Before the first analysis: blocks can get their categories whatever the grouping. */
 enum tarn_status tn_query_want_categories(struct tn_query *query, const struct tarn_rules *rules,
                                           struct tarn_error *error) TN_MUST_CHECK;
 void tn_query_fini(struct tn_query *query);
@@ -51,6 +52,7 @@ struct tn_analysis {
     struct tn_vec steps; /* uint64_t: see tn_phases_steps */
     struct tn_pool_streams pool_streams;
     bool has_pool_streams;
+    bool all_categorized;        /* each lifetime has its category */
     struct tn_where_scope where; /* its context */
     struct tn_group_keys keys;
     /* What somebody who needs them several times has made with tn_repeats_init_all; borrowed. NULL:
@@ -69,6 +71,12 @@ void tn_analysis_fini(struct tn_analysis *analysis);
  * has categories. Groups by stack have no labels. A borrowed copy, which is not released. */
 void tn_analysis_regroup(const struct tn_analysis *analysis, enum tarn_grouping by,
                          struct tn_analysis *copy_out);
+
+/* Sets the categories of blocks of an analysis that has them, unless all got theirs already: the
+ * query groups or selects by them, or selects a part, whose blocks are not as in the whole trace.
+ * False when host memory is missing. */
+bool tn_analysis_categorize(const struct tn_analysis *analysis,
+                            const struct tn_live *blocks) TN_MUST_CHECK;
 
 /* Whether the timeline is not the whole one. */
 static inline bool tn_analysis_is_part(const struct tn_analysis *analysis)

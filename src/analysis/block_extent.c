@@ -303,6 +303,10 @@ static bool trace_undo(struct walk *walk)
     const struct tn_trace_source *source = &walk->source;
     uint64_t count;
 
+    if (walk->odd.count == 0 && source->request_limit > 0 &&
+        source->request_limit <= walk->least_with_more) {
+        return true; /* no block has more */
+    }
     for (uint64_t limit = source->trace->count; limit > 0; limit -= count) {
         const struct tn_trace_entry *run =
             tn_trace_run_before(source->model, source->trace, limit, &count);

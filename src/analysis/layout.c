@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/layout.h"
 
+#include "analysis/live.h"
 #include "analysis/page_policy.h"
 #include "base/assertion.h"
 #include "base/keyed_sort.h"
@@ -270,35 +271,42 @@ static bool pieces_collect(struct tn_layout *layout, struct tn_layout_walk *walk
 }
 
 /* Blocks allocated at the entry, by address. */
-static bool live_collect(struct tn_vec *live, const struct tn_timeline *timeline, uint64_t entry)
+static bool live_sort(struct tn_vec *sorted, const struct tn_timeline *timeline, uint64_t entry)
 {
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+    struct tn_keyed *keyed;
+    struct tn_live live;
 
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        const struct tn_keyed one = {lifetimes[i].address, &lifetimes[i]};
-
-        if (tn_lifetime_is_at(&lifetimes[i], entry) && !tn_vec_add(live, &one)) {
-            return false;
-        }
+    if (!tn_live_init(&live, timeline, entry)) {
+        return false;
     }
-    return tn_keyed_sort(live->items, live->count);
+    bool good = tn_vec_reserve(sorted, live.count);
+
+    keyed = sorted->items;
+    for (size_t i = 0; good && i < live.count; i++) {
+        keyed[i] = (struct tn_keyed){live.blocks[i]->address, live.blocks[i]};
+    }
+    sorted->count = good ? live.count : 0;
+    good = good && tn_keyed_sort(keyed, sorted->count);
+    tn_live_fini(&live);
+    return good;
 }
 
 static bool blocks_collect(struct tn_layout *layout, const struct tn_timeline *timeline,
                            uint64_t entry)
 {
-    struct tn_vec live;
+    struct tn_vec sorted; /* struct tn_keyed */
 
-    tn_vec_init(&live, sizeof(struct tn_keyed));
-    bool good = live_collect(&live, timeline, entry) && tn_vec_reserve(&layout->blocks, live.count);
+    tn_vec_init(&sorted, sizeof(struct tn_keyed));
+    const bool good =
+        live_sort(&sorted, timeline, entry) && tn_vec_reserve(&layout->blocks, sorted.count);
+    const struct tn_keyed *keyed = sorted.items;
+    struct tn_layout_block *blocks = layout->blocks.items;
 
-    for (size_t i = 0; good && i < live.count; i++) {
-        const struct tn_layout_block block = {.lifetime =
-                                                  ((const struct tn_keyed *)live.items)[i].item};
-
-        good = tn_vec_add(&layout->blocks, &block);
+    for (size_t i = 0; good && i < sorted.count; i++) {
+        blocks[i] = (struct tn_layout_block){.lifetime = keyed[i].item};
     }
-    tn_vec_fini(&live);
+    layout->blocks.count = good ? sorted.count : 0;
+    tn_vec_fini(&sorted);
     return good;
 }
 

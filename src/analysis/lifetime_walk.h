@@ -58,32 +58,44 @@ bool tn_lifetime_walk_survivors(const struct tn_lifetime_walk *walk,
 
 /* ---- the next entry ---- */
 
-/* In a header, because a trace has very many: a call, and a struct that goes through memory, take
- * as long as the table. `value` is that of the address, NULL: none. */
-static inline bool tn_lifetime_walk_alloc(struct tn_lifetime_walk *walk, uint64_t address,
-                                          uint64_t *value, struct tn_lifetime_step *step)
+static inline struct tn_lifetime_step tn_lifetime_step_none(void)
 {
+    return (struct tn_lifetime_step){.lifetime = TN_LIFETIME_NONE, .ended = TN_LIFETIME_NONE};
+}
+
+/* In a header, because a trace has very many: a call, and a struct that goes through memory, take
+ * as long as the table. False when host memory is missing. */
+TN_MUST_CHECK static inline bool tn_lifetime_walk_alloc(struct tn_lifetime_walk *walk,
+                                                        uint64_t address,
+                                                        struct tn_lifetime_step *step_out)
+{
+    uint64_t *value = tn_address_find(&walk->blocks, address);
     const uint64_t number = walk->count;
 
+    *step_out = tn_lifetime_step_none();
     if (value) {
-        step->ended = tn_lifetime_is_freed(*value) ? TN_LIFETIME_NONE : *value;
+        step_out->ended = tn_lifetime_is_freed(*value) ? TN_LIFETIME_NONE : *value;
         *value = number;
     } else if (!tn_lifetime_walk_add(walk, address, number)) {
         return false;
     }
     walk->count++;
-    step->lifetime = number;
-    step->is_new = true;
+    step_out->lifetime = number;
+    step_out->is_new = true;
     return true;
 }
 
-static inline bool tn_lifetime_walk_free(struct tn_lifetime_walk *walk, uint64_t address,
-                                         bool is_completed, uint64_t *value,
-                                         struct tn_lifetime_step *step)
+/* A free that is requested, or completed. */
+TN_MUST_CHECK static inline bool tn_lifetime_walk_free(struct tn_lifetime_walk *walk,
+                                                       uint64_t address, bool is_completed,
+                                                       struct tn_lifetime_step *step_out)
 {
+    uint64_t *value = tn_address_find(&walk->blocks, address);
+
+    *step_out = tn_lifetime_step_none();
     if (value) {
         if (!tn_lifetime_is_freed(*value)) {
-            step->lifetime = *value;
+            step_out->lifetime = *value;
             *value = is_completed ? TN_LIFETIME_NONE : *value;
         }
         return true;
@@ -91,27 +103,25 @@ static inline bool tn_lifetime_walk_free(struct tn_lifetime_walk *walk, uint64_t
     if (!tn_lifetime_walk_add(walk, address, is_completed ? TN_LIFETIME_NONE : walk->count)) {
         return false;
     }
-    step->lifetime = walk->count++;
-    step->is_new = true;
+    step_out->lifetime = walk->count++;
+    step_out->is_new = true;
     return true;
 }
 
-/* False when host memory is missing. */
+/* Any entry. */
 TN_MUST_CHECK static inline bool tn_lifetime_walk_step(struct tn_lifetime_walk *walk,
                                                        const struct tn_trace_entry *entry,
                                                        struct tn_lifetime_step *step_out)
 {
     const bool is_completed = entry->action == TN_TRACE_FREE_COMPLETED;
 
-    *step_out = (struct tn_lifetime_step){.lifetime = TN_LIFETIME_NONE, .ended = TN_LIFETIME_NONE};
     if (entry->action == TN_TRACE_ALLOC) {
-        return tn_lifetime_walk_alloc(walk, entry->address,
-                                      tn_address_find(&walk->blocks, entry->address), step_out);
+        return tn_lifetime_walk_alloc(walk, entry->address, step_out);
     }
     if (entry->action == TN_TRACE_FREE_REQUESTED || is_completed) {
-        return tn_lifetime_walk_free(walk, entry->address, is_completed,
-                                     tn_address_find(&walk->blocks, entry->address), step_out);
+        return tn_lifetime_walk_free(walk, entry->address, is_completed, step_out);
     }
+    *step_out = tn_lifetime_step_none();
     if (entry->action == TN_TRACE_ANNOTATE) {
         step_out->lifetime = tn_lifetime_walk_at(walk, entry->address);
     }

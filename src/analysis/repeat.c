@@ -45,127 +45,138 @@ static bool parts_collect(struct tn_repeats *repeats, const struct tn_analysis *
 
 /* ---- stacks that repeat ---- */
 
-/* An allocation of a stack that may tell steps. */
-struct call {
-    uint64_t entry;
-    uint32_t stack;
+/* The calls of each stack, its allocations, as a list from the last to the first. */
+struct calls {
+    const struct tn_timeline *timeline;
+    uint32_t *counts; /* of a stack */
+    size_t *last;     /* of a stack: lifetime of its last call, plus one */
+    size_t *before;   /* of a lifetime: that of the call before with the same stack, plus one */
 };
 
-static int call_compare(const void *left, const void *right)
+static size_t stack_count(const struct calls *calls)
 {
-    const struct call *a = left;
-    const struct call *b = right;
-    const int order = tn_order(a->stack, b->stack);
+    return (size_t)calls->timeline->model->stacks.count + 1;
+}
 
-    return order ? order : tn_order(a->entry, b->entry);
+static void calls_read(struct calls *calls)
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(calls->timeline);
+
+    for (size_t i = 0; i < calls->timeline->lifetimes.count; i++) {
+        const uint32_t stack = lifetimes[i].stack;
+
+        if (lifetimes[i].start != TN_NEVER) {
+            calls->counts[stack]++;
+            calls->before[i] = calls->last[stack];
+            calls->last[stack] = i + 1;
+        }
+    }
+}
+
+static bool calls_init(struct calls *calls, const struct tn_timeline *timeline)
+{
+    *calls = (struct calls){.timeline = timeline};
+    calls->counts = tn_host_alloc_zero(stack_count(calls) * sizeof *calls->counts);
+    calls->last = tn_host_alloc_zero(stack_count(calls) * sizeof *calls->last);
+    calls->before = tn_host_alloc((timeline->lifetimes.count + 1) * sizeof *calls->before);
+    if (!calls->counts || !calls->last || !calls->before) {
+        return false;
+    }
+    calls_read(calls);
+    return true;
+}
+
+static void calls_fini(struct calls *calls)
+{
+    tn_host_free(calls->before, (calls->timeline->lifetimes.count + 1) * sizeof *calls->before);
+    tn_host_free(calls->last, stack_count(calls) * sizeof *calls->last);
+    tn_host_free(calls->counts, stack_count(calls) * sizeof *calls->counts);
+}
+
+/* The entries of all calls of a stack, in order. */
+static void calls_list(const struct calls *calls, uint32_t stack, uint64_t entries_out[COUNT_MAX])
+{
+    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(calls->timeline);
+    size_t call = calls->last[stack];
+
+    for (uint32_t i = calls->counts[stack]; i > 0; i--) {
+        entries_out[i - 1] = lifetimes[call - 1].start;
+        call = calls->before[call - 1];
+    }
 }
 
 /* Whether calls come at even distances, from near the beginning to near the end. */
-static bool is_even(const struct call *calls, size_t count, const struct tn_timeline *timeline)
+static bool is_even(const uint64_t *calls, size_t count, const struct tn_timeline *timeline)
 {
-    uint64_t distances[COUNT_MAX] = {0};
+    uint64_t distances[COUNT_MAX];
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
 
     for (size_t i = 0; i + 1 < count; i++) {
-        distances[i] = calls[i + 1].entry - calls[i].entry;
+        distances[i] = calls[i + 1] - calls[i];
+        least = distances[i] < least ? distances[i] : least;
+        most = distances[i] > most ? distances[i] : most;
+    }
+    if (most / ALIKE / ALIKE > least) {
+        return false; /* as most, and needs no sorting */
     }
     qsort(distances, count - 1, sizeof distances[0], tn_order_numbers);
     const uint64_t middle = distances[(count - 1) / 2];
 
-    return distances[0] * ALIKE >= middle && distances[count - 2] <= middle * ALIKE &&
-           calls[0].entry - timeline->first <= middle * ALIKE &&
-           timeline->limit - calls[count - 1].entry <= middle * ALIKE;
+    return least * ALIKE >= middle && most <= middle * ALIKE &&
+           calls[0] - timeline->first <= middle * ALIKE &&
+           timeline->limit - calls[count - 1] <= middle * ALIKE;
 }
 
-/* Calls of the stacks that were called `wanted` times, one stack after the other. */
-static bool calls_collect(struct tn_vec *calls, const struct tn_timeline *timeline,
-                          const uint32_t *counts, uint64_t wanted)
+/* Takes the calls of the first stack with so many of them that tells steps, if there is one. False
+ * when host memory is missing. */
+static bool even_take(struct tn_repeats *repeats, const struct calls *calls, uint32_t count)
 {
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
+    uint64_t entries[COUNT_MAX];
 
-    calls->count = 0;
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        const struct call call = {lifetimes[i].start, lifetimes[i].stack};
-
-        if (call.entry != TN_NEVER && counts[call.stack] == wanted &&
-            !tn_vec_append(calls, &call, 1)) {
-            return false;
+    for (uint32_t i = 0; i < stack_count(calls) && repeats->at.count == 0; i++) {
+        if (calls->counts[i] != count) {
+            continue;
+        }
+        calls_list(calls, i, entries);
+        if (is_even(entries, count, calls->timeline)) {
+            repeats->stack = i;
+            if (!tn_vec_append(&repeats->at, entries, count)) {
+                return false;
+            }
         }
     }
-    tn_vec_sort(calls, call_compare);
     return true;
 }
 
-/* The first stack of them that tells steps; *found_out NULL when none does. */
-static const struct call *even_find(const struct tn_vec *calls, size_t each,
-                                    const struct tn_timeline *timeline)
-{
-    const struct call *items = calls->items;
-
-    for (size_t i = 0; i + each <= calls->count; i += each) {
-        if (is_even(items + i, each, timeline)) {
-            return items + i;
-        }
-    }
-    return NULL;
-}
-
 /* How many stacks were called so many times; two at least must agree. */
-static void counts_rank(const struct tn_timeline *timeline, const uint32_t *counts,
-                        uint32_t stacks_of[COUNT_MAX + 1])
+static void counts_rank(const struct calls *calls, uint32_t stacks_of[COUNT_MAX + 1])
 {
-    for (uint32_t i = TN_STACK_EMPTY + 1; i < timeline->model->stacks.count; i++) {
-        if (counts[i] >= TN_REPEATS_MIN && counts[i] <= COUNT_MAX) {
-            stacks_of[counts[i]]++;
+    for (uint32_t i = TN_STACK_EMPTY + 1; i < calls->timeline->model->stacks.count; i++) {
+        if (calls->counts[i] >= TN_REPEATS_MIN && calls->counts[i] <= COUNT_MAX) {
+            stacks_of[calls->counts[i]]++;
         }
     }
 }
 
-static bool stack_collect(struct tn_repeats *repeats, const struct tn_timeline *timeline,
-                          const uint32_t *counts)
+static bool stack_collect(struct tn_repeats *repeats, const struct tn_timeline *timeline)
 {
     uint32_t stacks_of[COUNT_MAX + 1] = {0};
-    struct tn_vec calls;
+    struct calls calls;
     unsigned candidates = 0;
-    bool good = true;
+    bool good = calls_init(&calls, timeline);
 
-    tn_vec_init(&calls, sizeof(struct call));
-    counts_rank(timeline, counts, stacks_of);
-    for (size_t i = TN_REPEATS_MIN; good && i <= COUNT_MAX && candidates < CANDIDATES_MAX; i++) {
-        const struct call *even;
-
-        if (stacks_of[i] < 2) {
-            continue;
-        }
-        candidates++;
-        good = calls_collect(&calls, timeline, counts, i);
-        even = good ? even_find(&calls, i, timeline) : NULL;
-        if (even) {
-            repeats->stack = even->stack;
-            for (size_t k = 0; good && k < i; k++) {
-                good = tn_vec_append(&repeats->at, &even[k].entry, 1);
-            }
-            break;
+    if (good) {
+        counts_rank(&calls, stacks_of);
+    }
+    for (uint32_t i = TN_REPEATS_MIN;
+         good && i <= COUNT_MAX && candidates < CANDIDATES_MAX && repeats->at.count == 0; i++) {
+        if (stacks_of[i] >= 2) {
+            candidates++;
+            good = even_take(repeats, &calls, i);
         }
     }
-    tn_vec_fini(&calls);
-    return good;
-}
-
-static bool stacks_count(struct tn_repeats *repeats, const struct tn_timeline *timeline)
-{
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(timeline);
-    const size_t size = ((size_t)timeline->model->stacks.count + 1) * sizeof(uint32_t);
-    uint32_t *counts = tn_host_alloc_zero(size);
-
-    if (!counts) {
-        return false;
-    }
-    for (size_t i = 0; i < timeline->lifetimes.count; i++) {
-        counts[lifetimes[i].stack] += lifetimes[i].start != TN_NEVER;
-    }
-    const bool good = stack_collect(repeats, timeline, counts);
-
-    tn_host_free(counts, size);
+    calls_fini(&calls);
     return good;
 }
 
@@ -202,7 +213,7 @@ static bool repeats_find(struct tn_repeats *repeats, const struct tn_analysis *a
     }
     repeats->at.count = 0;
     repeats->kind = TN_REPEAT_STACK;
-    if (!stacks_count(repeats, analysis->timeline)) {
+    if (!stack_collect(repeats, analysis->timeline)) {
         return false;
     }
     if (repeats->at.count > 0) {

@@ -45,6 +45,7 @@ struct tn_time_point {
 };
 
 struct tn_block_extents;
+struct tn_live_sets;
 
 struct tn_timeline {
     const struct tn_model *model;
@@ -57,16 +58,20 @@ struct tn_timeline {
     struct tn_time_point end;
     struct tn_time_point requested_peak; /* the first of equals */
     struct tn_time_point reserved_peak;
-    struct tn_vec ooms;   /* uint64_t: entries */
-    struct tn_vec deltas; /* by entry, uint64_t: bytes it adds, modulo 2^64 */
-    struct tn_vec memory; /* struct tn_memory_change, of the segments that count; of a selection
+    struct tn_vec ooms;      /* uint64_t: entries */
+    struct tn_vec requested; /* by entry, uint64_t: requested bytes right after it, less those at
+                                the start, modulo 2^64 */
+    struct tn_vec highest;   /* uint64_t: the most requested bytes after one of so many entries */
+    struct tn_vec memory;    /* struct tn_memory_change, of the segments that count; of a selection
                                those before its limit */
-    bool limits_memory;   /* not all segments count */
+    bool limits_memory;      /* not all segments count */
+    uint64_t request_limit;  /* as of a source; of a selection 0 */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
 
     /* What somebody who needs it several times has made; borrowed. NULL: whoever needs it makes it
-     * (block_extent.h). */
+     * (block_extent.h, live.h). */
     const struct tn_block_extents *extents;
+    const struct tn_live_sets *live;
     uint64_t before_count;   /* lifetimes that began before the first entry */
     uint64_t empty_stacks;   /* lifetimes whose allocation has the empty stack */
     uint64_t doubled_allocs; /* of an allocated address: its free is missing */
@@ -91,6 +96,7 @@ static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline
     struct tn_trace_source source = tn_source_of_device(timeline->model, (size_t)timeline->device);
 
     source.memory = &all->memory;
+    source.request_limit = all->request_limit;
     return source;
 }
 
@@ -131,15 +137,24 @@ static inline bool tn_lifetime_is_at(const struct tn_lifetime *lifetime, uint64_
            (lifetime->end == TN_NEVER || entry < lifetime->end);
 }
 
-/* Totals right after an entry of the covered part, or right before that part. Cost: O(entries).
- */
+/* Totals right after an entry of the covered part, or right before that part. Cost: O(changes of
+ * memory). */
 struct tn_time_point tn_timeline_at(const struct tn_timeline *timeline, uint64_t entry);
 
-/* From right before an entry of the covered part, first the timeline's start, to right after it. */
-void tn_timeline_step(const struct tn_timeline *timeline, struct tn_time_point *now,
-                      uint64_t entry);
+/* The highest totals of a part of the trace, and the first entries after which they are there. */
+struct tn_time_peak {
+    uint64_t requested;
+    uint64_t requested_entry;
+    uint64_t reserved;
+    uint64_t reserved_entry;
+};
 
-/* The peak of reserved bytes up to an entry. Cost: O(entries). */
+/* From `now`, which counts, to right before entry `limit` of the covered part, where `now` is then.
+ * Cost: O(entries), of which most are only compared. */
+struct tn_time_peak tn_timeline_follow(const struct tn_timeline *timeline,
+                                       struct tn_time_point *now, uint64_t limit);
+
+/* The peak of reserved bytes up to an entry. Cost: O(changes of memory). */
 uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t entry);
 
 static inline const struct tn_lifetime *tn_timeline_lifetimes(const struct tn_timeline *timeline)

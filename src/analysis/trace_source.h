@@ -26,7 +26,8 @@ struct tn_trace_source {
     int32_t device;
     bool is_host;
     const struct tn_vec
-        *memory; /* struct tn_memory_change: all of the trace; NULL: not collected */
+        *memory;            /* struct tn_memory_change: all of the trace; NULL: not collected */
+    uint64_t request_limit; /* no allocation or free in the trace has so many bytes; 0: not known */
 };
 
 /* A device without a trace is as after its last event. */

@@ -38,7 +38,7 @@ bool tn_vec_reserve(struct tn_vec *vec, size_t more)
     if (needed <= vec->capacity) {
         return true;
     }
-    if (needed <= VEC_EXACT) {
+    if (needed <= VEC_EXACT || (vec->capacity == 0 && needed > VEC_FIRST_CAPACITY)) {
         wanted = needed;
     }
     while (wanted < needed && wanted <= SIZE_MAX / 2) {

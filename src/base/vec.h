@@ -23,7 +23,8 @@ static inline void tn_vec_init(struct tn_vec *vec, size_t item_size)
 
 void tn_vec_fini(struct tn_vec *vec);
 
-/* Reserves space for `more` items; false when host memory runs out. */
+/* Reserves space for `more` items: just that at first, then at least twice as much as before. False
+ * when host memory runs out. */
 bool tn_vec_reserve(struct tn_vec *vec, size_t more) TN_MUST_CHECK;
 
 /* Appends a zeroed item; NULL when host memory runs out. Borrowed until the next push. */

@@ -86,7 +86,7 @@ static void oom_put(struct chrome *chrome, int64_t time, const struct tn_trace_e
 static void counters_put(struct chrome *chrome)
 {
     const struct tn_timeline *timeline = chrome->timeline;
-    const uint64_t *deltas = timeline->deltas.items;
+    const uint64_t *since_start = timeline->requested.items;
     uint64_t requested = timeline->start.requested;
     uint64_t reserved = timeline->start.reserved;
 
@@ -95,9 +95,10 @@ static void counters_put(struct chrome *chrome)
     for (uint64_t i = 0; i < timeline->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(timeline->model, timeline->trace, i);
         const int64_t more = tn_reserved_delta(entry);
+        const uint64_t after = timeline->start.requested + since_start[i];
 
-        if (deltas[i] != 0) {
-            requested += deltas[i];
+        if (after != requested) {
+            requested = after;
             counter_put(chrome, time_of(chrome, i), "requested", requested);
         }
         if (more != 0) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/composition.h"
+
+#include "analysis/live.h"
 #include "base/order.h"
 #include "report/label_apart.h"
 
@@ -18,31 +20,43 @@ static int holder_compare(const void *left, const void *right)
     return order ? order : tn_order(a->group.key, b->group.key);
 }
 
-bool tn_holders_collect(struct tn_row_set *set, const struct tn_analysis *analysis, uint64_t event)
+static bool holders_count(struct tn_row_set *set, const struct tn_group_keys *keys,
+                          const struct tn_live *live)
 {
-    const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
-
-    tn_row_set_init(set, sizeof(struct tarn_holder), offsetof(struct tarn_holder, bytes),
-                    SUM_COUNT);
-    for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
+    for (size_t i = 0; i < live->count; i++) {
+        const struct tn_lifetime *block = live->blocks[i];
         uint64_t key;
-
-        if (!tn_lifetime_is_at(&lifetimes[i], event)) {
-            continue;
-        }
         struct tarn_holder *row =
-            tn_group_key_find(&analysis->keys, &lifetimes[i], &key) ? tn_row_get(set, key) : NULL;
+            tn_group_key_find(keys, block, &key) ? tn_row_get(set, key) : NULL;
 
         if (!row) {
-            tn_row_set_fini(set);
             return false;
         }
-        row->bytes += lifetimes[i].size;
+        row->bytes += block->size;
         row->blocks++;
-        row->bytes_before += lifetimes[i].start == TN_NEVER ? lifetimes[i].size : 0;
+        row->bytes_before += block->start == TN_NEVER ? block->size : 0;
     }
-    tn_row_set_sort(set, holder_compare);
     return true;
+}
+
+bool tn_holders_collect(struct tn_row_set *set, const struct tn_analysis *analysis, uint64_t event)
+{
+    struct tn_live live;
+
+    if (!tn_live_init(&live, analysis->timeline, event)) {
+        return false;
+    }
+    tn_row_set_init(set, sizeof(struct tarn_holder), offsetof(struct tarn_holder, bytes),
+                    SUM_COUNT);
+    const bool good = holders_count(set, &analysis->keys, &live);
+
+    tn_live_fini(&live);
+    if (good) {
+        tn_row_set_sort(set, holder_compare);
+    } else {
+        tn_row_set_fini(set);
+    }
+    return good;
 }
 
 bool tn_holders_make(const struct tn_report *report, const struct tn_analysis *analysis,

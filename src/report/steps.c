@@ -86,27 +86,16 @@ static bool rows_by_beginnings(struct steps *steps)
 
 /* ---- what happened in them ---- */
 
-static void peak_count(struct tarn_step *row, const struct tn_time_point *now)
-{
-    if (now->requested > row->peak) {
-        row->peak = now->requested;
-        row->peak_event = now->entry == TN_NEVER ? TARN_NONE : now->entry;
-    }
-    row->reserved_peak = now->reserved > row->reserved_peak ? now->reserved : row->reserved_peak;
-}
-
 /* Follows the trace through one row; `now` is right before it, and then at its end. */
 static void row_follow(const struct tn_timeline *timeline, struct tarn_step *row,
                        struct tn_time_point *now)
 {
     const uint64_t start = now->requested;
+    const struct tn_time_peak peak = tn_timeline_follow(timeline, now, row->last_event + 1);
 
-    row->peak_event = now->entry == TN_NEVER ? TARN_NONE : now->entry;
-    peak_count(row, now);
-    for (uint64_t i = row->first_event; i <= row->last_event; i++) {
-        tn_timeline_step(timeline, now, i);
-        peak_count(row, now);
-    }
+    row->peak = peak.requested;
+    row->peak_event = peak.requested_entry; /* TN_NEVER is TARN_NONE */
+    row->reserved_peak = peak.reserved;
     row->end = now->requested;
     row->growth = (int64_t)(row->end - start);
 }

@@ -14,31 +14,18 @@
 /* All numbers of a row can be summed. */
 #define SUMS_AT offsetof(struct tarn_top_row, rank)
 
-static void row_add(struct tarn_top_row *into, const struct tarn_top_row *from)
+/* Adds a block. Its share of the rank is not among it: the rank of the sum is the sum of ranks. */
+static void row_count(struct tarn_top_row *row, const struct tn_lifetime *block,
+                      const struct tn_time_point *at)
 {
-    into->rank += from->rank;
-    into->at_instant += from->at_instant;
-    into->at_end += from->at_end;
-    into->allocated += from->allocated;
-    into->allocations += from->allocations;
-    into->freed += from->freed;
-    into->lifetime_events += from->lifetime_events;
-}
-
-static struct tarn_top_row row_of(const struct tn_time_point *at,
-                                  const struct tn_lifetime *lifetime)
-{
-    struct tarn_top_row row = {.at_instant =
-                                   tn_lifetime_is_at(lifetime, at->entry) ? lifetime->size : 0,
-                               .at_end = lifetime->end == TN_NEVER ? lifetime->size : 0};
-
-    if (lifetime->start != TN_NEVER) {
-        row.allocated = lifetime->size;
-        row.allocations = 1;
-        row.freed = lifetime->end != TN_NEVER;
-        row.lifetime_events = row.freed ? lifetime->end - lifetime->start : 0;
+    row->at_instant += tn_lifetime_is_at(block, at->entry) ? block->size : 0;
+    row->at_end += block->end == TN_NEVER ? block->size : 0;
+    if (block->start != TN_NEVER) {
+        row->allocated += block->size;
+        row->allocations++;
+        row->freed += block->end != TN_NEVER;
+        row->lifetime_events += block->end != TN_NEVER ? block->end - block->start : 0;
     }
-    return row;
 }
 
 static uint64_t rank_of(const struct tarn_top_row *row, enum tarn_top_order order)
@@ -65,13 +52,22 @@ static int row_compare(const void *left, const void *right)
     return order ? order : tn_order(a->group.key, b->group.key);
 }
 
+static void rows_rank(struct tn_row_set *set, enum tarn_top_order order)
+{
+    struct tarn_top_row *rows = set->rows.items;
+
+    for (size_t i = 0; i < set->rows.count; i++) {
+        rows[i].rank = rank_of(&rows[i], order);
+    }
+    tn_row_set_sort(set, row_compare);
+}
+
 static bool set_fill(struct tn_row_set *set, const struct tn_analysis *analysis,
                      const struct tn_time_point *at, enum tarn_top_order order)
 {
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(analysis->timeline);
 
     for (size_t i = 0; i < analysis->timeline->lifetimes.count; i++) {
-        struct tarn_top_row more = row_of(at, &lifetimes[i]);
         uint64_t key;
         struct tarn_top_row *row =
             tn_group_key_find(&analysis->keys, &lifetimes[i], &key) ? tn_row_get(set, key) : NULL;
@@ -79,10 +75,9 @@ static bool set_fill(struct tn_row_set *set, const struct tn_analysis *analysis,
         if (!row) {
             return false;
         }
-        more.rank = rank_of(&more, order);
-        row_add(row, &more);
+        row_count(row, &lifetimes[i], at);
     }
-    tn_row_set_sort(set, row_compare);
+    rows_rank(set, order);
     return true;
 }
 
