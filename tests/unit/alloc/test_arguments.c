@@ -12,6 +12,8 @@
 #include "tarn/graph_pool.h"
 #include "tarn/pages.h"
 #include "tarn/pool.h"
+#include "tarn/pressure.h"
+#include "tarn/request.h"
 #include "tarn/sleep.h"
 
 #include <math.h>
@@ -339,6 +341,27 @@ static void the_drivers_pool_is_probed(void **state)
     rig_close(&rig);
 }
 
+/* A text may be left out, and what only an allocator with a cache has. */
+static void check_names(struct rig *rig, tarn_ptr ptr)
+{
+    struct tarn_allocator *a = rig->allocator;
+    const bool caches = tn_allocator_is_native(a);
+    const enum tarn_status st = tarn_allocator_annotate(a, ptr, NULL, NULL);
+
+    assert_true(st == TARN_OK || st == TARN_ERR_NOT_SUPPORTED);
+    assert_null(tn_allocator_stack_keeper(a));
+    tn_allocator_yield_sink(a, rig);
+    assert_int_equal(tarn_allocator_set_oom_writer(a, NULL, NULL) == TARN_OK, caches);
+    assert_int_equal(tarn_allocator_remove_pressure_callback(a, NULL, rig),
+                     caches ? TARN_ERR_NOT_FOUND : TARN_ERR_NOT_SUPPORTED);
+}
+
+static void what_is_not_there_is_left_out(void **state)
+{
+    (void)state;
+    for_each_engine(check_names);
+}
+
 static void an_allocator_needs_a_device_and_a_place(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -365,6 +388,7 @@ int main(void)
         cmocka_unit_test(copies_to_and_from_the_host),
         cmocka_unit_test(free_memory_may_be_unknown),
         cmocka_unit_test(the_drivers_pool_is_probed),
+        cmocka_unit_test(what_is_not_there_is_left_out),
         cmocka_unit_test(an_allocator_needs_a_device_and_a_place),
     };
 
