@@ -147,8 +147,8 @@ enum tarn_status tarn_oom_dump_create(struct tarn_allocator *allocator,
 {
     const char *given = path_given(path);
 
+    *dump_out = NULL;
     if (!given) {
-        *dump_out = NULL;
         return TARN_OK;
     }
     struct tarn_oom_dump *dump = tn_host_alloc_zero(sizeof *dump);
