@@ -289,6 +289,28 @@ static void child_observes(void *context)
     tarn_observer_destroy(rig->observer);
 }
 
+/* Of one without a history, too. */
+static void child_looks(void *context)
+{
+    struct tarn_observer *const observer = context;
+    struct tarn_snapshot *snapshot = NULL;
+    const struct tarn_capture_options options = {
+        .struct_size = sizeof options, .observers = &observer, .observer_count = 1};
+
+    CHILD_REQUIRE(tarn_snapshot_capture(NULL, 0, &options, &snapshot, NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(!snapshot);
+}
+
+static void test_a_forked_child_sees_nothing(void **state)
+{
+    struct tarn_observer *observer = NULL;
+
+    (void)state;
+    assert_int_equal(tarn_observer_create(1, NULL, TARN_CONTEXT_NEVER, &observer, NULL), TARN_OK);
+    child_run(child_looks, observer);
+    tarn_observer_destroy(observer);
+}
+
 static void test_a_forked_child_observes_nothing(void **state)
 {
     struct rig rig;
@@ -379,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_observers_that_do_not_fit),
         cmocka_unit_test(test_every_host_allocation_may_fail),
         cmocka_unit_test(test_a_forked_child_observes_nothing),
+        cmocka_unit_test(test_a_forked_child_sees_nothing),
         cmocka_unit_test(test_without_host_memory),
         cmocka_unit_test(test_a_snapshot_of_nothing),
         cmocka_unit_test(test_options_of_an_earlier_version),
