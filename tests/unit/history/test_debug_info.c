@@ -2,7 +2,6 @@
 /* Debug information of all kinds, from a libdw that says what the test wants. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "support/child.h"
-#include "support/failing.h"
 #include "support/test.h"
 
 #include "history/debug_info.h"
@@ -10,17 +9,29 @@
 #include "support/libdw_scripted.h"
 #include "tarn/host.h"
 
+#include <dlfcn.h>
 #include <dwarf.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     ADDRESS = 0x1234,
     DEEP = 70 /* more functions in each other than are followed */
 };
 
-FAILING(void *, NULL, dlopen, (const char *path, int flags), (path, flags))
-
 static struct scripted_libdw *script;
+static bool has_no_library;
+
+/* The library of that name is the scripted one, or none. */
+void *dlopen(const char *path, int flags)
+{
+    const bool is_libdw = path && strcmp(path, "libdw.so.1") == 0;
+    __typeof__(&dlopen) real;
+    void *const found = dlsym(RTLD_NEXT, "dlopen");
+
+    memcpy(&real, &found, sizeof real);
+    return is_libdw && has_no_library ? NULL : real(is_libdw ? LIBDW_SCRIPTED : path, flags);
+}
 
 /* What was visited: "name@file:line" and a blank each. */
 struct visited {
@@ -137,7 +148,7 @@ static void calls_of_inlined_functions_have_places(void **state)
 static void functions_in_functions_are_bounded(void **state)
 {
     static struct scripted_entry functions[DEEP];
-    static char names[DEEP][8];
+    static char names[DEEP][16];
     struct scripted_entry unit = {.tag = DW_TAG_compile_unit, .child = &functions[0]};
     struct visited visited = {.left = -1};
     struct tn_debug_info *info;
@@ -278,10 +289,10 @@ static void open_without_library(void *context)
 {
     struct tn_debug_info *info = context;
 
-    fail_calls("dlopen", 0, 1, ENOENT);
+    has_no_library = true;
     CHILD_REQUIRE(tn_debug_info_open(&info));
-    CHILD_REQUIRE(fail_none());
     CHILD_REQUIRE(!info);
+    has_no_library = false;
     CHILD_REQUIRE(tn_debug_info_open(&info)); /* it is looked for once */
     CHILD_REQUIRE(!info);
 }
