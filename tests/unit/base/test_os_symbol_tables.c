@@ -375,8 +375,9 @@ static void ranges_of_code_are_bounded(void **state)
     module.info.dlpi_phnum = TN_CODE_RANGES_MAX + 1;
     is_made = true;
     const bool has_last =
-        tn_os_code_find(module.info.dlpi_addr + 16 * (TN_CODE_RANGES_MAX - 1), &range);
-    const bool has_more = tn_os_code_find(module.info.dlpi_addr + 16 * TN_CODE_RANGES_MAX, &range);
+        tn_os_code_find(module.info.dlpi_addr + (uintptr_t)16 * (TN_CODE_RANGES_MAX - 1), &range);
+    const bool has_more =
+        tn_os_code_find(module.info.dlpi_addr + (uintptr_t)16 * TN_CODE_RANGES_MAX, &range);
 
     is_made = false;
     assert_true(has_last);
