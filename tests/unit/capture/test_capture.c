@@ -12,6 +12,7 @@
 #include "support/same_model.h"
 #include "tarn/capture.h"
 #include "tarn/host.h"
+#include "tarn/observer.h"
 #include "tarn/report.h"
 
 struct analysis {
@@ -673,6 +674,30 @@ static void pinned_memory_needs_a_history_of_its_own(void **state)
                      TARN_ERR_INVALID_ARGUMENT);
     assert_string_equal(error.text, "the history of pinned memory is that of source 0 too: it "
                                     "needs one of its own");
+    /* One that is not its sink's has no stacks of it, and an observer has other memory. */
+    struct tarn_history *other = NULL;
+    struct tarn_observer *observer = NULL;
+
+    assert_int_equal(tarn_history_create(NULL, &other, NULL), TARN_OK);
+    pinned.options.pinned_history = other;
+    void *memory = NULL;
+
+    assert_int_equal(tarn_pinned_alloc(pinned.pinned, 1000, &memory, NULL), TARN_OK);
+    assert_int_equal(tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, &error),
+                     TARN_OK);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->host_segment_count, 1);
+    assert_int_equal(model->host_segments[0].blocks[0].stack, TN_STACK_EMPTY);
+    assert_int_equal(tarn_pinned_free(pinned.pinned, memory, NULL), TARN_OK);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_observer_create(0, NULL, TARN_CONTEXT_NEVER, &observer, NULL), TARN_OK);
+    pinned.options.host_observer = observer;
+    assert_int_equal(tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "of an allocator or of an observer"));
+    tarn_observer_destroy(observer);
+    tarn_history_destroy(other);
     pinned_close(&pinned);
 }
 

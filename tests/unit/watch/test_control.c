@@ -714,14 +714,40 @@ static void a_snapshot_may_find_no_memory(void **state)
     struct tarn_error error = {.text = ""};
 
     (void)state;
-    (void)unlink(snapshot_path);
-    tarn_host_fail_nth(1);
-    assert_int_equal(
-        tarn_control_snapshot(runtime_folder, getpid(), snapshot_path, PATIENCE_MS, &error),
-        TARN_ERR_HOST_MEMORY);
-    tarn_host_fail_nth(0);
-    assert_true(error.text[0] != '\0');
-    assert_int_equal(access(snapshot_path, F_OK), -1);
+    for (uint64_t n = 1; n <= 5; n++) { /* of the capture, too */
+        (void)unlink(snapshot_path);
+        tarn_host_fail_nth(n);
+        assert_int_equal(
+            tarn_control_snapshot(runtime_folder, getpid(), snapshot_path, PATIENCE_MS, &error),
+            TARN_ERR_HOST_MEMORY);
+        tarn_host_fail_nth(0);
+        assert_true(error.text[0] != '\0');
+        assert_int_equal(access(snapshot_path, F_OK), -1);
+    }
+    rig_close(&rig);
+}
+
+/* One that comes later and records itself is not recorded, which the next request says. */
+static void a_late_allocator_may_record_itself(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct rig late = {.device = sim_open(4 * GIB)};
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    history_ok(true);
+    assert_int_equal(tarn_allocator_create(late.device, NULL, &late.allocator, NULL), TARN_OK);
+    struct tarn_history *history = record_oneself(late.allocator);
+
+    rig_watch(&late, true);
+    assert_int_equal(tarn_control_history(runtime_folder, getpid(), true, 0, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    record_no_longer(late.allocator, history);
+    history_ok(true);
+    free_ok(late.allocator, alloc_ok(late.allocator, 30 * MIB));
+    assert_true(entries_now() > 0);
+    history_ok(false);
+    rig_close(&late);
     rig_close(&rig);
 }
 
@@ -782,6 +808,7 @@ int main(void)
         cmocka_unit_test(requests_while_allocators_come_and_go),
         cmocka_unit_test(histories_while_threads_allocate),
         cmocka_unit_test(a_snapshot_may_find_no_memory),
+        cmocka_unit_test(a_late_allocator_may_record_itself),
         cmocka_unit_test(one_of_several_may_fail),
         cmocka_unit_test(a_process_that_does_not_answer_is_named),
         cmocka_unit_test(a_call_may_hold_a_history),
