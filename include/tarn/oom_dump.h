@@ -24,7 +24,8 @@ struct tarn_oom_dump;
  * the path is NULL, the variable TARN_DUMP_ON_OOM supplies it; if that is not set, there are no
  * dumps and *dump_out is NULL. A name that ends in .json gives JSON, any other a pickle.
  *
- * Caller owns *dump_out; destroy with tarn_oom_dump_destroy after the allocator.
+ * Caller owns *dump_out, which is NULL after a failure; destroy with tarn_oom_dump_destroy after
+ * the allocator.
  * TARN_ERR_INVALID_ARGUMENT for a path that is empty, longer than 4,000 bytes or contains any other
  * %; TARN_ERR_LIMIT when the allocator has TARN_OBSERVERS_MAX observers; TARN_ERR_NOT_SUPPORTED for
  * backend:cudaMallocAsync. */

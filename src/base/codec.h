@@ -30,6 +30,7 @@ enum tn_codec_result {
 
 struct tn_codec {
     void *(*pack_open)(void); /* NULL without host memory; the owner closes it */
+    /* `is_last`: nothing is left in `in`, and the frame ends. */
     enum tn_codec_result (*pack)(void *state, struct tn_codec_step *step, bool is_last);
     void (*pack_close)(void *state);
     void *(*unpack_open)(void); /* as pack_open */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/expression.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 
 #include <assert.h>
@@ -97,6 +98,14 @@ static void multiply(struct scale *scale, uint64_t copies)
     level->last *= copies;
 }
 
+/* What a repetition weighs by itself: also {1}, of which there could be any number, and the C
+ * library takes time in the square of it. */
+static void weigh_loop(struct scale *scale)
+{
+    scale->levels[scale->depth].last++;
+    scale->levels[scale->depth].sum++;
+}
+
 /* After the '{': {n}, {n,} or {n,m}. */
 static void repeat(struct scale *scale)
 {
@@ -109,6 +118,7 @@ static void repeat(struct scale *scale)
         most = most > least ? most : least + 1; /* {n,} is n copies and a loop */
     }
     multiply(scale, most > 0 ? most : 1);
+    weigh_loop(scale);
     scale->at += *scale->at == '}';
 }
 
@@ -138,8 +148,7 @@ static void weigh_next(struct scale *scale)
         break;
     case '*':
     case '?':
-        scale->levels[scale->depth].last++;
-        scale->levels[scale->depth].sum++;
+        weigh_loop(scale);
         break;
     case '|':
         scale->levels[scale->depth].sum++;
@@ -173,6 +182,8 @@ static const char *find_excess(const char *text)
 }
 
 static_assert((int)TN_EXPRESSION_DEPTH_MAX == (int)TN_MATCHER_DEPTH_MAX, "one limit");
+/* An item of weight w has at most 2w - 1 operations, and each '|' two. */
+static_assert(2 * TN_EXPRESSION_WEIGHT_MAX < TN_MATCHER_OPS_MAX, "what weighs enough fits");
 static_assert(TN_EXPRESSION_DEPTH_MAX == 100 && TN_EXPRESSION_WEIGHT_MAX == 4000,
               "the messages contain these numbers");
 
@@ -261,9 +272,9 @@ enum tarn_status tn_expression_init(struct tn_matcher *matcher, const char *text
         return status;
     }
     status = tn_matcher_init(matcher, text);
+    tn_assert(status != TARN_ERR_LIMIT);
     if (status) {
-        (void)snprintf(reason, TN_EXPRESSION_REASON_MAX, "%s",
-                       status == TARN_ERR_LIMIT ? too_long : tarn_status_text(status));
+        (void)snprintf(reason, TN_EXPRESSION_REASON_MAX, "%s", tarn_status_text(status));
     }
-    return status == TARN_ERR_LIMIT ? TARN_ERR_INVALID_ARGUMENT : status;
+    return status;
 }

@@ -3,7 +3,6 @@
 #include "base/codec.h"
 #include "base/host_mem.h"
 
-#include <limits.h>
 #include <zlib.h>
 
 enum {
@@ -16,12 +15,16 @@ struct gzip {
     bool member_ended; /* unpacking: the next bytes start a member */
 };
 
+enum {
+    RUN_MAX = 1 << 20 /* bytes of one call: zlib counts in 32 bits */
+};
+
 static uInt room_of(size_t size)
 {
-    return size < UINT_MAX ? (uInt)size : UINT_MAX;
+    return size < RUN_MAX ? (uInt)size : RUN_MAX;
 }
 
-/* Calls `run` on as much as zlib counts, and moves the step on. */
+/* Calls `run` on as much as one call may take, and moves the step on. */
 static int stream_run(z_stream *stream, struct tn_codec_step *step, int (*run)(z_streamp, int),
                       int flush)
 {
@@ -66,9 +69,7 @@ static void *gzip_pack_open(void)
 static enum tn_codec_result gzip_pack(void *state, struct tn_codec_step *step, bool is_last)
 {
     struct gzip *gzip = state;
-    const bool takes_all = step->in_left <= UINT_MAX;
-    const int code =
-        stream_run(&gzip->stream, step, deflate, is_last && takes_all ? Z_FINISH : Z_NO_FLUSH);
+    const int code = stream_run(&gzip->stream, step, deflate, is_last ? Z_FINISH : Z_NO_FLUSH);
 
     if (code == Z_STREAM_END) {
         return TN_CODEC_ENDED;

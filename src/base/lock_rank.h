@@ -2,8 +2,8 @@
 /*
  * The order of lock acquisition. A thread may take a lock only if every lock that it holds has a
  * smaller rank, so that deadlocks are impossible. Builds with fast checks keep each thread's held
- * locks and stop the program on a reversal, on a release of a lock not held and on more than
- * TN_LOCKS_HELD_MAX at once; other builds compile it to nothing.
+ * locks and stop the program on a reversal and on a release of a lock not held; other builds
+ * compile it to nothing.
  */
 #ifndef TN_BASE_LOCK_RANK_H
 #define TN_BASE_LOCK_RANK_H
@@ -27,7 +27,7 @@ enum tn_lock_rank {
 };
 
 enum {
-    TN_LOCKS_HELD_MAX = 16
+    TN_LOCKS_HELD_MAX = TN_LOCK_RANK_COUNT /* each is of a higher rank than the one before */
 };
 
 /* Name of a rank, for messages: "device". */

@@ -136,8 +136,9 @@ bool tn_os_object_identity(int object, uint64_t *cookie_out, uint64_t *size_out)
     struct stat status;
     const int seals = fcntl(object, F_GET_SEALS);
 
+    /* Only regular files in memory have seals. */
     if (seals < 0 || (seals & OBJECT_SEALS) != OBJECT_SEALS || fstat(object, &status) != 0 ||
-        !S_ISREG(status.st_mode) || !object_read_name(object, cookie_out)) {
+        !object_read_name(object, cookie_out)) {
         return false;
     }
     *size_out = (uint64_t)status.st_size;

@@ -47,7 +47,7 @@ static bool folder_name(char path_out[TN_FOLDER_PATH_MAX], const char *parent, c
 {
     const int length = snprintf(path_out, TN_FOLDER_PATH_MAX, "%s/%s", parent, name);
 
-    if (length < 0 || length >= TN_FOLDER_PATH_MAX) {
+    if ((size_t)length >= TN_FOLDER_PATH_MAX) {
         errno = ENAMETOOLONG;
         return false;
     }
@@ -57,14 +57,13 @@ static bool folder_name(char path_out[TN_FOLDER_PATH_MAX], const char *parent, c
 bool tn_os_folder_private(const char *runtime, const char *name, bool create,
                           char path_out[TN_FOLDER_PATH_MAX])
 {
-    char parent[TN_FOLDER_PATH_MAX];
+    const bool is_given = runtime && runtime[0] == '/';
+    char run_user[TN_FOLDER_PATH_MAX];
 
-    if (runtime && runtime[0] == '/') {
-        return folder_name(path_out, runtime, name) && folder_open(path_out, create);
-    }
-    (void)snprintf(parent, sizeof parent, "/run/user/%u", (unsigned)geteuid());
-    if (folder_is_private(parent, false)) {
-        return folder_name(path_out, parent, name) && folder_open(path_out, create);
+    (void)snprintf(run_user, sizeof run_user, "/run/user/%u", (unsigned)geteuid());
+    if (is_given || folder_is_private(run_user, false)) {
+        return folder_name(path_out, is_given ? runtime : run_user, name) &&
+               folder_open(path_out, create);
     }
     (void)snprintf(path_out, TN_FOLDER_PATH_MAX, "/tmp/%s-%u", name, (unsigned)geteuid());
     return folder_open(path_out, create);

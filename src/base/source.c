@@ -48,7 +48,7 @@ void tn_source_init_memory(struct tn_source *source, const void *bytes, size_t s
 
 void tn_source_close(struct tn_source *source)
 {
-    if (source->owns_fd && source->fd >= 0) {
+    if (source->owns_fd) {
         (void)close(source->fd);
     }
     source->fd = -1;

@@ -72,7 +72,7 @@ void tn_text_printf(struct tn_text_out *out, const char *format, ...)
     va_start(args, format);
     const int size = vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (size < 0 || (size_t)size >= sizeof line) {
+    if ((size_t)size >= sizeof line) { /* also where it could not be formatted: -1 */
         out->status = out->status == TARN_OK ? TARN_ERR_INTERNAL : out->status;
         return;
     }

@@ -16,7 +16,8 @@ bool tn_ticks_are_counted(void)
     unsigned c = 0;
     unsigned d = 0;
 
-    return __get_cpuid(LEAF_POWER, &a, &b, &c, &d) != 0 && (d & INVARIANT_TSC) != 0;
+    (void)__get_cpuid(LEAF_POWER, &a, &b, &c, &d); /* changes nothing where there is no such leaf */
+    return (d & INVARIANT_TSC) != 0;
 }
 #elif defined(__aarch64__)
 bool tn_ticks_are_counted(void)

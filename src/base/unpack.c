@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/unpack.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 
@@ -165,7 +166,8 @@ static enum tarn_status packed_read(struct tn_unpack *unpack, uint8_t *bytes, si
             break;
         }
         status = packed_step(unpack, bytes, size, got_out, error);
-        if (status == TARN_OK && empty && *got_out == 0 && unpack->mid_frame) {
+        /* Without further bytes no frame ends: its end is read with its last byte. */
+        if (status == TARN_OK && empty && *got_out == 0 && tn_always(unpack->mid_frame)) {
             return tn_fail_at(error, TARN_ERR_TRUNCATED, (int64_t)unpack->source->taken,
                               "the packed data of %s ends early", unpack->source->name);
         }

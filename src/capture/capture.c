@@ -247,7 +247,7 @@ static int segment_compare(const void *a, const void *b)
     const struct tn_model_segment *y = b;
 
     if (x->device != y->device) {
-        return x->device < y->device ? -1 : 1;
+        return (x->device > y->device) - (x->device < y->device);
     }
     return (x->address > y->address) - (x->address < y->address);
 }

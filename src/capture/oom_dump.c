@@ -8,6 +8,7 @@
  */
 #include "tarn/oom_dump.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/lock.h"
@@ -132,7 +133,7 @@ static void dump_observe(void *context, const struct tarn_oom *oom)
     struct tarn_oom_dump *dump = context;
 
     (void)oom;
-    if (tn_fork_passed(&dump->fork)) {
+    if (tn_never(tn_fork_passed(&dump->fork))) { /* the allocator is older, and refuses before */
         return;
     }
     tn_lock_acquire(&dump->lock);
@@ -147,8 +148,8 @@ enum tarn_status tarn_oom_dump_create(struct tarn_allocator *allocator,
 {
     const char *given = path_given(path);
 
+    *dump_out = NULL;
     if (!given) {
-        *dump_out = NULL;
         return TARN_OK;
     }
     struct tarn_oom_dump *dump = tn_host_alloc_zero(sizeof *dump);

@@ -47,13 +47,13 @@ static struct tn_cuda_event *event_get(struct tn_cuda_call *call, tn_event_handl
     return event;
 }
 
-/* One more chunk of unused slots. The lock is held. False: no host memory. */
+/* One more chunk of unused slots. The lock is held. False: no host memory, or no more handles. */
 static bool slots_add(struct tn_cuda_events *events)
 {
     const uint32_t begin = atomic_load_explicit(&events->slot_count, memory_order_relaxed);
     uint32_t chunk = 0;
 
-    while (chunk < TN_CUDA_EVENT_CHUNKS && events->chunks[chunk]) {
+    while (events->chunks[chunk]) {
         chunk++;
     }
     const uint32_t count = chunk_size(chunk);
@@ -356,7 +356,7 @@ void tn_cuda_events_fini(struct tn_cuda *cuda, bool driver_works)
     if (flags) {
         flags_close(cuda, flags, driver_works);
     }
-    for (uint32_t i = 0; i < TN_CUDA_EVENT_CHUNKS && events->chunks[i]; i++) {
+    for (uint32_t i = 0; events->chunks[i]; i++) {
         tn_host_free(events->chunks[i], chunk_size(i) * sizeof *events->chunks[i]);
     }
     tn_lock_fini(&events->lock);

@@ -50,7 +50,7 @@ struct tn_cuda_event {
 
 struct tn_cuda_events {
     struct tn_lock lock;
-    struct tn_cuda_event *chunks[TN_CUDA_EVENT_CHUNKS];
+    struct tn_cuda_event *chunks[TN_CUDA_EVENT_CHUNKS + 1]; /* the last is always NULL */
     _Atomic uint32_t slot_count;     /* in the chunks, all of them once used */
     uint32_t first_free;             /* handle of an unused slot, 0 = none */
     atomic_int balance;              /* positive: flags pay */

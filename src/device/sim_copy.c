@@ -5,6 +5,8 @@
  */
 #include "device/sim_device.h"
 
+#include "base/assertion.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -46,7 +48,7 @@ enum tarn_status tn_sim_copy(struct tarn_device *device, const struct tn_copy *c
                          to ? "from" : "to", to ? copy->from : copy->to, copy->size);
     }
     st = tn_sim_leave(device, st);
-    if (st == TARN_OK && to && from) {
+    if (st == TARN_OK && tn_always(to && from)) {
         memmove(to, from, copy->size);
     }
     return st;

@@ -123,13 +123,12 @@ void tn_sim_graph_end(struct tn_sim_graphs *graphs, uint64_t capture)
 {
     struct tn_sim_graph **link = &graphs->first;
 
-    while (*link && (*link)->capture != capture) {
+    while (tn_always(*link) && (*link)->capture != capture) { /* it is active */
         link = &(*link)->next;
     }
     struct tn_sim_graph *graph = *link;
 
-    tn_assert(graph);
-    if (graph) {
+    if (tn_always(graph)) {
         *link = graph->next;
         graph_destroy(graph);
     }
@@ -140,8 +139,8 @@ enum tarn_status tn_sim_graph_add(const struct tn_sim_graphs *graphs, struct tn_
     struct tn_sim_graph *graph = tn_sim_graph_find(graphs, mark->capture);
     const size_t parents = mark->nodes.count;
 
-    tn_assert(graph);
-    if (!graph || graph->nodes.count >= UINT32_MAX || graph->edges.count >= UINT32_MAX - parents) {
+    if (tn_never(!graph) || graph->nodes.count >= UINT32_MAX ||
+        graph->edges.count >= UINT32_MAX - parents) {
         return TARN_ERR_LIMIT;
     }
     if (!tn_vec_reserve(&graph->nodes, 1) || !tn_vec_reserve(&graph->edges, parents) ||

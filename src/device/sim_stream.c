@@ -255,14 +255,13 @@ static void stream_force_unblock(struct tn_sim_streams *streams, struct tn_sim_s
 {
     struct tn_sim_hold *hold = stream->first_hold;
 
-    while (hold && hold->may_end) {
+    while (tn_always(hold) && hold->may_end) {
         const struct tn_sim_hold *cause = hold->until.hold;
 
         tn_assert(cause);
         hold = cause->stream->first_hold;
     }
-    tn_assert(hold); /* a chain of holds ends with blocking work */
-    if (hold) {
+    if (tn_always(hold)) { /* a chain of holds ends with blocking work */
         hold_tell(streams, hold, (struct tn_sim_point){.ns = streams->now_ns});
     }
     streams_settle(streams);

@@ -3,6 +3,7 @@
  * routing ends, and does not know when nobody needs it any more. */
 #include "devices/devices.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/sized.h"
 
@@ -83,7 +84,7 @@ enum tarn_status tarn_devices_begin_pool(struct tarn_devices *devices, int numbe
         return st;
     }
     st = tn_devices_lock(devices, error);
-    if (st == TARN_OK) {
+    if (tn_always(st == TARN_OK)) { /* as opening could take the lock */
         st = route_begin(devices, allocator, kept, error);
         tn_lock_release(&devices->lock);
     }

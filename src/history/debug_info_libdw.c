@@ -106,7 +106,8 @@ static void list_modules(struct tn_debug_info *info)
 bool tn_debug_info_open(struct tn_debug_info **info_out)
 {
     *info_out = NULL;
-    if (pthread_once(&libdw_once, libdw_load) != 0 || !libdw.is_there) {
+    (void)pthread_once(&libdw_once, libdw_load);
+    if (!libdw.is_there) {
         return true;
     }
     Dwfl *dwfl = libdw.dwfl_begin(&libdw.callbacks);
@@ -321,7 +322,7 @@ bool tn_debug_info_visit(struct tn_debug_info *info, uint64_t address, tn_debug_
     if (receiver.has_any) {
         return true;
     }
-    if (!file) {
+    if (!file) { /* otherwise the line is known, but not whose */
         file = libdw.dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
     }
     return receive(&receiver, libdw.dwfl_module_addrname(module, address), file, line);

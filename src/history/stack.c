@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/stack.h"
 
+#include "base/assertion.h"
 #include "base/os_code.h"
 #include "base/os_stack.h"
 #include "history/libunwind.h"
@@ -140,11 +141,10 @@ TN_NOINLINE size_t tn_stack_unwind(uint64_t *addresses, size_t max, uint64_t *ha
     struct unwinding unwinding = {
         .addresses = addresses, .max = max, .hash = *hash_io, .own = tn_os_code_own()};
 
+    tn_assert(max <= TARN_STACK_FRAMES_MAX);
     if (trace) {
-        const size_t wanted = max < TARN_STACK_FRAMES_MAX ? max : TARN_STACK_FRAMES_MAX;
-
-        memset(found, 0, (wanted + OWN_FRAMES_MAX) * sizeof found[0]); /* for sanitizers */
-        const int count = trace(found, (int)(wanted + OWN_FRAMES_MAX));
+        memset(found, 0, (max + OWN_FRAMES_MAX) * sizeof found[0]); /* for sanitizers */
+        const int count = trace(found, (int)(max + OWN_FRAMES_MAX));
 
         for (int i = 0; i < count && unwinding_add(&unwinding, (uintptr_t)found[i]); i++) {
         }

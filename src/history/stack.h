@@ -22,7 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes at most `max` addresses; returns their number and mixes them into *hash_io. */
+/* Writes at most `max` addresses, of TARN_STACK_FRAMES_MAX at most; returns their number and mixes
+ * them into *hash_io. */
 size_t tn_stack_walk(uint64_t *addresses, size_t max, uint64_t *hash_io);
 size_t tn_stack_unwind(uint64_t *addresses, size_t max, uint64_t *hash_io);
 

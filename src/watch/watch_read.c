@@ -98,11 +98,17 @@ static enum tarn_status folder_find(const char *runtime, char path_out[TN_FOLDER
                                                                   : page_failed(error, path_out);
 }
 
-static bool page_name(char *path_out, size_t size, const char *folder, int64_t process)
-{
-    const int length = snprintf(path_out, size, "%s/%lld" PAGE_ENDING, folder, (long long)process);
+/* A path in a folder whose own length is bounded. */
+struct page_path {
+    char text[TN_FOLDER_PATH_MAX + 32];
+};
 
-    return length > 0 && (size_t)length < size;
+static struct page_path page_path_of(const char *folder, int64_t process)
+{
+    struct page_path path;
+
+    (void)snprintf(path.text, sizeof path.text, "%s/%lld" PAGE_ENDING, folder, (long long)process);
+    return path;
 }
 
 /* ---- opening ---- */
@@ -111,7 +117,6 @@ enum tarn_status tarn_watch_open(const char *runtime_folder, int64_t process,
                                  struct tarn_watch **watch_out, struct tarn_error *error)
 {
     char folder[TN_FOLDER_PATH_MAX];
-    char path[TN_FOLDER_PATH_MAX + 32];
     bool ended = false;
     enum tarn_status st = folder_find(runtime_folder, folder, error);
 
@@ -126,8 +131,9 @@ enum tarn_status tarn_watch_open(const char *runtime_folder, int64_t process,
         return tn_fail_memory(error);
     }
     watch->file = -1;
-    (void)page_name(path, sizeof path, folder, process);
-    st = page_open(watch, path, process, &ended, error);
+    const struct page_path path = page_path_of(folder, process);
+
+    st = page_open(watch, path.text, process, &ended, error);
     if (st == TARN_ERR_NOT_FOUND) {
         st = tn_fail(error, st, "process %lld publishes nothing", (long long)process);
     } else if (st == TARN_OK && ended) {
@@ -184,11 +190,9 @@ static int64_t name_process(const char *name, const char *ending)
 static void socket_visit(const struct listing *listing, const char *name)
 {
     const int64_t process = name_process(name, SOCKET_ENDING);
-    char page[TN_FOLDER_PATH_MAX + 32];
     char path[TN_FOLDER_PATH_MAX + 32];
 
-    if (process != 0 && page_name(page, sizeof page, listing->folder, process) &&
-        !tn_os_shared_exists(page)) {
+    if (process != 0 && !tn_os_shared_exists(page_path_of(listing->folder, process).text)) {
         (void)snprintf(path, sizeof path, "%s/%s", listing->folder, name);
         tn_os_shared_remove(path);
     }
@@ -217,18 +221,18 @@ static bool listing_visit(void *context, const char *name)
     const struct listing *listing = context;
     const int64_t process = name_process(name, PAGE_ENDING);
     struct tarn_watch watch = {.file = -1};
-    char path[TN_FOLDER_PATH_MAX + 32];
+    const struct page_path path = page_path_of(listing->folder, process);
     struct tarn_error reason;
     bool ended = false;
     bool goes_on = true;
 
-    if (process == 0 || !page_name(path, sizeof path, listing->folder, process)) {
+    if (process == 0) {
         return true;
     }
-    if (page_open(&watch, path, process, &ended, &reason)) {
+    if (page_open(&watch, path.text, process, &ended, &reason)) {
         listing_refuse(listing, process, &reason);
     } else if (ended) {
-        tn_os_shared_remove_same(watch.file, path);
+        tn_os_shared_remove_same(watch.file, path.text);
     } else {
         goes_on = listing->visit(listing->context, &watch.process);
     }

@@ -514,7 +514,7 @@ int cuDeviceGetCount(int *count)
 {
     const int result = enter(CALL_cuDeviceGetCount);
 
-    *count = fake.devices;
+    *count = fake.devices > 0 ? fake.devices : 0;
     return result;
 }
 

@@ -26,7 +26,7 @@ struct fake_cuda {
     /* As new: CUDA 13.0, one device of 1 GiB, no call counted or planned to fail. */
     void (*reset)(void);
     void (*set_version)(int version);
-    void (*set_devices)(int count, uint64_t bytes);
+    void (*set_devices)(int count, uint64_t bytes); /* -1: none, which cuInit does not notice */
     /* Value of a device attribute, for all devices. */
     void (*set_attribute)(int attribute, int value);
     /* Makes cuGetProcAddress not know a function, by its exported name. */

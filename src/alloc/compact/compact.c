@@ -428,12 +428,14 @@ static enum tarn_status fill_place(struct tn_compact *compact, struct tn_request
         join_at(heap, place);
         return tn_fail_memory(error);
     }
+    const uint64_t in_hand = compact->store.hand.count;
+
     tn_page_store_lend(&compact->store, missing);
     const enum tarn_status st = tn_mapping_add(heap, place->segment, place->block, request->size,
                                                request->stack, &compact->store.hand, &block, error);
 
-    if (st) {
-        tn_page_store_return(&compact->store, missing);
+    if (st) { /* what the device did not unmap again is lost */
+        tn_page_store_return(&compact->store, missing - (in_hand - compact->store.hand.count));
         join_at(heap, place);
         return st;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/stream_use.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 
 #include <string.h>
@@ -249,7 +250,7 @@ static void queue_unpush(struct tn_stream_waits *waits, tarn_stream stream)
     struct tn_event_queue *queue = waits_find_queue(waits, stream);
 
     tn_assert(queue && queue->count > 0);
-    if (queue) {
+    if (tn_always(queue)) {
         queue->count--;
         waits->pending--;
         waits->events[waits->event_count++] =

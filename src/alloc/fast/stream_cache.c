@@ -2,6 +2,7 @@
 #include "alloc/fast/stream_cache.h"
 
 #include "alloc/fast/serve.h"
+#include "base/assertion.h"
 #include "base/host_mem.h"
 
 enum {
@@ -413,8 +414,7 @@ static struct tn_quota cache_share(const struct tn_stream_cache *cache, struct t
     for (int c = 0; c < TN_QUOTA_COUNTERS; c++) {
         for (int stat = 0; stat < TARN_STAT_POOLS; stat++) {
             const int64_t left = room->of[c][stat];
-            const int64_t part =
-                caches_left > 0 ? left / caches_left : left; /* always: for analyzers */
+            const int64_t part = tn_always(caches_left > 0) ? left / caches_left : left;
             const int64_t wanted = share.of[c][stat] > part ? share.of[c][stat] : part;
 
             share.of[c][stat] = wanted < left ? wanted : left;

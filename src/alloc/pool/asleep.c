@@ -4,6 +4,7 @@
 #include "alloc/pool/heap.h"
 #include "alloc/pool/mapping.h"
 #include "alloc/pool/segment.h"
+#include "base/assertion.h"
 #include "base/host_mem.h"
 
 struct tn_asleep *tn_asleep_create(struct tarn_device *device)
@@ -56,10 +57,11 @@ static bool segment_look(struct tn_asleep *asleep, struct tn_segment *segment, u
             block = block->next;
             continue;
         }
-        while (block && block->mapped) {
+        /* Its last block is never mapped: it has more addresses than the device has memory. */
+        while (tn_always(block) && block->mapped) {
             block = block->next;
         }
-        const uint64_t end = block ? block->address : segment->address + segment->size;
+        const uint64_t end = tn_always(block) ? block->address : segment->address + segment->size;
         const struct tn_asleep_range range = {
             .segment = segment, .begin = page_of(segment, address), .end = page_of(segment, end)};
 
@@ -88,10 +90,10 @@ bool tn_asleep_look(struct tn_asleep *asleep, const struct tn_heap *heap,
 
 /* ---- contents ---- */
 
-/* The first block that ends behind the page's beginning, from `block` on. */
+/* The first block that ends behind the page's beginning, from `block` on: there is one. */
 static const struct tn_block *block_at(const struct tn_block *block, uint64_t address)
 {
-    while (block && block->address + block->size <= address) {
+    while (tn_always(block) && block->address + block->size <= address) {
         block = block->next;
     }
     return block;
@@ -100,10 +102,10 @@ static const struct tn_block *block_at(const struct tn_block *block, uint64_t ad
 /* Whether something is allocated or waits on the page, in which `block` is the first. */
 static bool page_is_active(const struct tn_block *block, uint64_t end)
 {
-    while (block && block->address < end && !tn_block_is_active(block)) {
+    while (tn_always(block) && block->address < end && !tn_block_is_active(block)) {
         block = block->next;
     }
-    return block && block->address < end;
+    return tn_always(block) && block->address < end; /* the segment goes on behind the page */
 }
 
 static bool range_plan(struct tn_asleep *asleep, const struct tn_asleep_range *range)

@@ -147,13 +147,30 @@ static void page_unshare(struct tn_expandable *expandable, uint64_t index)
     }
 }
 
+/* A page that the device refused to unmap after mapping had failed is there still. */
+static enum tarn_status page_remove_old(struct tn_heap *heap, const struct tn_segment *segment,
+                                        uint64_t index)
+{
+    tn_page_handle old = 0;
+    const enum tarn_status st = tn_page_unmap(heap, segment, index, &old);
+
+    if (st == TARN_OK) {
+        (void)heap->device->ops->page_release(heap->device, old);
+    }
+    return st;
+}
+
 enum tarn_status tn_page_map(struct tn_heap *heap, const struct tn_segment *segment, uint64_t index,
                              tn_page_handle page)
 {
     struct tn_expandable *expandable = segment->expandable;
     const uint64_t address = segment->address + index * expandable->page_size;
     enum tarn_status st =
-        heap->device->ops->map(heap->device, address, expandable->page_size, page);
+        expandable->pages[index] ? page_remove_old(heap, segment, index) : TARN_OK;
+
+    if (st == TARN_OK) {
+        st = heap->device->ops->map(heap->device, address, expandable->page_size, page);
+    }
 
     for (unsigned i = 0; st == TARN_OK && i < heap->peer_count; i++) {
         st = heap->device->ops->va_grant(heap->device, address, expandable->page_size,

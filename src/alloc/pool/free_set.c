@@ -191,9 +191,6 @@ static void set_fini_blocks(struct tn_free_set *set)
 
 void tn_free_set_destroy(struct tn_free_set *set)
 {
-    if (!set) {
-        return;
-    }
     set_fini_blocks(set);
     list_fini(&set->unmapped);
     tn_host_free(set, sizeof *set);

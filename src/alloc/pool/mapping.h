@@ -35,7 +35,8 @@ uint64_t tn_mapping_missing(const struct tn_segment *segment, struct tn_block *b
 
 /* Maps what `block` lacks, taking the last of the pages, and makes it one free block of at least
  * `size` bytes, in its set. Two spare nodes, room for two unmapped ranges and for the pages'
- * indices must be there. On failure nothing changed. */
+ * indices must be there. On failure nothing changed, but pages that the device then refuses to
+ * unmap are lost: they are in `fresh` no more, and go when something else is mapped there. */
 enum tarn_status tn_mapping_add(struct tn_heap *heap, struct tn_segment *segment,
                                 struct tn_block *block, uint64_t size, uint64_t stack,
                                 struct tn_new_pages *fresh, struct tn_block **block_out,

@@ -192,8 +192,7 @@ static TN_INLINE void tn_ptr_map_insert(struct tn_ptr_map *map, struct tn_block 
 /* Removes what tn_ptr_map_slot just found. */
 static TN_INLINE void tn_ptr_map_remove(struct tn_ptr_map *map, uint64_t *slot)
 {
-    tn_assert(slot);
-    if (!slot) { /* for analyzers */
+    if (tn_never(!slot)) {
         return;
     }
     const uintptr_t line = (uintptr_t)slot & ~(uintptr_t)(TN_CACHE_LINE - 1);

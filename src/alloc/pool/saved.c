@@ -2,6 +2,7 @@
 #include "alloc/pool/saved.h"
 
 #include "alloc/pool/failure.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 
 #define CHUNK ((uint64_t)256 << 20) /* pinning one takes about as long as copying into it */
@@ -105,7 +106,9 @@ static enum tarn_status chunk_add(struct tn_saved *saved, struct tarn_error *err
         return tn_device_failed(device, st, "allocating pinned memory for contents", error);
     }
     chunk.end = chunk.begin + size;
-    return tn_vec_add(&saved->chunks, &chunk) ? TARN_OK : tn_fail_memory(error);
+    const bool is_kept = tn_vec_add(&saved->chunks, &chunk);
+
+    return tn_always(is_kept) ? TARN_OK : tn_fail_memory(error); /* it has room */
 }
 
 /* A copy of some runs, in the order of their offsets. */

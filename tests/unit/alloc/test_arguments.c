@@ -10,8 +10,11 @@
 #include "tarn/block.h"
 #include "tarn/copy.h"
 #include "tarn/graph_pool.h"
+#include "tarn/ipc.h"
 #include "tarn/pages.h"
 #include "tarn/pool.h"
+#include "tarn/pressure.h"
+#include "tarn/request.h"
 #include "tarn/sleep.h"
 
 #include <math.h>
@@ -339,6 +342,62 @@ static void the_drivers_pool_is_probed(void **state)
     rig_close(&rig);
 }
 
+/* A text may be left out, and what only an allocator with a cache has. */
+static void check_names(struct rig *rig, tarn_ptr ptr)
+{
+    struct tarn_allocator *a = rig->allocator;
+    const bool caches = tn_allocator_is_native(a);
+    const enum tarn_status st = tarn_allocator_annotate(a, ptr, NULL, NULL);
+
+    assert_true(st == TARN_OK || st == TARN_ERR_NOT_SUPPORTED);
+    assert_null(tn_allocator_stack_keeper(a));
+    tn_allocator_yield_sink(a, rig);
+    assert_int_equal(tarn_allocator_set_oom_writer(a, NULL, NULL) == TARN_OK, caches);
+    assert_int_equal(tarn_allocator_remove_pressure_callback(a, NULL, rig),
+                     caches ? TARN_ERR_NOT_FOUND : TARN_ERR_NOT_SUPPORTED);
+}
+
+static void what_is_not_there_is_left_out(void **state)
+{
+    (void)state;
+    for_each_engine(check_names);
+}
+
+/* Memory that comes straight from the device, while the cache is off. */
+static void what_the_cache_does_not_have_is_known(void **state)
+{
+    struct tarn_alloc_options options = {.struct_size = sizeof options};
+    unsigned char message[4096];
+    uint64_t size = 0;
+    size_t length = 0;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_set_enabled(rig.allocator, false, &rig.error), TARN_OK);
+    assert_int_equal(
+        tarn_alloc_with(rig.allocator, 3 * MIB, 0, &options, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+    assert_int_equal(tarn_allocator_block_size(rig.allocator, ptr, &size, &rig.error), TARN_OK);
+    assert_int_equal(size, 3 * MIB);
+    size = 0;
+    assert_int_equal(tarn_allocator_base_allocation(rig.allocator, ptr, NULL, &size, &rig.error),
+                     TARN_OK);
+    assert_int_equal(size, 3 * MIB);
+    assert_int_equal(tarn_allocator_annotate(rig.allocator, ptr, "text", &rig.error), TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_IPC_EXPORT, 1, TARN_ERR_DEVICE);
+    assert_int_equal(
+        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &length, &rig.error),
+        TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "sharing memory"));
+    assert_int_equal(
+        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &length, &rig.error),
+        TARN_OK);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void an_allocator_needs_a_device_and_a_place(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -365,6 +424,8 @@ int main(void)
         cmocka_unit_test(copies_to_and_from_the_host),
         cmocka_unit_test(free_memory_may_be_unknown),
         cmocka_unit_test(the_drivers_pool_is_probed),
+        cmocka_unit_test(what_is_not_there_is_left_out),
+        cmocka_unit_test(what_the_cache_does_not_have_is_known),
         cmocka_unit_test(an_allocator_needs_a_device_and_a_place),
     };
 

@@ -691,6 +691,60 @@ static void a_pool_that_was_made_again_is_refused(void **state)
     rig_close(&rig);
 }
 
+/* Of two segments one was made, in which the second begins somewhere within, or at a block. */
+static void segments_that_grew_together_are_refused(void **state)
+{
+    static const uint64_t second[] = {30 * MIB, 20 * MIB};
+    const tarn_ptr address = SIM_BASE + 256 * MIB;
+    struct rig rig;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_checkpoint *checkpoint = NULL;
+        struct tarn_checkpoint_delta delta = {0};
+
+        rig_open(&rig, GIB, "");
+        rig_free(&rig, alloc_graph_at(&rig, address, 20 * MIB, 1));
+        rig_free(&rig, alloc_graph_at(&rig, address + 20 * MIB, 21 * MIB, 1));
+        assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, NULL),
+                         TARN_OK);
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, graph, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, graph, NULL), TARN_OK);
+        rig_empty_cache(&rig);
+        rig_free(&rig, alloc_graph_at(&rig, address, 42 * MIB, 1));
+        const tarn_ptr front = alloc_graph_at(&rig, address, second[i], 1); /* splits it */
+
+        assert_int_equal(
+            tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+            TARN_ERR_STATE);
+        assert_non_null(strstr(rig.error.text, "is not in its pool"));
+        tarn_checkpoint_delta_fini(&delta);
+        rig_check(&rig);
+        rig_free(&rig, front);
+        tarn_checkpoint_destroy(checkpoint);
+        rig_close(&rig);
+    }
+}
+
+static void a_list_may_find_no_memory(void **state)
+{
+    tarn_ptr ptr = 0;
+    bool live = true;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    ptr = alloc_graph_at(&rig, SIM_BASE, 20 * MIB, 1);
+    tarn_host_fail_nth(1);
+    assert_int_equal(
+        tarn_allocator_check_pool_live(rig.allocator, graph, &ptr, 1, &live, &rig.error),
+        TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_true(live);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void without_host_memory_nothing_changes(void **state)
 {
     static const uint64_t sizes[] = {512, 512, 512, 30 * MIB, 3 * MIB, 2 * MIB};
@@ -757,6 +811,8 @@ int main(void)
         cmocka_unit_test(what_streams_use_cannot_be_restored),
         cmocka_unit_test(pools_that_are_gone_are_refused),
         cmocka_unit_test(a_pool_that_was_made_again_is_refused),
+        cmocka_unit_test(segments_that_grew_together_are_refused),
+        cmocka_unit_test(a_list_may_find_no_memory),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
 

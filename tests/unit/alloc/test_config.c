@@ -2,6 +2,7 @@
 /* Parsing, updating and the environment. */
 #include "support/test.h"
 
+#include "alloc/config/config_parse.h"
 #include "tarn/config.h"
 #include "tarn/host.h"
 
@@ -478,6 +479,7 @@ static void unknown_options_suggest_the_nearest(void **state)
                  "unknown option \"max_s\" at offset 0, did you mean \"max_split_size_mb\"?");
     expect_error("exp:1", 0, "unknown option \"exp\" at offset 0");
     expect_error("a\x01\xff:1", 0, "unknown option \"a??\" at offset 0");
+    expect_error("a\x7f~:1", 0, "unknown option \"a?~\" at offset 0");
     expect_error(
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:1", 0,
         "unknown option \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...\" at offset 0");
@@ -493,6 +495,23 @@ static void a_wrong_option_undoes_the_right_ones_before_it(void **state)
     assert_int_equal(tarn_config_update("large_segment_size_mb:30,foo:1", &config, &error),
                      TARN_ERR_CONFIG);
     assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void a_policy_is_one_of_two(void **state)
+{
+    struct tarn_config config;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse("policy:compact,policy:dense", &config, &error),
+                     TARN_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "dense"));
+    assert_int_equal(tarn_config_parse("policy:compact,policy:exact", &config, &error), TARN_OK);
+    assert_int_equal(config.policy, TARN_POLICY_EXACT);
+    assert_int_equal(tn_config_write(&config, &config, SIZE_MAX, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tn_config_write(&config, NULL, sizeof config, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
 }
 
 static void long_texts_are_refused(void **state)
@@ -730,6 +749,7 @@ int main(void)
         cmocka_unit_test(unknown_options_suggest_the_nearest),
         cmocka_unit_test(a_wrong_option_undoes_the_right_ones_before_it),
         cmocka_unit_test(long_texts_are_refused),
+        cmocka_unit_test(a_policy_is_one_of_two),
         cmocka_unit_test(an_update_resets_what_pytorch_resets),
         cmocka_unit_test(a_null_update_keeps_the_recorded_text),
         cmocka_unit_test(structs_that_were_not_initialised_are_refused),

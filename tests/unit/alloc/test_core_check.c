@@ -3,7 +3,10 @@
  * Planted corruption: one field of a good engine is changed, the check must say so, and find
  * nothing again when the field is back. The allocator is not called in between.
  */
+#include "support/child.h"
 #include "support/test.h"
+
+#include <signal.h>
 
 #include "alloc/engine/core_check.h"
 #include "alloc/pool/segment.h"
@@ -399,6 +402,47 @@ static void many_findings_are_counted(void **state)
     rig_close(&b.rig);
 }
 
+/* What stops a checked program: the first finding. */
+static void assert_wrong(struct tn_engine *engine)
+{
+    (void)signal(SIGABRT, child_count);
+    engine->heap.reserved += 512;
+    tn_core_assert_good(engine);
+}
+
+static void findings_stop_a_checked_program(void **state)
+{
+    struct rig rig;
+    int status = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 3 * MIB, 0);
+    struct tn_engine *const engine = rig_engine(rig.allocator); /* which a child cannot ask for */
+    char said[256] = "";
+    int ends[2];
+
+    tn_core_assert_served(engine);
+    tn_core_assert_good(engine);
+    assert_int_equal(pipe(ends), 0);
+    (void)fflush(NULL);
+    const pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)dup2(ends[1], STDERR_FILENO);
+        assert_wrong(engine);
+        child_exit(0);
+    }
+    assert_int_equal(close(ends[1]), 0);
+    assert_true(read(ends[0], said, sizeof said - 1) > 0);
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(said, "reserved bytes"));
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +458,7 @@ int main(void)
         cmocka_unit_test(waits),
         cmocka_unit_test(deferred),
         cmocka_unit_test(many_findings_are_counted),
+        cmocka_unit_test(findings_stop_a_checked_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

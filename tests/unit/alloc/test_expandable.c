@@ -320,6 +320,43 @@ static void garbage_collection_skips_growing_segments(void **state)
     rig_close(&rig);
 }
 
+/* The device refuses to map, and then to unmap what it had mapped before: that page is counted no
+ * more, and goes when another is mapped there. */
+static void a_page_that_stays_mapped_is_replaced(void **state)
+{
+    static const char *const settings[] = {"expandable_segments:True", "policy:compact"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        tarn_ptr ptr = 7;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        (void)rig_alloc(&rig, 20 * MIB, 0);
+        const int64_t reserved = rig_now(&rig, TARN_STAT_RESERVED_BYTES);
+        const uint64_t pages = sim_counters(rig.device).live_pages;
+
+        tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 3, TARN_ERR_DEVICE);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 60 * MIB, 0, &ptr, &rig.error),
+                         TARN_ERR_DEVICE);
+        assert_int_equal(ptr, 7);
+        rig_check(&rig);
+        assert_true(rig_now(&rig, TARN_STAT_RESERVED_BYTES) >= reserved);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE); /* once more */
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 60 * MIB, 0, &ptr, &rig.error),
+                         TARN_ERR_DEVICE);
+        rig_check(&rig);
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 60 * MIB, 0, &ptr, &rig.error),
+                         TARN_OK);
+        rig_check(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 80 * MIB);
+        assert_int_equal(sim_counters(rig.device).live_pages, 4 * pages);
+        assert_int_equal(sim_counters(rig.device).live_mappings, 4 * pages);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +374,7 @@ int main(void)
         cmocka_unit_test(unmapping_stops_where_the_device_refuses),
         cmocka_unit_test(flushing_copes_with_both_kinds),
         cmocka_unit_test(garbage_collection_skips_growing_segments),
+        cmocka_unit_test(a_page_that_stays_mapped_is_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,20 @@ static void blocks_that_bins_cannot_hold_are_found_in_order(void **state)
 }
 
 /* Best fit: the smallest block that is large enough, of equal ones the lowest. */
+/* What no bin can hold may be there, for all that is known in constant time. */
+static void an_empty_set_reaches_what_bins_hold(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
+
+    (void)state;
+    assert_non_null(set);
+    assert_false(tn_free_set_may_reach(set, 512));
+    assert_false(tn_free_set_may_reach(set, TN_BIN_SIZE_END - 512));
+    assert_true(tn_free_set_may_reach(set, TN_BIN_SIZE_END));
+    tn_free_set_destroy(set);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void the_lowest_of_equal_blocks_is_found(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
@@ -592,6 +606,7 @@ int main(void)
         cmocka_unit_test(random_blocks_equal_a_sorted_list),
         cmocka_unit_test(find_is_right_at_every_class_border),
         cmocka_unit_test(blocks_that_bins_cannot_hold_are_found_in_order),
+        cmocka_unit_test(an_empty_set_reaches_what_bins_hold),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
         cmocka_unit_test(blocks_are_ordered_by_the_age_of_their_segments),
         cmocka_unit_test(another_order_needs_no_host_memory),

@@ -332,6 +332,22 @@ static void plain_segments_go_before_pages(void **state)
     rig_close(&rig);
 }
 
+static void a_failing_free_stops_a_pass(void **state)
+{
+    struct aged aged;
+    tarn_ptr ptr = 7;
+
+    (void)state;
+    aged_open(&aged, "garbage_collection_threshold:0.1", 0.5);
+    tarn_sim_fail_nth(aged.rig.device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(aged.rig.allocator, 150 * MIB, 0, &ptr, &aged.rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(ptr, 7);
+    rig_check(&aged.rig);
+    rig_free(&aged.rig, rig_alloc(&aged.rig, 150 * MIB, 0));
+    rig_close(&aged.rig);
+}
+
 static void a_failing_free_stops_the_flush(void **state)
 {
     struct rig rig;
@@ -370,6 +386,7 @@ int main(void)
         cmocka_unit_test(the_cache_is_emptied_in_order),
         cmocka_unit_test(plain_segments_go_before_pages),
         cmocka_unit_test(a_failing_free_stops_the_flush),
+        cmocka_unit_test(a_failing_free_stops_a_pass),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

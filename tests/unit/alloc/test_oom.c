@@ -257,6 +257,30 @@ static void callbacks_are_asked_before_the_device(void **state)
     rig_close(&rig);
 }
 
+/* All are asked; one that helped is enough, wherever it is in the list. */
+static void one_of_several_callbacks_helps(void **state)
+{
+    (void)state;
+    for (int helping = 0; helping < 2; helping++) {
+        struct rig rig;
+        struct helper helpers[2] = {{.rig = &rig}, {.rig = &rig}};
+
+        rig_open(&rig, GIB, "");
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(
+                tarn_allocator_add_memory_callback(rig.allocator, helper_call, &helpers[i]),
+                TARN_OK);
+        }
+        const tarn_ptr a = rig_alloc(&rig, 30 * MIB, 0);
+
+        helpers[helping].victim = a;
+        assert_int_equal(rig_alloc(&rig, 30 * MIB, 0), a);
+        assert_int_equal(helpers[0].calls, 2);
+        assert_int_equal(helpers[1].calls, 2);
+        rig_close(&rig);
+    }
+}
+
 /* throw_on_cudamalloc_oom: what the limit forbids is refused before anything is given back. */
 static void a_request_beyond_the_limit_can_be_refused_at_once(void **state)
 {
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test(observers_hear_of_it_and_may_allocate),
         cmocka_unit_test(observers_are_few),
         cmocka_unit_test(callbacks_are_asked_before_the_device),
+        cmocka_unit_test(one_of_several_callbacks_helps),
         cmocka_unit_test(a_request_beyond_the_limit_can_be_refused_at_once),
         cmocka_unit_test(a_capture_runs_out_without_a_flush),
     };

@@ -98,6 +98,23 @@ static void pages_that_move_are_granted(void **state)
     rig_close(&rig);
 }
 
+static void one_expandable_segment_is_enough(void **state)
+{
+    static const char *const settings[] = {"", "expandable_segments:True", "policy:compact"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_false(tarn_allocator_has_expandable_segments(rig.allocator));
+        (void)rig_alloc(&rig, 100, 0); /* a segment of the small pool, and one of the large */
+        (void)rig_alloc(&rig, 30 * MIB, 0);
+        assert_int_equal(tarn_allocator_has_expandable_segments(rig.allocator), i > 0);
+        rig_close(&rig);
+    }
+}
+
 static void there_is_a_most(void **state)
 {
     struct rig rig;
@@ -308,6 +325,7 @@ int main(void)
         cmocka_unit_test(what_is_mapped_is_granted_once),
         cmocka_unit_test(pages_that_move_are_granted),
         cmocka_unit_test(there_is_a_most),
+        cmocka_unit_test(one_expandable_segment_is_enough),
         cmocka_unit_test(a_grant_that_fails_is_reported),
         cmocka_unit_test(an_allocator_without_segments_needs_no_grant),
         cmocka_unit_test(both_ask_once),

@@ -218,6 +218,9 @@ static void hooks_are_called(void **state)
     assert_int_equal(size, 600);
     assert_int_equal(tarn_allocator_set_memory_fraction(allocator, 0.5, &error), TARN_OK);
     assert_true(library->fraction == 0.5);
+    assert_int_equal(tarn_allocator_base_allocation(allocator, ptr, NULL, NULL, &error), TARN_OK);
+    expect_error(tarn_allocator_set_memory_fraction(allocator, -1.0, &error),
+                 TARN_ERR_INVALID_ARGUMENT, "invalid fraction:-1. Please set within [0, 1].");
     expect_error(tarn_allocator_set_memory_fraction(allocator, 2.0, &error),
                  TARN_ERR_INVALID_ARGUMENT, "invalid fraction:2. Please set within [0, 1].");
     assert_int_equal(tarn_allocator_record_stream(allocator, ptr, 0, &error), TARN_OK);
@@ -244,6 +247,9 @@ static void what_cannot_be_loaded_is_named(void **state)
                  "pluggable allocator: the library has no function \"no_reset\"");
     expect_error(tarn_pluggable_set_hook(opened, TARN_PLUGGABLE_HOOKS, "library_reset", &error),
                  TARN_ERR_INVALID_ARGUMENT, "pluggable allocator: there is no hook number 4");
+    expect_error(tarn_pluggable_set_hook(opened, (enum tarn_pluggable_hook)99, "library_reset",
+                                         &error),
+                 TARN_ERR_INVALID_ARGUMENT, "pluggable allocator: there is no hook number 99");
     assert_null(none);
 }
 

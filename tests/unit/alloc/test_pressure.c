@@ -78,6 +78,41 @@ static void a_full_device_asks_and_a_miss_does_not(void **state)
     }
 }
 
+static uint64_t evict_and_boast(void *context, const struct tarn_pressure *pressure)
+{
+    (void)evict(context, pressure);
+    (void)evict(context, pressure);
+    return UINT64_MAX;
+}
+
+/* The next is not asked once enough was freed, whatever each says. */
+static void callbacks_are_asked_until_there_is_enough(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct cache second = {0};
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        second.rig = &rig;
+        cache_fill(&cache, &rig, 9);
+        assert_int_equal(tarn_allocator_remove_pressure_callback(rig.allocator, evict, &cache),
+                         TARN_OK);
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, evict_and_boast, &cache), TARN_OK);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, evict, &second),
+                         TARN_OK);
+        const tarn_ptr served = rig_alloc(&rig, 200 * MIB, 0);
+
+        assert_true(cache.calls > 0);
+        assert_int_equal(second.calls, 0);
+        rig_free(&rig, served);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
 static void what_is_cached_goes_first(void **state)
 {
     (void)state;
@@ -495,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_device_asks_and_a_miss_does_not),
+        cmocka_unit_test(callbacks_are_asked_until_there_is_enough),
         cmocka_unit_test(what_is_cached_goes_first),
         cmocka_unit_test(a_limit_asks_as_the_device_does),
         cmocka_unit_test(small_steps_lead_there),

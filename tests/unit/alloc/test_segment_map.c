@@ -116,6 +116,18 @@ static void the_checker_finds_what_is_wrong(void **state)
         *fields[i] = kept;
         map_is_good();
     }
+    struct tn_segment **const links[] = {&segments[0].older, &segments[1].older, &map.newest};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct tarn_findings findings = TARN_FINDINGS_INIT;
+        struct tn_segment *const kept = *links[i];
+
+        *links[i] = i == 0 ? &segments[2] : NULL;
+        tn_segment_map_check(&map, &findings);
+        assert_int_equal(findings.count, 1);
+        *links[i] = kept;
+        map_is_good();
+    }
 }
 
 /* A heap that has come to the end of the places packs its segments while blocks are in its sets,

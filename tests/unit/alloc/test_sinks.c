@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* syscall */
 #include "support/test.h"
 
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "alloc/engine/checkpoint.h"
 #include "alloc/pool/sinks.h"
 #include "support/draw.h"
 #include "support/rig.h"
+
+static bool is_hasty; /* who waits does not sleep */
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    return is_hasty ? 0 : (int)syscall(SYS_nanosleep, time, left);
+}
 
 /* A sink whose stacks are numbers with counts. */
 enum {
@@ -273,6 +284,50 @@ static void only_sinks_that_capture_wait(void **state)
     rig_close(&rig);
 }
 
+/* A call that captures a stack removes the sink that it does so for, which waits for it. */
+static struct rig *leaving;
+
+static uint64_t leaving_capture(void *context, enum tarn_context_level level)
+{
+    struct rig *rig = leaving;
+
+    if (rig) {
+        leaving = NULL;
+        assert_int_equal(tarn_allocator_remove_sink(rig->allocator, context, &rig->error),
+                         TARN_ERR_NOT_READY);
+        assert_non_null(strstr(rig->error.text, "still in progress"));
+    }
+    return counting_capture(context, level);
+}
+
+static void a_sink_does_not_leave_below_a_call(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    memset(&counting, 0, sizeof counting);
+    rig_open(&rig, GIB, "");
+    struct tarn_sink sink = sink_of(&counting, TARN_CONTEXT_ALL);
+
+    sink.capture = leaving_capture;
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    leaving = &rig;
+    is_hasty = true;
+    const tarn_ptr ptr = rig_alloc(&rig, 3 * MIB, 0);
+
+    is_hasty = false;
+    assert_null(leaving);
+    assert_int_equal(counting.events, 0); /* switched off */
+    rig_free(&rig, ptr);
+    assert_int_equal(counting.events, 0);
+    set(&rig, true, TARN_CONTEXT_ALL);
+    rig_free(&rig, rig_alloc(&rig, 3 * MIB, 0));
+    assert_true(counting.events > 0);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &counting, &rig.error), TARN_OK);
+    rig_close(&rig);
+    assert_int_equal(counting.live, 0);
+}
+
 static void moments_are_told_apart(void **state)
 {
     struct rig rig;
@@ -449,6 +504,7 @@ int main(void)
         cmocka_unit_test(levels_can_change),
         cmocka_unit_test(a_sink_can_be_removed),
         cmocka_unit_test(only_sinks_that_capture_wait),
+        cmocka_unit_test(a_sink_does_not_leave_below_a_call),
         cmocka_unit_test(moments_are_told_apart),
         cmocka_unit_test(failures_give_stacks_back),
         cmocka_unit_test(references_add_up),

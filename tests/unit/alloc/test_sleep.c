@@ -7,6 +7,7 @@
 
 #include "support/child.h"
 #include "support/rig.h"
+#include "tarn/history.h"
 #include "tarn/ipc.h"
 #include "tarn/sleep.h"
 
@@ -215,6 +216,44 @@ static void host_memory_can_stay(void **state)
     wake_up(&d.rig);
     assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
     dormitory_close(&d);
+}
+
+/* Of the lowest address nothing was kept. */
+static void what_was_free_is_forgotten(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_backed(&rig, "policy:compact");
+    const tarn_ptr first = alloc_in(&rig, pool, 30 * MIB);
+    const tarn_ptr second = alloc_in(&rig, pool, 30 * MIB);
+    const tarn_ptr third = alloc_in(&rig, pool, 30 * MIB);
+
+    assert_true(first < second && second < third);
+    rig_free(&rig, first);
+    fill(&rig, third, 30 * MIB, 3);
+    sleep_well(&rig, NULL);
+    const uint64_t kept = sleep_stats(&rig).bytes;
+
+    for (int i = 0; i < 3; i++) { /* the cache of a pool that is used stays */
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+    }
+    rig_free(&rig, second);
+    for (uint64_t n = 1; n < 8; n++) { /* what it takes to forget may not be there */
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = tarn_allocator_empty_cache(rig.allocator, &rig.error);
+
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        rig_check(&rig);
+    }
+    rig_empty_cache(&rig);
+    assert_true(sleep_stats(&rig).bytes < kept);
+    wake_up(&rig);
+    assert_true(holds(&rig, third, 30 * MIB, 3));
+    rig_free(&rig, third);
+    rig_empty_cache(&rig);
+    rig_close(&rig);
 }
 
 static void more_than_one_chunk_is_kept(void **state)
@@ -455,6 +494,33 @@ static void one_shared_segment_is_enough(void **state)
     }
 }
 
+/* Of a segment of several pages another one than the first. */
+static void one_shared_page_is_enough(void **state)
+{
+    unsigned char message[4096];
+    size_t size = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        (void)alloc_in(&rig, pool, 20 * MIB);
+        const tarn_ptr ptr = alloc_in(&rig, pool, 20 * MIB);
+
+        for (uint64_t n = 1; n < 4; n++) {
+            tarn_host_fail_nth(n);
+            const enum tarn_status st =
+                tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &size, &rig.error);
+
+            tarn_host_fail_nth(0);
+            assert_true(st == TARN_OK || (st == TARN_ERR_HOST_MEMORY && n == 1));
+        }
+        expect_sleep(&rig, pool, TARN_ERR_STATE, "shared");
+        rig_close(&rig);
+    }
+}
+
 static void child_tries(void *context)
 {
     struct rig *rig = context;
@@ -620,12 +686,77 @@ static void events_tell_what_goes(void **state)
     assert_int_equal(seen.mapped, 0);
     assert_int_equal(rig_totals(&d.rig).reserved, before.reserved - bytes);
     assert_int_equal(rig_totals(&d.rig).allocated, 1);
+    uint64_t largest = 0;
+
+    assert_int_equal(tarn_allocator_cache_info(d.rig.allocator, &largest, NULL), TARN_OK);
     wake_up(&d.rig);
     assert_int_equal(seen.mapped, bytes);
     assert_int_equal(rig_totals(&d.rig).reserved, before.reserved);
     assert_int_equal(rig_totals(&d.rig).allocated, before.allocated);
     assert_int_equal(tarn_allocator_remove_sink(d.rig.allocator, &seen, NULL), TARN_OK);
     dormitory_close(&d);
+}
+
+/* With stacks, whose events have that of the call. */
+static void events_have_the_stack_of_the_call(void **state)
+{
+    struct tarn_history *history = NULL;
+    struct tarn_sink sink;
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    assert_int_equal(tarn_history_create(NULL, &history, NULL), TARN_OK);
+    tarn_history_get_sink(history, TARN_CONTEXT_ALL, &sink);
+    assert_int_equal(tarn_allocator_add_sink(d.rig.allocator, &sink, NULL), TARN_OK);
+    sleep_well(&d.rig, NULL);
+    wake_up(&d.rig);
+    struct tarn_history_usage usage = {.struct_size = sizeof usage};
+
+    tarn_history_get_usage(history, &usage);
+    assert_true(usage.stacks > 0);
+    assert_int_equal(tarn_allocator_remove_sink(d.rig.allocator, history, NULL), TARN_OK);
+    tarn_history_destroy(history);
+    dormitory_check(&d);
+    dormitory_close(&d);
+}
+
+/* What was mapped at an old address cannot be unmapped: the pool stays awake. */
+static void an_old_address_may_stay(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "policy:compact,rules:2.14");
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 0));
+    (void)alloc_in(&rig, pool, 30 * MIB);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 30);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, pool, &discard, &rig.error),
+                     TARN_ERR_DEVICE);
+    rig_check(&rig);
+    sleep_well(&rig, &discard);
+    wake_up(&rig);
+    rig_close(&rig);
+}
+
+/* A limit that is not the reason: the device is full of what is cached. */
+static void the_device_may_be_full_below_the_limit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        rig_limit(&rig, 0.999);
+        (void)alloc_in(&rig, pool, 200 * MIB);
+        sleep_well(&rig, &discard);
+        rig_free(&rig, rig_alloc(&rig, 400 * MIB, 0));
+        tarn_sim_set_foreign_memory(rig.device, 500 * MIB);
+        wake_up(&rig);
+        tarn_sim_set_foreign_memory(rig.device, 0);
+        rig_close(&rig);
+    }
 }
 
 /* ---- failures ---- */
@@ -828,6 +959,117 @@ static void *work(void *context)
     return NULL;
 }
 
+/* ---- while it moves ---- */
+
+/* The allocator's lock is not held while contents are copied. So another call may come then, here
+ * out of the first copy itself. */
+static struct {
+    const struct tn_device_ops *ops;
+    struct tn_device_ops hooked;
+    struct dormitory *dormitory;
+    void (*meanwhile)(struct dormitory *d);
+    int copies;
+} moving;
+
+static enum tarn_status copy_and_more(struct tarn_device *device, const struct tn_copy *copy,
+                                      tarn_stream stream)
+{
+    device->ops = moving.ops; /* by which it is known */
+    moving.copies++;
+    moving.meanwhile(moving.dormitory);
+    return device->ops->copy(device, copy, stream);
+}
+
+static void moving_begin(struct dormitory *d, void (*meanwhile)(struct dormitory *d))
+{
+    moving.ops = d->rig.device->ops;
+    moving.hooked = *moving.ops;
+    moving.hooked.copy = copy_and_more;
+    moving.dormitory = d;
+    moving.meanwhile = meanwhile;
+    moving.copies = 0;
+    d->rig.device->ops = &moving.hooked;
+}
+
+static void moving_end(const struct dormitory *d)
+{
+    assert_int_equal(moving.copies, 1);
+    assert_ptr_equal(d->rig.device->ops, moving.ops);
+}
+
+static void refuse_meanwhile(struct dormitory *d)
+{
+    struct rig *rig = &d->rig;
+    const struct rig_totals totals = rig_totals(rig);
+    uint64_t largest = 0;
+
+    expect_sleep(rig, pool, TARN_ERR_STATE, "is about to sleep or wake");
+    assert_int_equal(tarn_allocator_wake(rig->allocator, pool, &rig->error), TARN_ERR_STATE);
+    assert_non_null(strstr(rig->error.text, "is about to sleep or wake"));
+    assert_int_equal(try_alloc_in(rig, pool, 512), TARN_ERR_STATE);
+    assert_int_equal(totals.allocated, BLOCKS + 1); /* its blocks are shown */
+    assert_int_equal(tarn_allocator_cache_info(rig->allocator, &largest, &rig->error), TARN_OK);
+    rig_free(rig, rig_alloc(rig, 512, 0));
+    rig_empty_cache(rig);
+    rig_check(rig);
+}
+
+static void calls_of_a_moving_pool_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        moving_begin(&d, refuse_meanwhile);
+        sleep_well(&d.rig, NULL);
+        moving_end(&d);
+        moving_begin(&d, refuse_meanwhile);
+        wake_up(&d.rig);
+        moving_end(&d);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
+/* The last block and the last use go. */
+static void release_meanwhile(struct dormitory *d)
+{
+    for (int k = 0; k < BLOCKS + 1; k++) {
+        assert_int_equal(tarn_allocator_release_pool(d->rig.allocator, pool, NULL), TARN_OK);
+    }
+    for (int k = 0; k < BLOCKS; k++) {
+        rig_free(&d->rig, d->ptrs[k]);
+    }
+    rig_empty_cache(&d->rig);
+    rig_check(&d->rig);
+}
+
+static void a_pool_may_be_released_while_it_moves(void **state)
+{
+    (void)state;
+    for (int waking = 0; waking < 4; waking++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[waking / 2]);
+        if (waking % 2) {
+            sleep_well(&d.rig, NULL);
+        }
+        moving_begin(&d, release_meanwhile);
+        if (waking % 2) {
+            wake_up(&d.rig);
+        } else {
+            sleep_well(&d.rig, NULL);
+        }
+        moving_end(&d);
+        rig_empty_cache(&d.rig);
+        rig_check(&d.rig);
+        assert_int_equal(sleep_stats(&d.rig).pools + sleep_stats(&d.rig).host_bytes, 0);
+        rig_free(&d.rig, d.outside);
+        rig_close(&d.rig);
+    }
+}
+
 static void other_threads_go_on(void **state)
 {
     struct dormitory d;
@@ -856,6 +1098,7 @@ int main(void)
         cmocka_unit_test(contents_can_be_discarded),
         cmocka_unit_test(host_memory_can_stay),
         cmocka_unit_test(more_than_one_chunk_is_kept),
+        cmocka_unit_test(what_was_free_is_forgotten),
         cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
         cmocka_unit_test(frees_that_wait_for_streams_go_on),
         cmocka_unit_test(pages_that_came_from_elsewhere_lose_their_old_address),
@@ -865,12 +1108,16 @@ int main(void)
         cmocka_unit_test(plain_segments_are_refused),
         cmocka_unit_test(shared_memory_is_refused),
         cmocka_unit_test(one_shared_segment_is_enough),
+        cmocka_unit_test(one_shared_page_is_enough),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
         cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
         cmocka_unit_test(events_tell_what_goes),
+        cmocka_unit_test(events_have_the_stack_of_the_call),
+        cmocka_unit_test(an_old_address_may_stay),
+        cmocka_unit_test(the_device_may_be_full_below_the_limit),
         cmocka_unit_test(every_device_call_may_fail),
         cmocka_unit_test(host_memory_may_fail),
         cmocka_unit_test(the_device_may_be_full),
@@ -878,6 +1125,8 @@ int main(void)
         cmocka_unit_test(two_failures_of_a_wake_are_mended_by_the_next),
         cmocka_unit_test(a_page_that_is_not_released_is_lost),
         cmocka_unit_test(other_threads_go_on),
+        cmocka_unit_test(calls_of_a_moving_pool_are_refused),
+        cmocka_unit_test(a_pool_may_be_released_while_it_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

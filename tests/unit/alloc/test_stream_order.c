@@ -70,6 +70,33 @@ static void marks_end_epochs(void **state)
     rig_close(&rig);
 }
 
+/* A stream without marks has nothing that others know to be done; one may get none. */
+static void streams_without_marks_are_unknown(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_order(&rig);
+    struct tn_stream_order *order = order_of(&rig);
+
+    tn_order_taken(order, 77);
+    tn_order_needs(order, 77);
+    assert_false(tn_order_takes_turns(order, 77));
+    assert_int_equal(tn_order_marked(order, 77), -1);
+    tarn_host_fail_nth(1);
+    tn_order_mark(order, 77);
+    tarn_host_fail_nth(0);
+    assert_int_equal(tn_order_marked(order, 77), -1);
+    assert_int_equal(order->epoch, 0);
+    tn_order_mark(order, 77);
+    assert_int_equal(tn_order_marked(order, 77), 0);
+    tn_order_taken(order, 77);
+    assert_false(tn_order_takes_turns(order, 77));
+    tn_order_needs(order, 77);
+    assert_true(tn_order_takes_turns(order, 77));
+    rig_close(&rig);
+}
+
 static void streams_are_apart(void **state)
 {
     static const tarn_stream streams[] = {9, 3, 7, 1, 5};
@@ -165,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_end_epochs),
+        cmocka_unit_test(streams_without_marks_are_unknown),
         cmocka_unit_test(streams_are_apart),
         cmocka_unit_test(pools_follow),
         cmocka_unit_test(waiting_takes_an_event_for_a_moment),

@@ -363,6 +363,60 @@ static void many_events_wait_in_order(void **state)
 }
 
 /* A use that cannot be kept is refused, and leaves none behind. */
+static uint32_t queue_place(const struct tn_stream_waits *waits, tarn_stream stream)
+{
+    uint32_t place = 0;
+
+    while (place < waits->queue_count && waits->queues[place].stream != stream) {
+        place++;
+    }
+    return place;
+}
+
+/* A stream that is named twice, and one for which there is no memory, change nothing. */
+static void queues_are_polled_in_an_order(void **state)
+{
+    static const tarn_stream streams[] = {7, 9, 7, 3};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_stream_waits *waits = &rig_engine(rig.allocator)->waits;
+
+    tarn_host_fail_nth(1);
+    tn_stream_waits_order(waits, streams, 1);
+    tarn_host_fail_nth(0);
+    assert_int_equal(waits->queue_count, 0);
+    tn_stream_waits_order(waits, streams, 4);
+    assert_int_equal(waits->queue_count, 3);
+    assert_int_equal(queue_place(waits, 7), 0);
+    assert_int_equal(queue_place(waits, 9), 1);
+    assert_int_equal(queue_place(waits, 3), 2);
+    tn_stream_waits_order(waits, &streams[3], 1);
+    assert_int_equal(queue_place(waits, 3), 0);
+    assert_int_equal(queue_place(waits, 7), 1);
+    assert_false(tn_stream_waits_reserve_deferred(waits, UINT32_MAX)); /* more than are counted */
+    rig_close(&rig);
+}
+
+static void nothing_need_not_be_taken_off(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 3 * MIB, 0);
+    struct tn_engine *engine = rig_engine(rig.allocator);
+    struct tn_block *block = tn_heap_find(&engine->heap, ptr);
+
+    assert_non_null(block);
+    tarn_host_fail_nth(1); /* it takes none */
+    assert_int_equal(tn_stream_use_set_user(&engine->waits, block, NULL, 0), TARN_OK);
+    tarn_host_fail_nth(0);
+    assert_int_equal(block->uses, 0);
+    rig_close(&rig);
+}
+
 static void without_host_memory_no_use_is_kept(void **state)
 {
     struct rig rig;
@@ -429,6 +483,8 @@ int main(void)
         cmocka_unit_test(a_failing_wait_keeps_the_rest_waiting),
         cmocka_unit_test(many_events_wait_in_order),
         cmocka_unit_test(without_host_memory_no_use_is_kept),
+        cmocka_unit_test(queues_are_polled_in_an_order),
+        cmocka_unit_test(nothing_need_not_be_taken_off),
         cmocka_unit_test(a_failing_wait_is_reported),
     };
 

@@ -225,6 +225,12 @@ static void a_walk_ends_when_told(void **state)
     for (int left = 1; left <= 9; left++) {
         walk(&rig, &seen, left);
         assert_int_equal(seen.segment_count + seen.block_count, left);
+        const struct tarn_walker walker = {&seen, see_segment, see_block};
+
+        seen = (struct seen){.left = left};
+        assert_int_equal(
+            tarn_allocator_walk_pool(rig.allocator, (struct tarn_pool_id){0, 0}, &walker), TARN_OK);
+        assert_int_equal(seen.segment_count + seen.block_count, left);
     }
     rig_close(&rig);
 }

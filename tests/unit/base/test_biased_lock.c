@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Mutual exclusion while the lock leans to a thread, is taken from it and leans again. */
+#define _GNU_SOURCE /* RTLD_NEXT, syscall */
+#include "support/child.h"
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "base/biased_lock.h"
@@ -8,12 +11,17 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
     THREADS = 4,
     ROUNDS = 20000,
-    MANY = 1000 /* more than it takes to lean the first time */
+    MANY = 1000, /* more than it takes to lean the first time */
+    NEEDED_MAX = 1 << 20
 };
+
+FAILING_SYSCALL(SYS_membarrier, "membarrier")
 
 static uintptr_t self(void)
 {
@@ -42,6 +50,7 @@ static void it_leans_to_who_takes_it_often(void **state)
 
     (void)state;
     tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    tn_biased_lock_set_bias(&lock, true); /* as it is */
     take_often(&lock, 1);
     assert_true(owner(&lock) == 0);
     take_often(&lock, MANY);
@@ -101,7 +110,43 @@ static void another_thread_takes_the_bias_away(void **state)
     assert_int_equal(lock.needed, 2 * needed);
     take_often(&lock, MANY);
     assert_true(owner(&lock) == self());
+    lock.needed = NEEDED_MAX - 1;
+    in_another_thread(take_once, &lock);
+    assert_int_equal(lock.needed, NEEDED_MAX); /* it grows no further */
     tn_biased_lock_fini(&lock);
+}
+
+/* Where the first command is forbidden, the slower one does. */
+static void a_barrier_has_a_second_way(void **state)
+{
+    (void)state;
+    if (!tn_os_barrier_available()) {
+        skip();
+    }
+    fail_calls("membarrier", 0, 1, EPERM);
+    tn_os_barrier();
+    assert_true(fail_none());
+}
+
+static void lean_without_barrier(void *context)
+{
+    struct tn_biased_lock lock;
+
+    (void)context;
+    fail_calls("membarrier", 0, 1, ENOSYS);
+    tn_biased_lock_init(&lock, TN_LOCK_ALLOCATOR);
+    CHILD_REQUIRE(fail_none());
+    take_often(&lock, MANY);
+    CHILD_REQUIRE(owner(&lock) == 0);
+    CHILD_REQUIRE(!tn_os_barrier_available()); /* asked once */
+    tn_biased_lock_fini(&lock);
+}
+
+/* The answer is kept, so a process asks that has none yet. */
+static void without_a_barrier_it_leans_to_nobody(void **state)
+{
+    (void)state;
+    child_run(lean_without_barrier, NULL);
 }
 
 static void *take_it_often(void *argument)
@@ -305,9 +350,11 @@ static void threads_exclude_each_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_barrier_it_leans_to_nobody), /* before any is asked for */
         cmocka_unit_test(it_leans_to_who_takes_it_often),
         cmocka_unit_test(without_bias_it_leans_to_nobody),
         cmocka_unit_test(another_thread_takes_the_bias_away),
+        cmocka_unit_test(a_barrier_has_a_second_way),
         cmocka_unit_test(it_leans_to_as_many_threads_as_it_has_seats),
         cmocka_unit_test(the_owner_is_waited_for),
         cmocka_unit_test(a_visitor_gives_the_bias_back),

@@ -61,6 +61,8 @@ static void the_limit_grows_with_the_input(void **state)
     input = 20;
     assert_true(tn_budget_charge(&budget, 100));
     assert_int_equal(tn_budget_limit(&budget), 200);
+    input = 40; /* which would be 400 */
+    assert_int_equal(tn_budget_limit(&budget), 300);
     input = UINT64_MAX;
     assert_int_equal(tn_budget_limit(&budget), 300);
     assert_false(tn_budget_charge(&budget, 101));

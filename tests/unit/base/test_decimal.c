@@ -4,8 +4,10 @@
 #include "base/decimal.h"
 #include "tarn/text.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 
 static void whole_numbers_end_where_the_digits_end(void **state)
 {
@@ -72,6 +74,37 @@ static void reals_print_short_and_come_back(void **state)
     }
 }
 
+static void a_number_ends_where_it_ends(void **state)
+{
+    static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000001";
+    char text[256];
+    double value = 7.0;
+
+    (void)state;
+    assert_int_equal(tn_real_parse("1~", &value), TN_DECIMAL_OK);
+    assert_true(value >= 1.0 && value <= 1.0);
+    (void)snprintf(text, sizeof text, "2x%s", zeros); /* too long, but not the number */
+    assert_int_equal(tn_real_parse(text, &value), TN_DECIMAL_OK);
+    assert_true(value >= 2.0 && value <= 2.0);
+    assert_int_equal(tn_real_parse(zeros, &value), TN_DECIMAL_RANGE);
+    assert_true(value >= 2.0 && value <= 2.0);
+}
+
+/* What rounds to too large a number, what is too small to be read, and what is no number. */
+static void reals_at_the_ends_print(void **state)
+{
+    double back = 0.0;
+
+    (void)state;
+    assert_string_equal(tn_real_format(DBL_MAX).text, "1.7976931348623157e+308");
+    assert_int_equal(tn_real_parse(tn_real_format(DBL_MAX).text, &back), TN_DECIMAL_OK);
+    assert_true(back >= DBL_MAX);
+    assert_string_equal(tn_real_format(-DBL_MAX).text, "-1.7976931348623157e+308");
+    assert_string_equal(tn_real_format(5e-324).text, "4.9406564584124654e-324");
+    assert_string_equal(tn_real_format((double)INFINITY).text, "inf");
+    assert_string_equal(tn_real_format((double)NAN).text, "nan");
+}
+
 static void the_locale_changes_nothing(void **state)
 {
     double value = 7.0;
@@ -97,9 +130,11 @@ static void text_distance_counts_letters(void **state)
     assert_int_equal(tarn_text_distance("", "abc"), 3);
     assert_int_equal(tarn_text_distance("kitten", "sitting"), 3);
     assert_int_equal(tarn_text_distance("fra", "far"), 1); /* a transposition */
-    assert_int_equal(
-        tarn_text_distance("0123456789012345678901234567890123456789012345678901234567890123", "a"),
-        UINT32_MAX);
+    static const char too_long[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
+    assert_int_equal(tarn_text_distance(too_long, "a"), UINT32_MAX);
+    assert_int_equal(tarn_text_distance("a", too_long), UINT32_MAX);
+    assert_int_equal(tarn_text_distance("", too_long + 1), 63); /* the longest */
 }
 
 int main(void)
@@ -109,6 +144,8 @@ int main(void)
         cmocka_unit_test(wrong_whole_numbers_leave_the_output),
         cmocka_unit_test(reals_are_read_as_stod_does),
         cmocka_unit_test(reals_print_short_and_come_back),
+        cmocka_unit_test(a_number_ends_where_it_ends),
+        cmocka_unit_test(reals_at_the_ends_print),
         cmocka_unit_test(the_locale_changes_nothing),
         cmocka_unit_test(text_distance_counts_letters),
     };

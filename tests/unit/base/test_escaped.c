@@ -115,6 +115,21 @@ static void python_strings(void **state)
     python("\xc2\xa0\xe2\x80\xa8\xc3\xa9\xed\xb0\x80", "'\\xa0\\u2028\xc3\xa9\\udc00'");
 }
 
+/* A character by itself, whether or not it needs an escape. */
+static void single_pieces_are_escaped_too(void **state)
+{
+    char copy[64] = "x";
+
+    (void)state;
+    assert_int_equal(tn_escaped_copy("'a'\t", 4, TN_ESCAPED_PYTHON_DOUBLE, copy, sizeof copy), 4);
+    assert_string_equal(copy, "'a'\\t");
+    assert_int_equal(tn_escaped_copy("'a'\t", 4, TN_ESCAPED_PYTHON, copy, sizeof copy), 4);
+    assert_string_equal(copy, "\\'a\\'\\t");
+    assert_int_equal(tarn_text_escape("a", 1, TARN_TEXT_JSON, NULL, 0), 0);
+    assert_int_equal(tarn_text_escape("a", 1, TARN_TEXT_JSON, copy, 1), 0);
+    assert_string_equal(copy, "");
+}
+
 static void codes_are_decoded(void **state)
 {
     uint32_t code = 0;
@@ -153,15 +168,11 @@ static void pieces_hold_whole_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_shows_stays),
-        cmocka_unit_test(each_byte_is_judged_alone),
-        cmocka_unit_test(what_hides_is_escaped),
-        cmocka_unit_test(bytes_that_are_no_characters),
-        cmocka_unit_test(markup_is_text),
-        cmocka_unit_test(json_strings),
-        cmocka_unit_test(python_strings),
-        cmocka_unit_test(codes_are_decoded),
-        cmocka_unit_test(pieces_hold_whole_characters),
+        cmocka_unit_test(what_shows_stays),      cmocka_unit_test(each_byte_is_judged_alone),
+        cmocka_unit_test(what_hides_is_escaped), cmocka_unit_test(bytes_that_are_no_characters),
+        cmocka_unit_test(markup_is_text),        cmocka_unit_test(json_strings),
+        cmocka_unit_test(python_strings),        cmocka_unit_test(single_pieces_are_escaped_too),
+        cmocka_unit_test(codes_are_decoded),     cmocka_unit_test(pieces_hold_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

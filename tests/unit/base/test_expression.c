@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Which regular expressions are compiled, and which are too large. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "base/expression.h"
+#include "tarn/host.h"
+
+#include <regex.h>
 
 #include <stdio.h>
 #include <string.h>
+
+FAILING(int, REG_ESPACE, regcomp, (regex_t * regex, const char *text, int flags),
+        (regex, text, flags))
 
 static const char *refusal(const char *text)
 {
@@ -45,10 +53,13 @@ static void what_is_written_out_is_bounded(void **state)
         "(a{0,4001})*",
         "a+++++++++++++",
         "\\({4001}",
+        "(a{0,2000}){0,2}",
     };
     static const char *const small[] = {
-        "a{3999}",  "[]{4001}", "[^]{9999}]",       "[[:alpha:]{9999}]", "(a{60}){60}",
-        "\\{4001}", "a|b|c*",   "a???????????????", "a+++++++++++",      "[[.{.]9999]",
+        "a{3999}",      "[]{4001}",    "[^]{9999}]", "[[:alpha:]{9999}]",
+        "(a{60}){60}",  "\\{4001}",    "a|b|c*",     "a???????????????",
+        "a+++++++++++", "[[.{.]9999]", "[[a]{3}",    "[[=a=]]",
+        "[[:a]",        "a{1,2x",
     };
 
     (void)state;
@@ -60,6 +71,50 @@ static void what_is_written_out_is_bounded(void **state)
     for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
         assert_null(strstr(refusal(small[i]), "repetitions expanded"));
     }
+}
+
+/* Each by itself changes nothing, but the C library takes time in the square of their number. */
+static void repetitions_are_counted_too(void **state)
+{
+    static const char *const parts[] = {"{1}", "{0,1}", "?", "{0}"};
+    static char text[200000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const size_t length = strlen(parts[i]);
+
+        text[0] = 'a';
+        for (size_t used = 1; used + length < sizeof text; used += length) {
+            memcpy(text + used, parts[i], length + 1);
+        }
+        assert_non_null(strstr(refusal(text), "repetitions expanded"));
+        text[1 + 3000 * length] = '\0';
+        assert_null(strstr(refusal(text), "repetitions expanded"));
+    }
+}
+
+static void without_memory_it_says_so(void **state)
+{
+    char reason[TN_EXPRESSION_REASON_MAX] = "";
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    struct tn_matcher matcher;
+    uint64_t n = 0;
+
+    (void)state;
+    while (status == TARN_ERR_HOST_MEMORY) {
+        tarn_host_fail_nth(++n);
+        status = tn_expression_init(&matcher, "([ab]c{2,40}|d)+", reason);
+        tarn_host_fail_nth(0);
+        assert_string_not_equal(status ? reason : "none", "");
+        reason[0] = '\0';
+    }
+    assert_int_equal(status, TARN_OK);
+    tn_matcher_fini(&matcher);
+    fail_calls("regcomp", 0, 1, ENOMEM);
+    assert_int_equal(tn_expression_init(&matcher, "ab", reason), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    assert_string_not_equal(reason, "");
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 static void parentheses_are_bounded(void **state)
@@ -120,6 +175,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_what_it_says),
         cmocka_unit_test(what_is_written_out_is_bounded),
+        cmocka_unit_test(repetitions_are_counted_too),
+        cmocka_unit_test(without_memory_it_says_so),
         cmocka_unit_test(parentheses_are_bounded),
         cmocka_unit_test(loops_in_loops_are_compiled_at_once),
         cmocka_unit_test(references_back_are_refused),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE /* O_TMPFILE, syscall */
+#define _GNU_SOURCE    /* O_TMPFILE, RTLD_NEXT, syscall */
+#undef _FORTIFY_SOURCE /* whose functions are inline */
+#include "support/failing.h"
+#include "support/temp.h"
 #include "support/test.h"
 
-#include "support/temp.h"
 #include "tarn/host.h"
 #include "tarn/writer.h"
 
@@ -19,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <zstd.h>
 
 /* Whether the file systems have no unnamed files, as NFS and many others. */
 static bool refuses_unnamed;
@@ -33,12 +36,39 @@ int open(const char *path, int flags, ...)
         errno = EOPNOTSUPP;
         return -1;
     }
+    if (call_is_failing("open")) {
+        return -1;
+    }
     if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
         va_start(arguments, flags);
         mode = va_arg(arguments, mode_t);
         va_end(arguments);
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+FAILING(int, -1, access, (const char *path, int mode), (path, mode))
+FAILING(int, -1, fstat, (int file, struct stat *out), (file, out))
+FAILING(int, -1, fsync, (int file), (file))
+FAILING(int, -1, fchown, (int file, uid_t user, gid_t group), (file, user, group))
+FAILING(int, -1, linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
+        (from_at, from, to_at, to, flags))
+FAILING(ssize_t, failing.error ? -1 : 0, write, (int file, const void *bytes, size_t size),
+        (file, bytes, size))
+int __xpg_strerror_r(int number, char *out, size_t size); /* strerror_r of POSIX, in glibc */
+
+FAILING(int, EINVAL, __xpg_strerror_r, (int number, char *out, size_t size), (number, out, size))
+
+FAILING(size_t, (size_t)-64, ZSTD_compressStream2,
+        (ZSTD_CCtx * context, ZSTD_outBuffer *out, ZSTD_inBuffer *in, ZSTD_EndDirective end),
+        (context, out, in, end))
+
+/* As of Linux: closed in any case. */
+int close(int file)
+{
+    const int result = (int)syscall(SYS_close, file);
+
+    return call_is_failing("close") ? -1 : result;
 }
 
 /* A folder of its own, and a path in it. */
@@ -381,6 +411,174 @@ static void what_cannot_be_begun(void **state)
     place_remove(&place);
 }
 
+/* A file that is written while a call fails; what comes of it. */
+static enum tarn_status write_with(const char *path, const char *call, int skip, int count,
+                                   int reason)
+{
+    struct tarn_error error;
+    struct tarn_file *file;
+
+    fail_calls(call, skip, count, reason);
+    enum tarn_status status = tarn_file_create(path, &file, &error);
+
+    if (status == TARN_OK) {
+        const struct tarn_writer writer = tarn_file_writer(file);
+
+        status = writer.write(writer.context, "new", 3);
+        status = tarn_file_finish(file, status, &error);
+    }
+    assert_true(fail_none());
+    if (status) {
+        assert_non_null(strstr(error.text, "cannot write "));
+    }
+    return status;
+}
+
+static void a_failing_call_leaves_the_old_file(void **state)
+{
+    struct place place = place_make();
+
+    (void)state;
+    file_make(place.path, "old");
+    assert_int_equal(write_with(place.path, "fsync", 0, 1, EIO), TARN_ERR_IO);
+    contains(place.path, "old");
+    assert_int_equal(write_with(place.path, "write", 0, 1, ENOSPC), TARN_ERR_IO);
+    contains(place.path, "old");
+    assert_int_equal(write_with(place.path, "open", 0, refuses_unnamed ? 1 : 2, EACCES),
+                     TARN_ERR_IO);
+    contains(place.path, "old");
+    assert_int_equal(files_in(&place), 1);
+    place_remove(&place);
+}
+
+static void some_failures_change_nothing(void **state)
+{
+    static const struct {
+        const char *call;
+        int count, error;
+    } rows[] = {
+        {"fsync", 1, EINVAL},  /* a file system without that call */
+        {"fsync", 1, ENOTSUP}, /* also as that */
+        {"write", 3, EINTR},   /* again */
+        {"write", 1, 0},       /* nothing was written, and no reason given */
+        {"access", 1, ENOENT}, /* /proc is not mounted */
+        {"open", 1, EEXIST},   /* the first draft */
+    };
+    struct place place = place_make();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (refuses_unnamed && strcmp(rows[i].call, "access") == 0) {
+            continue;
+        }
+        file_make(place.path, "old");
+        assert_int_equal(write_with(place.path, rows[i].call, 0, rows[i].count, rows[i].error),
+                         TARN_OK);
+        contains(place.path, "new");
+        assert_int_equal(files_in(&place), 1);
+    }
+    place_remove(&place);
+}
+
+/* Names that are taken, again and again: somebody plants them. */
+static void drafts_give_up_some_time(void **state)
+{
+    struct place place = place_make();
+
+    (void)state;
+    file_make(place.path, "old");
+    if (refuses_unnamed) {
+        assert_int_equal(write_with(place.path, "open", 0, 100, EEXIST), TARN_ERR_IO);
+    } else {
+        assert_int_equal(write_with(place.path, "linkat", 0, 101, EEXIST), TARN_ERR_IO);
+    }
+    contains(place.path, "old");
+    assert_int_equal(files_in(&place), 1);
+    place_remove(&place);
+}
+
+/* In a group of which this user is no member: what its members may do, others may not. */
+static void a_group_that_cannot_be_given_has_no_rights(void **state)
+{
+    struct place place = place_make();
+
+    (void)state;
+    file_make(place.path, "old");
+    assert_int_equal(chmod(place.path, 0664), 0);
+    assert_int_equal(write_with(place.path, "fchown", 0, 1, EPERM), TARN_OK);
+    contains(place.path, "new");
+    assert_int_equal(mode_of(place.path), 0604);
+    place_remove(&place);
+}
+
+static void a_device_that_became_a_file_is_not_written(void **state)
+{
+    (void)state;
+    assert_int_equal(write_with("/dev/null", "fstat", 0, 1, EIO), TARN_ERR_IO);
+    assert_int_equal(write_with("/dev/null", "open", 0, 1, EACCES), TARN_ERR_IO);
+}
+
+static void a_reason_may_have_no_text(void **state)
+{
+    struct tarn_error error;
+    struct tarn_file *file;
+
+    (void)state;
+    fail_calls("__xpg_strerror_r", 0, 1, 0);
+    assert_int_equal(tarn_file_create("/no/such/folder/x", &file, &error), TARN_ERR_IO);
+    if (fail_none()) { /* the C library has it under that name */
+        assert_string_equal(error.text, "cannot write /no/such/folder/x: error 2");
+    }
+}
+
+/* A pipe or a device gets what is written, whatever its name. */
+static void a_device_is_not_compressed(void **state)
+{
+    struct place place = place_make();
+    struct tarn_file *file;
+
+    (void)state;
+    (void)snprintf(place.path, sizeof place.path, "%s/null.gz", place.folder.path);
+    assert_int_equal(symlink("/dev/null", place.path), 0);
+    assert_int_equal(tarn_file_create(place.path, &file, NULL), TARN_OK);
+    put(file, "as it is");
+    assert_int_equal(tarn_file_finish(file, TARN_OK, NULL), TARN_OK);
+    place_remove(&place);
+}
+
+/* What is compressed is written when it ends, and memory and the disk may be missing then. */
+static void compression_may_fail_in_the_end(void **state)
+{
+    struct place place = place_make();
+    struct tarn_error error;
+    struct tarn_file *file;
+
+    (void)state;
+    (void)snprintf(place.path, sizeof place.path, "%s/report.zst", place.folder.path);
+    assert_int_equal(tarn_file_create(place.path, &file, &error), TARN_OK);
+    put(file, "packed");
+    fail_calls("ZSTD_compressStream2", 0, 1, ENOMEM);
+    assert_int_equal(tarn_file_finish(file, TARN_OK, &error), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    assert_int_equal(files_in(&place), 0);
+    assert_int_equal(tarn_file_create(place.path, &file, &error), TARN_OK);
+    put(file, "packed");
+    fail_calls("write", 0, 1, ENOSPC);
+    assert_int_equal(tarn_file_finish(file, TARN_OK, &error), TARN_ERR_IO);
+    assert_true(fail_none());
+    assert_non_null(strstr(error.text, "No space left"));
+    assert_int_equal(files_in(&place), 0);
+    assert_int_equal(write_with(place.path, "close", 0, 1, EIO), TARN_ERR_IO);
+    assert_int_equal(tarn_file_create(place.path, &file, &error), TARN_OK);
+    fail_calls("close", 0, 1, EIO); /* the first failure is the one to tell */
+    errno = EDQUOT;                 /* of a caller who could not write elsewhere */
+    assert_int_equal(tarn_file_finish(file, TARN_ERR_IO, &error), TARN_ERR_IO);
+    assert_true(fail_none());
+    assert_non_null(strstr(error.text, "quota"));
+    assert_int_equal(files_in(&place), 0);
+    place_remove(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +593,14 @@ int main(void)
         cmocka_unit_test(threads_write_one_path),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(what_cannot_be_begun),
+        cmocka_unit_test(a_failing_call_leaves_the_old_file),
+        cmocka_unit_test(some_failures_change_nothing),
+        cmocka_unit_test(drafts_give_up_some_time),
+        cmocka_unit_test(a_group_that_cannot_be_given_has_no_rights),
+        cmocka_unit_test(a_device_that_became_a_file_is_not_written),
+        cmocka_unit_test(a_reason_may_have_no_text),
+        cmocka_unit_test(a_device_is_not_compressed),
+        cmocka_unit_test(compression_may_fail_in_the_end),
     };
     const struct CMUnitTest named[] = {
         cmocka_unit_test(it_appears_in_the_end),
@@ -407,6 +613,14 @@ int main(void)
         cmocka_unit_test(threads_write_one_path),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(what_cannot_be_begun),
+        cmocka_unit_test(a_failing_call_leaves_the_old_file),
+        cmocka_unit_test(some_failures_change_nothing),
+        cmocka_unit_test(drafts_give_up_some_time),
+        cmocka_unit_test(a_group_that_cannot_be_given_has_no_rights),
+        cmocka_unit_test(a_device_that_became_a_file_is_not_written),
+        cmocka_unit_test(a_reason_may_have_no_text),
+        cmocka_unit_test(a_device_is_not_compressed),
+        cmocka_unit_test(compression_may_fail_in_the_end),
     };
     const int failed = cmocka_run_group_tests_name("unnamed drafts", tests, NULL, NULL);
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The window over plain, gzip and zstd input: also tests source and unpack, which it stands on. */
+#define _GNU_SOURCE    /* RTLD_NEXT */
+#undef _FORTIFY_SOURCE /* whose functions are inline */
+#include "support/failing.h"
+#include "support/temp.h"
 #include "support/test.h"
 
 #include "base/host_mem.h"
@@ -9,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -21,6 +26,11 @@ struct bytes {
     uint8_t *data; /* free with free() */
     size_t size;
 };
+
+FAILING(int, -1, fstat, (int file, struct stat *out), (file, out))
+FAILING(ZSTD_DStream *, NULL, ZSTD_createDStream, (void), ())
+FAILING(size_t, (size_t)-64, ZSTD_DCtx_setParameter,
+        (ZSTD_DCtx * context, ZSTD_dParameter parameter, int value), (context, parameter, value))
 
 static uint8_t plain_byte(size_t i)
 {
@@ -261,6 +271,113 @@ static void every_host_failure_is_reported(void **state)
     free(plain.data);
 }
 
+/* As few bytes as one wants, of what was read ahead and of what was unpacked. */
+static void pieces_of_any_size_are_read(void **state)
+{
+    const struct tn_unpack_limits limits = {0, 0};
+    struct bytes plain = make_plain();
+    struct bytes all[] = {
+        pack_gzip(plain.data, 30000), pack_zstd(plain.data, 30000), {plain.data, 30000}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        struct temp_file file = temp_write(all[k].data, all[k].size);
+        struct tn_source source;
+        struct tn_unpack unpack;
+        uint8_t byte;
+        size_t got;
+
+        assert_int_equal(tn_source_open(&source, file.path, NULL), TARN_OK);
+        assert_int_equal(source.size, all[k].size);
+        assert_int_equal(tn_unpack_init(&unpack, &source, &limits, NULL), TARN_OK);
+        for (size_t i = 0; i < 30000; i++) {
+            assert_int_equal(tn_unpack_read(&unpack, &byte, 1, &got, NULL), TARN_OK);
+            assert_int_equal(got, 1);
+            assert_int_equal(byte, plain_byte(i));
+        }
+        assert_int_equal(tn_unpack_read(&unpack, &byte, 1, &got, NULL), TARN_OK);
+        assert_int_equal(got, 0);
+        tn_unpack_fini(&unpack);
+        tn_source_close(&source);
+        tn_source_close(&source); /* does nothing */
+        temp_remove(&file);
+        free(all[k].data);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* What is left of a frame that is cut: all that can be unpacked comes, then that it is cut. */
+static void a_cut_frame_is_read_to_its_end(void **state)
+{
+    const struct tn_unpack_limits limits = {0, 0};
+    struct bytes plain = make_plain();
+    struct bytes packed = pack_zstd(plain.data, PLAIN_SIZE); /* of blocks of 128 KiB */
+    struct tn_source source;
+    struct tn_unpack unpack;
+    struct tarn_error error;
+    enum tarn_status status = TARN_OK;
+    struct temp_file file = temp_write(packed.data, packed.size - 1);
+    size_t at = 0;
+    size_t got = 1;
+
+    (void)state;
+    assert_int_equal(tn_source_open(&source, file.path, NULL), TARN_OK);
+    assert_int_equal(tn_unpack_init(&unpack, &source, &limits, NULL), TARN_OK);
+    while (status == TARN_OK && got > 0) {
+        uint8_t bytes[100];
+
+        status = tn_unpack_read(&unpack, bytes, sizeof bytes, &got, &error);
+        for (size_t i = 0; status == TARN_OK && i < got; i++) {
+            assert_int_equal(bytes[i], plain_byte(at++));
+        }
+    }
+    assert_int_equal(status, TARN_ERR_TRUNCATED);
+    assert_non_null(strstr(error.text, "ends early"));
+    assert_true(at > 0 && at % (128 << 10) == 0);
+    tn_unpack_fini(&unpack);
+    tn_source_close(&source);
+    temp_remove(&file);
+    free(packed.data);
+    free(plain.data);
+}
+
+/* Then it is read to its end. */
+static void a_size_may_be_unknown(void **state)
+{
+    struct temp_file file = temp_write("bytes", 5);
+    const struct tn_unpack_limits limits = {0, 0};
+    struct tn_input input;
+
+    (void)state;
+    fail_calls("fstat", 0, 1, EIO);
+    assert_int_equal(tn_input_open(&input, file.path, &limits, NULL), TARN_OK);
+    assert_true(fail_none());
+    assert_int_equal(input.source.size, -1);
+    assert_int_equal(tn_input_need(&input, 5, NULL), TARN_OK);
+    assert_memory_equal(input.at, "bytes", 5);
+    assert_int_equal(tn_input_need(&input, 6, NULL), TARN_ERR_TRUNCATED);
+    tn_input_close(&input);
+    temp_remove(&file);
+}
+
+static void a_library_without_memory_is_reported(void **state)
+{
+    static const char *const calls[] = {"ZSTD_createDStream", "ZSTD_DCtx_setParameter"};
+    const struct tn_unpack_limits limits = {0, 0};
+    struct bytes packed = pack_zstd((const uint8_t *)"bytes", 5);
+    struct tn_input input;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        fail_calls(calls[i], 0, 1, ENOMEM);
+        assert_int_equal(tn_input_open_memory(&input, packed.data, packed.size, &limits, NULL),
+                         TARN_ERR_HOST_MEMORY);
+        assert_true(fail_none());
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+    }
+    free(packed.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +388,10 @@ int main(void)
         cmocka_unit_test(growth_is_limited),
         cmocka_unit_test(a_pipe_is_read_bit_by_bit),
         cmocka_unit_test(every_host_failure_is_reported),
+        cmocka_unit_test(pieces_of_any_size_are_read),
+        cmocka_unit_test(a_cut_frame_is_read_to_its_end),
+        cmocka_unit_test(a_size_may_be_unknown),
+        cmocka_unit_test(a_library_without_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,27 @@ static void equal_bytes_are_one_piece(void **state)
     tn_intern_fini(&intern);
 }
 
+/* Another thread may get a piece while its last holder gives it up: it stays. */
+static void a_piece_that_is_held_again_stays(void **state)
+{
+    struct gone gone = {.count = 0};
+    struct tn_intern intern;
+
+    (void)state;
+    tn_intern_init(&intern, TN_LOCK_STACKS, 1 << 20, note_gone, &gone);
+    struct tn_interned *piece = get(&intern, "abc");
+
+    assert_non_null(piece);
+    tn_interned_retain(piece);
+    tn_intern_release_last(&intern, piece);
+    assert_int_equal(gone.count, 0);
+    assert_ptr_equal(get(&intern, "abc"), piece);
+    tn_interned_release(&intern, piece);
+    tn_intern_release_last(&intern, piece);
+    assert_int_equal(gone.count, 1);
+    tn_intern_fini(&intern);
+}
+
 static void many_pieces_are_found_again(void **state)
 {
     enum {
@@ -221,9 +242,13 @@ static void threads_share_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_bytes_are_one_piece), cmocka_unit_test(many_pieces_are_found_again),
-        cmocka_unit_test(memory_is_bounded),         cmocka_unit_test(host_memory_may_be_missing),
-        cmocka_unit_test(readers_keep_what_goes),    cmocka_unit_test(threads_share_pieces),
+        cmocka_unit_test(equal_bytes_are_one_piece),
+        cmocka_unit_test(many_pieces_are_found_again),
+        cmocka_unit_test(a_piece_that_is_held_again_stays),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(host_memory_may_be_missing),
+        cmocka_unit_test(readers_keep_what_goes),
+        cmocka_unit_test(threads_share_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,6 +207,8 @@ static void one_text_cannot_take_all_memory(void **state)
     memset(text, '[', size);
     assert_int_equal(tn_json_parse(&f.tree, text, size, false, &f.error), TARN_ERR_LIMIT);
     assert_non_null(strstr(f.error.text, "nested too deeply"));
+    assert_int_equal(tn_json_parse(&f.tree, text, SIZE_MAX, false, &f.error), TARN_ERR_LIMIT);
+    assert_non_null(strstr(f.error.text, "too long"));
     assert_int_equal(parse(&f, "[]", false), TARN_OK); /* nothing of that stays */
     tn_json_tree_fini(&f.tree);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
@@ -242,6 +244,33 @@ static void every_allocation_may_fail(void **state)
     assert_true(failures > 5);
 }
 
+/* A text that has to be repaired, in which every byte becomes three. */
+static void repairs_may_find_no_memory(void **state)
+{
+    static char text[300000];
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    uint64_t n = 0;
+
+    (void)state;
+    memset(text, '\xff', sizeof text);
+    text[0] = '"';
+    text[sizeof text - 2] = '"';
+    text[sizeof text - 1] = '\0';
+    while (status == TARN_ERR_HOST_MEMORY) {
+        struct fixture f;
+
+        tn_json_tree_init(&f.tree);
+        tarn_host_fail_nth(++n);
+        status = parse(&f, text, false);
+        tarn_host_fail_nth(0);
+        assert_true(status || strlen(tn_json_text(&f.tree.root)) == 3 * (sizeof text - 3));
+        tn_json_tree_fini(&f.tree);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+    }
+    assert_int_equal(status, TARN_OK);
+    assert_true(n > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +282,7 @@ int main(void)
         cmocka_unit_test(the_last_of_a_repeated_key_counts),
         cmocka_unit_test(one_text_cannot_take_all_memory),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(repairs_may_find_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A reversal stops the process, so those tests run in a child and look at how it ended. */
+#include "support/exit.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -27,7 +28,7 @@ static void expect_abort(void (*body)(void), const char *text)
     (void)fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        (void)signal(SIGABRT, SIG_DFL);
+        (void)signal(SIGABRT, child_count);
         (void)dup2(ends[1], STDERR_FILENO);
         body();
         _exit(0);

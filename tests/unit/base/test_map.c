@@ -71,6 +71,7 @@ static void zero_is_never_a_key(void **state)
     (void)state;
     map_put(&map, 1, 2);
     assert_null(tn_map_find(&map, 0));
+    assert_null(tn_map_find_fast(&map, 0));
     assert_false(tn_map_take(&map, 0, &value));
     tn_map_fini(&map);
 }

@@ -313,6 +313,51 @@ static void too_many_sets(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* What the C library refuses is read nevertheless, and ends where it ends. */
+static void what_is_cut_or_odd(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool found;
+    } rows[] = {
+        {"x(a", "xa", true}, {"x(a", "xb", false},  {"((a|b", "b", true}, {"[a", "a", true},
+        {"[", "a", false},   {"[^", "a", true},     {"[a-", "-", true},   {"[[", "[", true},
+        {"[[", "a", false},  {"\\", "a", false},    {"*", "*", true},     {"*", "a", false},
+        {"^+a", "+a", true}, {"(?", "?", true},     {"{2}", "{2}", true}, {"{2}", "2", false},
+        {"|*b", "", true},   {"x{2,*", "xx", true}, {"x{2", "xx", true},  {"x{2", "x", false},
+    };
+    struct tn_matcher matcher;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(tn_matcher_init(&matcher, rows[i].pattern), TARN_OK);
+        if (tn_matcher_finds(&matcher, rows[i].text, strlen(rows[i].text)) != rows[i].found) {
+            fail_msg("\"%s\" in \"%s\"", rows[i].pattern, rows[i].text);
+        }
+        tn_matcher_fini(&matcher);
+    }
+    assert_int_equal(tn_matcher_init(&matcher, "a{3,2}"), TARN_ERR_LIMIT);
+    assert_int_equal(tn_matcher_init(&matcher, "(a{3,2}"), TARN_ERR_LIMIT);
+}
+
+static void every_allocation_fails_once(void **state)
+{
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    struct tn_matcher matcher;
+    uint64_t n = 0;
+
+    (void)state;
+    while (status == TARN_ERR_HOST_MEMORY) {
+        tarn_host_fail_nth(++n);
+        status = tn_matcher_init(&matcher, "(ab{0,300}|c{1,300}){2}d*");
+        tarn_host_fail_nth(0);
+    }
+    assert_int_equal(status, TARN_OK);
+    assert_true(n > 3);
+    tn_matcher_fini(&matcher);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void without_host_memory(void **state)
 {
     (void)state;
@@ -336,6 +381,8 @@ int main(void)
         cmocka_unit_test(too_many_operations),
         cmocka_unit_test(too_many_sets),
         cmocka_unit_test(without_host_memory),
+        cmocka_unit_test(what_is_cut_or_odd),
+        cmocka_unit_test(every_allocation_fails_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

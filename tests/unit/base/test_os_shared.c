@@ -34,6 +34,7 @@ static struct {
     uid_t user;  /* who this process is */
     uid_t owner; /* of every file, and of who connects */
     bool has_run_user;
+    bool has_second_disk; /* on which what is looked up by path lies */
 } outside;
 
 /* ---- the system ---- */
@@ -139,6 +140,7 @@ int lstat(const char *restrict path, struct stat *restrict found_out)
                                    : fstatat(AT_FDCWD, path, found_out, AT_SYMLINK_NOFOLLOW);
 
     found_out->st_uid = outside.owner;
+    found_out->st_dev += outside.has_second_disk;
     return status;
 }
 
@@ -406,6 +408,18 @@ static void without_a_runtime_folder_there_are_others(void **state)
     outside.has_run_user = true;
     expect_folder(NULL, false, true, "/run/user/4711/tarn");
     expect_folder("relative", false, true, "/run/user/4711/tarn");
+    char path[TN_FOLDER_PATH_MAX];
+    char long_name[TN_FOLDER_PATH_MAX];
+
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    assert_false(tn_os_folder_private(NULL, long_name, false, path));
+    assert_int_equal(errno, ENAMETOOLONG);
+    outside.calls = 0;
+    outside.at = 2; /* that of the folder, behind that of its parent */
+    expect_folder(NULL, false, false, "/run/user/4711/tarn");
+    assert_int_equal(errno, EIO);
+    outside.at = 0;
     outside.has_run_user = false;
     expect_folder(NULL, false, false, "/tmp/tarn-4711");
     assert_int_equal(errno, ENOENT);
@@ -496,6 +510,10 @@ static void only_the_same_file_is_removed(void **state)
     assert_true(tn_os_shared_exists(path));
     outside.at = outside.calls + 1;
     tn_os_shared_remove_same(file, path_in("old"));
+    assert_true(tn_os_shared_exists(path_in("old")));
+    outside.has_second_disk = true; /* where another file has the same number */
+    tn_os_shared_remove_same(file, path_in("old"));
+    outside.has_second_disk = false;
     assert_true(tn_os_shared_exists(path_in("old")));
     tn_os_shared_remove_same(file, path_in("old"));
     assert_false(tn_os_shared_exists(path_in("old")));

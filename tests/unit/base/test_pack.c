@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "base/input.h"
@@ -7,11 +9,18 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 enum {
     SIZE = 300000, /* more than one window of output */
     PART = 7919
 };
+
+FAILING(ZSTD_CStream *, NULL, ZSTD_createCStream, (void), ())
+FAILING(size_t, (size_t)-64, ZSTD_initCStream, (ZSTD_CStream * stream, int level), (stream, level))
+FAILING(size_t, (size_t)-64, ZSTD_compressStream2,
+        (ZSTD_CCtx * context, ZSTD_outBuffer *out, ZSTD_inBuffer *in, ZSTD_EndDirective end),
+        (context, out, in, end))
 
 /* What a pack gives on. */
 struct sink {
@@ -85,6 +94,82 @@ static void what_is_packed_is_read_again(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+static void read_again(enum tn_packing packing, const char *bytes, size_t size)
+{
+    const struct tn_unpack_limits limits = {0};
+    struct tn_input input;
+
+    assert_int_equal(tn_input_open_memory(&input, sink.bytes, sink.used, &limits, NULL), TARN_OK);
+    assert_int_equal(input.unpack.packing, packing);
+    assert_int_equal(tn_input_fill(&input, size, NULL), TARN_OK);
+    assert_memory_equal(input.at, bytes, size);
+    assert_int_equal(tn_input_fill(&input, size + 1, NULL), TARN_ERR_TRUNCATED);
+    tn_input_close(&input);
+}
+
+/* All in one write: what does not compress fills the room several times, also when it ends, and a
+ * library takes so many bytes in several calls. */
+static void one_write_may_have_any_size(void **state)
+{
+    static const size_t sizes[] = {100, 70000, 130000, SIZE};
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+    const size_t large = (size_t)3 << 20;
+    char *zeros = calloc(1, large);
+    uint32_t random = 1;
+
+    (void)state;
+    assert_non_null(zeros);
+    for (size_t i = 0; i < SIZE; i++) {
+        random = random * 1664525 + 1013904223;
+        plain[i] = (char)(random >> 24);
+    }
+    for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
+        for (size_t i = 0; i <= sizeof sizes / sizeof *sizes; i++) {
+            const bool is_large = i == sizeof sizes / sizeof *sizes;
+            struct tn_pack *pack = tn_pack_create((enum tn_packing)packing, &writer);
+
+            sink.used = 0;
+            sink.left = -1;
+            assert_non_null(pack);
+            assert_int_equal(
+                tn_pack_write(pack, is_large ? zeros : plain, is_large ? large : sizes[i]),
+                TARN_OK);
+            assert_int_equal(tn_pack_end(pack), TARN_OK);
+            tn_pack_destroy(pack);
+            read_again((enum tn_packing)packing, is_large ? zeros : plain,
+                       is_large ? large : sizes[i]);
+        }
+    }
+    free(zeros);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static void a_library_without_memory_is_reported(void **state)
+{
+    static const char *const opening[] = {"ZSTD_createCStream", "ZSTD_initCStream"};
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fail_calls(opening[i], 0, 1, ENOMEM);
+        assert_null(tn_pack_create(TN_PACKING_ZSTD, &writer));
+        assert_true(fail_none());
+    }
+    fail_calls("ZSTD_compressStream2", 1, 1, ENOMEM);
+    assert_int_equal(pack_all(TN_PACKING_ZSTD, -1), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static void packings_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(tn_packing_name(TN_PACKING_GZIP), "gzip");
+    assert_string_equal(tn_packing_library(TN_PACKING_GZIP), "zlib");
+    assert_string_equal(tn_packing_name(TN_PACKING_ZSTD), "zstd");
+    assert_string_equal(tn_packing_library(TN_PACKING_ZSTD), "libzstd");
+}
+
 static void nothing_is_a_file_too(void **state)
 {
     const struct tarn_writer writer = {.write = sink_write, .context = &sink};
@@ -149,6 +234,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_packed_is_read_again),
+        cmocka_unit_test(one_write_may_have_any_size),
+        cmocka_unit_test(a_library_without_memory_is_reported),
+        cmocka_unit_test(packings_have_names),
         cmocka_unit_test(nothing_is_a_file_too),
         cmocka_unit_test(a_writer_that_fails_ends_it),
         cmocka_unit_test(no_memory_is_no_pack),

@@ -4,6 +4,8 @@
 #include "base/json_text.h"
 #include "base/text_out.h"
 
+#include <wchar.h>
+
 static void pieces_arrive_in_order(void **state)
 {
     static char long_text[3 * TN_TEXT_BUFFER];
@@ -80,6 +82,29 @@ static void a_line_that_does_not_fit_is_an_error(void **state)
     free(collect.text);
 }
 
+/* The first failure stays, and what cannot be formatted is one. */
+static void what_cannot_be_formatted_is_an_error(void **state)
+{
+    static const wchar_t none[] = {0xd800, 0}; /* is no character in any locale */
+    struct test_collect collect = {.room = 1};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tn_text_out out;
+
+    (void)state;
+    tn_text_init(&out, &writer);
+    tn_text_printf(&out, "%ls", none);
+    assert_int_equal(tn_text_finish(&out), TARN_ERR_INTERNAL);
+    assert_int_equal(collect.size, 0);
+    tn_text_init(&out, &writer);
+    tn_text_puts(&out, "long");
+    const enum tarn_status failed = tn_text_finish(&out);
+
+    assert_true(failed != TARN_OK && failed != TARN_ERR_INTERNAL);
+    tn_text_printf(&out, "%ls", none);
+    assert_int_equal(tn_text_finish(&out), failed);
+    free(collect.text);
+}
+
 static void columns_of_sizes_stay_aligned(void **state)
 {
     static const char *const tables[] = {
@@ -109,6 +134,7 @@ static void columns_of_sizes_stay_aligned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_formatted_is_an_error),
         cmocka_unit_test(columns_of_sizes_stay_aligned),
         cmocka_unit_test(pieces_arrive_in_order),
         cmocka_unit_test(numbers_are_decimal),

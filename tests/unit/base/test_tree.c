@@ -5,6 +5,7 @@
 #include "base/tree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     KEYS = 256,
@@ -152,6 +153,37 @@ static void check_sees_damage(void **state)
     items[0].key = 1;
     items[0].node.height = 5;
     assert_true(tn_tree_check(&tree, &findings) > 0);
+    items[0].node.height = 1;
+    items[2].node.parent = &items[0].node;
+    findings.count = 0;
+    assert_int_equal(tn_tree_check(&tree, &findings), 1);
+    assert_non_null(strstr(findings.text[0], "parent link"));
+}
+
+/* Three in a row, on either side. */
+static void check_sees_imbalance(void **state)
+{
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        struct item items[3] = {{.key = 1}, {.key = 2}, {.key = 3}};
+        struct tarn_findings findings = TARN_FINDINGS_INIT;
+        struct tn_tree tree;
+
+        tn_tree_init(&tree, item_compare, NULL);
+        for (int i = 0; i < 3; i++) {
+            struct item *item = &items[side ? i : 2 - i];
+
+            item->node.height = 3 - i;
+            if (i > 0) {
+                item->node.parent = &items[side ? i - 1 : 3 - i].node;
+                item->node.parent->child[side] = &item->node;
+            }
+        }
+        tree.root = &items[side ? 0 : 2].node;
+        tree.count = 3;
+        assert_int_equal(tn_tree_check(&tree, &findings), 1);
+        assert_non_null(strstr(findings.text[0], "sibling heights"));
+    }
 }
 
 static void refresh_carries_a_changed_record_upward(void **state)
@@ -177,6 +209,7 @@ int main(void)
         cmocka_unit_test(changes_with_refresh),
         cmocka_unit_test(stepping_visits_all_in_order),
         cmocka_unit_test(check_sees_damage),
+        cmocka_unit_test(check_sees_imbalance),
         cmocka_unit_test(refresh_carries_a_changed_record_upward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

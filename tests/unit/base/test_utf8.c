@@ -47,6 +47,26 @@ static void what_is_not_utf8(void **state)
     }
 }
 
+static void what_hides_is_not_printable(void **state)
+{
+    static const struct {
+        uint32_t code;
+        bool printable;
+    } rows[] = {
+        {0, false},          {0x1f, false},     {' ', true},
+        {'~', true},         {0x7f, false},     {0xa0, false},
+        {0xa1, true},        {0x202e, false},   {0xd800, false},
+        {0xf900, true},      {0xe0080, true},   {0xeffff, true},
+        {0xf0000, false},    {0x10ffff, false}, {0x110000, false},
+        {UINT32_MAX, false}, /* no characters */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(tn_utf8_is_printable(rows[i].code), rows[i].printable);
+    }
+}
+
 static void cuts_no_character(void **state)
 {
     (void)state;
@@ -80,9 +100,8 @@ static void repairs_byte_by_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequences_of_every_length),
-        cmocka_unit_test(what_is_not_utf8),
-        cmocka_unit_test(cuts_no_character),
+        cmocka_unit_test(sequences_of_every_length),   cmocka_unit_test(what_is_not_utf8),
+        cmocka_unit_test(what_hides_is_not_printable), cmocka_unit_test(cuts_no_character),
         cmocka_unit_test(repairs_byte_by_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,7 @@ static void a_size_that_cannot_be_is_refused(void **state)
     tn_vec_init(&vec, 64);
     assert_non_null(tn_vec_push(&vec));
     assert_false(tn_vec_reserve(&vec, SIZE_MAX));
+    assert_false(tn_vec_reserve(&vec, SIZE_MAX - 1)); /* no power of two is as large */
     assert_false(tn_vec_reserve(&vec, SIZE_MAX / 64));
     assert_int_equal(vec.count, 1);
     tn_vec_fini(&vec);

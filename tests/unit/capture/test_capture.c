@@ -12,6 +12,7 @@
 #include "support/same_model.h"
 #include "tarn/capture.h"
 #include "tarn/host.h"
+#include "tarn/observer.h"
 #include "tarn/report.h"
 
 struct analysis {
@@ -377,8 +378,31 @@ static void devices_share_a_history(void **state)
     assert_int_equal(model->traces[1].count, 2);
     assert_int_equal(model->traces[2].count, 3);
     tarn_snapshot_destroy(snapshot);
+    const struct tarn_capture_source turned[] = {source_of(&scenes[1]), source_of(&scenes[0])};
+
+    assert_int_equal(tarn_snapshot_capture(turned, 2, NULL, &snapshot, NULL), TARN_OK);
+    model = tn_snapshot_model(snapshot);
+    assert_int_equal(model->segments[0].device, 1);
+    assert_int_equal(model->segments[1].device, 2);
+    tarn_snapshot_destroy(snapshot);
     scene_close(&scenes[1], false);
     scene_close(&scenes[0], true);
+}
+
+static void devices_have_numbers_that_snapshots_can_have(void **state)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct analysis analysis;
+    struct tarn_error error;
+
+    (void)state;
+    scene_open_on(&analysis, (struct tarn_sim_options){.capacity = GIB, .ordinal = 1024}, "", NULL);
+    const struct tarn_capture_source source = source_of(&analysis);
+
+    assert_int_equal(tarn_snapshot_capture(&source, 1, NULL, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "of a device above 1023"));
+    scene_close(&analysis, true);
 }
 
 /* Without a history, with a foreign one, and with one that is switched off. */
@@ -650,6 +674,30 @@ static void pinned_memory_needs_a_history_of_its_own(void **state)
                      TARN_ERR_INVALID_ARGUMENT);
     assert_string_equal(error.text, "the history of pinned memory is that of source 0 too: it "
                                     "needs one of its own");
+    /* One that is not its sink's has no stacks of it, and an observer has other memory. */
+    struct tarn_history *other = NULL;
+    struct tarn_observer *observer = NULL;
+
+    assert_int_equal(tarn_history_create(NULL, &other, NULL), TARN_OK);
+    pinned.options.pinned_history = other;
+    void *memory = NULL;
+
+    assert_int_equal(tarn_pinned_alloc(pinned.pinned, 1000, &memory, NULL), TARN_OK);
+    assert_int_equal(tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, &error),
+                     TARN_OK);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->host_segment_count, 1);
+    assert_int_equal(model->host_segments[0].blocks[0].stack, TN_STACK_EMPTY);
+    assert_int_equal(tarn_pinned_free(pinned.pinned, memory, NULL), TARN_OK);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_observer_create(0, NULL, TARN_CONTEXT_NEVER, &observer, NULL), TARN_OK);
+    pinned.options.host_observer = observer;
+    assert_int_equal(tarn_snapshot_capture(&source, 1, &pinned.options, &snapshot, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.text, "of an allocator or of an observer"));
+    tarn_observer_destroy(observer);
+    tarn_history_destroy(other);
     pinned_close(&pinned);
 }
 
@@ -690,6 +738,7 @@ int main(void)
         cmocka_unit_test(parts_can_be_asked_for),
         cmocka_unit_test(devices_without_anything_have_a_trace),
         cmocka_unit_test(devices_share_a_history),
+        cmocka_unit_test(devices_have_numbers_that_snapshots_can_have),
         cmocka_unit_test(stacks_are_the_historys_own),
         cmocka_unit_test(what_cannot_be_captured_is_said),
         cmocka_unit_test(pinned_memory_is_shown_apart),

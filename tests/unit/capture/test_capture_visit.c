@@ -174,6 +174,14 @@ static void all_of_it_is_shown(void **state)
     scene_close(&scene);
 }
 
+/* Without a history nobody knows what a stack is. */
+static void without_stack(void *context, const struct tarn_segment_info *segment, uint64_t stack)
+{
+    (void)context;
+    assert_true(segment->total_size > 0);
+    assert_int_equal(stack, 0);
+}
+
 static void parts_of_it_are_shown(void **state)
 {
     const struct tarn_capture_options options = {
@@ -198,6 +206,13 @@ static void parts_of_it_are_shown(void **state)
     const struct tarn_capture_visitor none = {.struct_size = sizeof none};
 
     assert_int_equal(tarn_capture_visit(&source, NULL, &none, NULL), TARN_OK);
+    const struct tarn_capture_source with_history = {scene.rig.allocator, scene.history};
+
+    assert_int_equal(tarn_capture_visit(&with_history, NULL, &none, NULL), TARN_OK);
+    const struct tarn_capture_visitor segments = {
+        .struct_size = sizeof segments, .context = &scene, .segment = without_stack};
+
+    assert_int_equal(tarn_capture_visit(&source, NULL, &segments, NULL), TARN_OK);
     scene_close(&scene);
 }
 

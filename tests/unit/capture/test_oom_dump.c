@@ -109,6 +109,7 @@ static void the_environment_may_say_where(void **state)
     (void)snprintf(path, sizeof path, "%s/%%r.json", analysis.folder.path);
     assert_int_equal(setenv("TARN_DUMP_ON_OOM", path, 1), 0);
     assert_int_equal(setenv("SLURM_PROCID", "3", 1), 0);
+    assert_int_equal(setenv("RANK", "", 1), 0); /* says nothing */
     assert_int_equal(tarn_oom_dump_create(analysis.rig.allocator, NULL, NULL, &analysis.dump, NULL),
                      TARN_OK);
     expect_path(&analysis, "3.json");
@@ -117,6 +118,7 @@ static void the_environment_may_say_where(void **state)
     assert_int_equal(unlink(tarn_oom_dump_get_path(analysis.dump)), 0);
     assert_int_equal(unsetenv("TARN_DUMP_ON_OOM"), 0);
     assert_int_equal(unsetenv("SLURM_PROCID"), 0);
+    assert_int_equal(unsetenv("RANK"), 0);
     scene_close(&analysis);
 }
 
@@ -318,6 +320,51 @@ static void ranks_write_at_once(void **state)
     temp_folder_remove(&folder);
 }
 
+static void child_runs_out(void *context)
+{
+    struct analysis *analysis = context;
+    tarn_ptr ptr = 0;
+
+    CHILD_REQUIRE(tarn_allocator_alloc(analysis->rig.allocator, 90 * MIB, 0, &ptr, NULL) !=
+                  TARN_OK);
+    CHILD_REQUIRE(access(tarn_oom_dump_get_path(analysis->dump), F_OK) != 0);
+}
+
+/* What the parent's allocator holds is not the child's to dump. */
+static void a_forked_child_dumps_nothing(void **state)
+{
+    struct analysis analysis;
+
+    (void)state;
+    scene_open(&analysis);
+    assert_int_equal(dump_to(&analysis, "x.json"), TARN_OK);
+    child_run(child_runs_out, &analysis);
+    scene_close(&analysis);
+}
+
+static void no_more(void *context, const struct tarn_oom *oom)
+{
+    (void)context;
+    (void)oom;
+}
+
+static void without_a_place_there_is_no_dump(void **state)
+{
+    struct analysis analysis;
+
+    (void)state;
+    scene_open(&analysis);
+    for (int i = 0; i < TARN_OBSERVERS_MAX; i++) {
+        assert_int_equal(
+            tarn_allocator_add_oom_observer(analysis.rig.allocator, no_more, &analysis), TARN_OK);
+    }
+    analysis.dump = (struct tarn_oom_dump *)&analysis; /* what was there before */
+    assert_int_equal(dump_to(&analysis, "x.json"), TARN_ERR_LIMIT);
+    assert_non_null(strstr(analysis.rig.error.text, "dumping when memory runs out: "));
+    assert_null(analysis.dump);
+    scene_close(&analysis);
+}
+
 static void paths_can_be_expanded_alone(void **state)
 {
     char text[TARN_OOM_PATH_BYTES] = "x";
@@ -346,6 +393,8 @@ int main(void)
         cmocka_unit_test(wrong_paths_are_refused),
         cmocka_unit_test(a_dump_that_fails_says_so),
         cmocka_unit_test(host_memory_may_run_out_as_well),
+        cmocka_unit_test(a_forked_child_dumps_nothing),
+        cmocka_unit_test(without_a_place_there_is_no_dump),
         cmocka_unit_test(ranks_write_at_once),
         cmocka_unit_test(paths_can_be_expanded_alone),
         cmocka_unit_test(threads_that_fail_at_once_take_turns),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A GPU through the driver: opening, contexts, every call failing, shutdown, forks, captures. */
+#define _GNU_SOURCE /* RTLD_NEXT, syscall */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "support/child.h"
@@ -9,11 +11,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE      (2 * MIB)
 #define UNTOUCHED 0x5a5a5a5a
+
+FAILING_SYSCALL(SYS_pidfd_open, "pidfd_open")
 
 static const struct fake_cuda *fake;
 static struct tarn_device *device;
@@ -150,10 +155,15 @@ static void a_driver_may_show_no_gpu(void **state)
 {
     const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
     struct tarn_device *other = NULL;
+    struct tarn_error error = {.status = TARN_OK};
 
     (void)state;
     fake->set_devices(0, GIB);
     assert_int_equal(tn_cuda_open(&options, &other, NULL), TARN_ERR_NOT_FOUND);
+    fake->set_devices(1, GIB);
+    fake->set_devices(-1, GIB); /* none, but it starts */
+    assert_int_equal(tn_cuda_open(&options, &other, &error), TARN_ERR_NOT_FOUND);
+    assert_string_equal(error.text, "the NVIDIA driver shows this process no GPU");
     fake->set_devices(1, GIB);
 }
 
@@ -853,6 +863,8 @@ static void a_gpu_without_virtual_memory_says_so(void **state)
                         "GPU 0 has no virtual memory management, which expandable segments need");
     assert_int_equal(other->ops->page_create(other, PAGE, &out), TARN_ERR_DEVICE);
     assert_int_equal(out, 7);
+    assert_int_equal(other->ops->map(other, PAGE, PAGE, 1), TARN_ERR_DEVICE);
+    assert_int_equal(other->ops->va_grant(other, PAGE, PAGE, 0), TARN_ERR_DEVICE);
     assert_int_equal(fake->depth(), 0);
     tarn_device_close(other);
 }
@@ -867,6 +879,11 @@ static void a_gpu_without_pools_says_so(void **state)
     assert_int_equal(other->ops->pool_alloc(other, MIB, 0, &out), TARN_ERR_DEVICE);
     assert_string_equal(other->ops->last_error(other),
                         "GPU 0 has no memory pools, which backend:cudaMallocAsync needs");
+    assert_int_equal(out, 7);
+    assert_int_equal(other->ops->pool_free(other, PAGE, 0), TARN_ERR_DEVICE);
+    assert_int_equal(other->ops->pool_trim(other, 0), TARN_ERR_DEVICE);
+    assert_int_equal(other->ops->pool_info(other, &out, &out), TARN_ERR_DEVICE);
+    assert_int_equal(other->ops->pool_reset_peaks(other), TARN_ERR_DEVICE);
     assert_int_equal(out, 7);
     assert_int_equal(fake->depth(), 0);
     tarn_device_close(other);
@@ -925,6 +942,18 @@ static void the_pool_is_changed_by_its_first_use_only(void **state)
 
 /* ---- captures ---- */
 
+/* A node that the node comes after, and that comes after none. */
+static tn_graph_node first_of(struct tarn_device *other, tn_graph_node node)
+{
+    uint32_t count = 1;
+
+    for (tn_graph_node before = node; count > 0;) {
+        node = before;
+        assert_int_equal(other->ops->graph_node_parents(other, node, &before, 1, &count), TARN_OK);
+    }
+    return node;
+}
+
 /* Joins 40 streams under capture to one and checks what the device says of the graph. */
 static void capture_is_read(const char *path, bool edge_data)
 {
@@ -937,7 +966,7 @@ static void capture_is_read(const char *path, bool edge_data)
     const struct tn_cuda_driver *direct = &tn_cuda_from(other)->driver;
     void *context = tn_cuda_from(other)->context;
     tarn_stream streams[STREAMS];
-    tn_graph_node nodes[STREAMS];
+    tn_graph_node nodes[STREAMS + 1];
     tn_event_handle event = 0;
     uint64_t capture = 9;
     uint32_t count = 9;
@@ -982,7 +1011,7 @@ static void capture_is_read(const char *path, bool edge_data)
     const tn_graph_node last = nodes[0];
 
     driver_fake->set_edge_data(edge_data);
-    for (uint32_t room = 0; room <= STREAMS; room++) {
+    for (uint32_t room = 0; room <= STREAMS + 1; room++) {
         memset(nodes, 0, sizeof nodes);
         assert_int_equal(ops->graph_node_parents(other, last, room ? nodes : NULL, room, &count),
                          TARN_OK);
@@ -991,6 +1020,10 @@ static void capture_is_read(const char *path, bool edge_data)
             assert_int_equal(nodes[i] != 0, i < room);
         }
     }
+    const tn_graph_node first = first_of(other, last);
+
+    assert_int_equal(ops->graph_node_parents(other, first, nodes, STREAMS, &count), TARN_OK);
+    assert_int_equal(count, 0);
     count = 77;
     tarn_host_fail_nth(1); /* the places for many edges */
     assert_int_equal(ops->graph_node_parents(other, last, nodes, STREAMS, &count),
@@ -1150,8 +1183,90 @@ static void a_gpu_that_cannot_share_pages_says_so(void **state)
     assert_int_equal(other->ops->page_export(other, page, &descriptor), TARN_ERR_DEVICE);
     assert_int_equal(descriptor, 7);
     assert_non_null(strstr(other->ops->last_error(other), "cannot share pages"));
+    tn_page_handle imported = 7;
+
+    assert_int_equal(other->ops->page_import(other, getpid(), 0, PAGE, &imported), TARN_ERR_DEVICE);
+    assert_int_equal(imported, 7);
+    assert_non_null(strstr(other->ops->last_error(other), "cannot share pages"));
     assert_int_equal(other->ops->page_release(other, page), TARN_OK);
     tarn_device_close(other);
+}
+
+/* What the driver opens, and the memory that it says it is in. */
+static uint64_t opened_at;
+static uint64_t opened_base;
+
+static int open_there(uint64_t *address_out, struct tn_cu_ipc_handle handle, unsigned flags)
+{
+    (void)handle;
+    (void)flags;
+    *address_out = opened_at;
+    return TN_CU_SUCCESS;
+}
+
+static int close_there(uint64_t address)
+{
+    return address == opened_at ? TN_CU_SUCCESS : TN_CU_INVALID_VALUE;
+}
+
+static int say_range(uint64_t *base_out, size_t *size_out, uint64_t address)
+{
+    (void)address;
+    *base_out = opened_base;
+    *size_out = PAGE;
+    return TN_CU_SUCCESS;
+}
+
+static void what_the_driver_opens_is_in_its_memory(void **state)
+{
+    struct tn_cuda_driver *called = &tn_cuda_from(device)->driver;
+    const struct tn_cuda_driver right = *called;
+    const struct tn_ipc_handle handle = {{0}};
+    static const struct {
+        uint64_t base;
+        uint64_t at;
+        uint64_t size; /* 0: refused */
+    } cases[] = {
+        {PAGE, PAGE, PAGE},
+        {PAGE, PAGE + 512, PAGE - 512},
+        {PAGE, PAGE - 1, 0},
+        {PAGE, 2 * PAGE + 1, 0},
+    };
+
+    (void)state;
+    called->cuIpcOpenMemHandle_v2 = open_there;
+    called->cuIpcCloseMemHandle = close_there;
+    called->cuMemGetAddressRange_v2 = say_range;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tarn_ptr address = 7;
+        uint64_t size = 7;
+
+        opened_base = cases[i].base;
+        opened_at = cases[i].at;
+        const enum tarn_status st = device->ops->ipc_open(device, &handle, &address, &size);
+
+        assert_int_equal(st, cases[i].size ? TARN_OK : TARN_ERR_DEVICE);
+        assert_int_equal(address, cases[i].size ? cases[i].at : 7);
+        assert_int_equal(size, cases[i].size ? cases[i].size : 7);
+        if (st) {
+            expect_text("the driver opened 0x");
+        } else {
+            assert_int_equal(device->ops->ipc_close(device, address), TARN_OK);
+        }
+    }
+    *called = right;
+}
+
+static void descriptors_may_be_refused(void **state)
+{
+    tn_page_handle page = 7;
+
+    (void)state;
+    fail_calls("pidfd_open", 0, 1, EPERM);
+    assert_int_equal(device->ops->page_import(device, getpid(), 0, PAGE, &page), TARN_ERR_DEVICE);
+    assert_true(fail_none());
+    assert_int_equal(page, 7);
+    expect_text("the system does not let this process take descriptors of process ");
 }
 
 static void streams_of_other_gpus_are_told(void **state)
@@ -1225,6 +1340,8 @@ int main(void)
         CASE(memory_is_shared_with_another_process),
         CASE(a_gpu_that_cannot_share_pages_says_so),
         CASE(peers_are_enabled_once),
+        CASE(what_the_driver_opens_is_in_its_memory),
+        CASE(descriptors_may_be_refused),
         CASE(streams_of_other_gpus_are_told),
         CASE(other_devices_are_no_gpus),
     };

@@ -5,7 +5,10 @@
 #include "support/child.h"
 
 #include "support/cuda.h"
+#include "support/hidden.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,6 +98,114 @@ static void what_is_missing_is_named(void **state)
                    "there is no NVIDIA driver on this machine (/no/such/libcuda.so.1: cannot open");
     expect_failure("libpthread.so.0", TARN_ERR_NOT_SUPPORTED,
                    "libpthread.so.0 is not a CUDA driver: it has no function cuDriverGetVersion");
+}
+
+/* Of functions that have two versions one is needed. */
+static void one_of_two_versions_is_needed(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3"},
+        {"cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2"},
+    };
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tn_cuda_driver driver;
+    char text[128];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            fake->reset();
+            fake->hide(pairs[i][k]);
+            hide(pairs[i][k], NULL);
+            assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+        }
+        fake->hide(pairs[i][0]);
+        hide(pairs[i][0], pairs[i][1]);
+        (void)snprintf(text, sizeof text, "has no function %s, which tarn needs", pairs[i][0]);
+        expect_failure(FAKE_CUDA, TARN_ERR_NOT_SUPPORTED, text);
+    }
+    hide(NULL, NULL);
+}
+
+/* The driver says that it has a function, and gives none. */
+static int gives_none(const char *name, void **function_out, int version, uint64_t flags,
+                      int *found_out)
+{
+    (void)name;
+    (void)version;
+    (void)flags;
+    *function_out = NULL;
+    *found_out = 1;
+    return TN_CU_SUCCESS;
+}
+
+static void what_the_driver_does_not_give_is_taken_from_the_library(void **state)
+{
+    int (*const instead)(const char *, void **, int, uint64_t, int *) = gives_none;
+    struct tn_cuda_driver driver;
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    replace("cuGetProcAddress_v2", &instead);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    replace(NULL, NULL);
+    assert_non_null(driver.cuMemMap);
+}
+
+static int says_nothing(int result, const char **text_out)
+{
+    (void)result;
+    *text_out = NULL;
+    return TN_CU_SUCCESS;
+}
+
+static int knows_nothing(int result, const char **text_out)
+{
+    (void)result;
+    (void)text_out;
+    return TN_CU_INVALID_VALUE;
+}
+
+static void results_may_have_no_texts(void **state)
+{
+    struct tn_cuda_driver driver;
+    char text[128];
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+    driver.cuGetErrorString = knows_nothing;
+    tn_cuda_explain(&driver, "cuMemMap", TN_CU_OUT_OF_MEMORY, text, sizeof text);
+    assert_string_equal(text,
+                        "cuMemMap: CUDA_ERROR_OUT_OF_MEMORY, the driver gives no description");
+    driver.cuGetErrorName = says_nothing;
+    tn_cuda_explain(&driver, "cuMemMap", TN_CU_OUT_OF_MEMORY, text, sizeof text);
+    assert_string_equal(text, "cuMemMap: unknown CUDA error 2");
+}
+
+/* pthread_atfork of glibc, which a program's own calls. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *library);
+static bool forks_fail;
+
+int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+    return forks_fail ? ENOMEM : __register_atfork(prepare, parent, child, NULL);
+}
+
+/* The first to open a driver, before the system is asked to tell of forks. */
+static void forks_must_be_told(void **state)
+{
+    struct tarn_error error = {.status = TARN_OK};
+    struct tn_cuda_driver driver;
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    forks_fail = true;
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, &error), TARN_ERR_HOST_MEMORY);
+    forks_fail = false;
+    assert_int_equal(error.status, TARN_ERR_HOST_MEMORY);
+    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, &error), TARN_OK);
 }
 
 static void an_old_driver_is_refused(void **state)
@@ -209,11 +320,15 @@ static void results_are_explained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forks_must_be_told), /* first */
         cmocka_unit_test(every_function_is_there),
         cmocka_unit_test(a_name_and_a_version_are_one_function),
         cmocka_unit_test(older_drivers_lack_only_what_is_optional),
         cmocka_unit_test(what_the_driver_hides_is_taken_from_the_library),
         cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(one_of_two_versions_is_needed),
+        cmocka_unit_test(what_the_driver_does_not_give_is_taken_from_the_library),
+        cmocka_unit_test(results_may_have_no_texts),
         cmocka_unit_test(an_old_driver_is_refused),
         cmocka_unit_test(a_driver_that_does_not_start_says_why),
         cmocka_unit_test(a_child_of_a_process_with_cuda_hears_of_it),

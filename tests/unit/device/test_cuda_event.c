@@ -279,6 +279,26 @@ static void events_need_host_memory_now_and_then(void **state)
     }
 }
 
+/* After four thousand million of them. */
+static void handles_are_limited(void **state)
+{
+    struct tn_cuda_events *events = &tn_cuda_from(device)->events;
+    struct tn_cuda_event any;
+    tn_event_handle event = 7;
+
+    (void)state;
+    for (int i = 0; i < TN_CUDA_EVENT_CHUNKS; i++) {
+        assert_null(events->chunks[i]);
+        events->chunks[i] = &any;
+    }
+    assert_int_equal(device->ops->event_create(device, &event), TARN_ERR_HOST_MEMORY);
+    assert_int_equal(event, 7);
+    for (int i = 0; i < TN_CUDA_EVENT_CHUNKS; i++) {
+        events->chunks[i] = NULL;
+    }
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+}
+
 static void an_unknown_event_is_refused(void **state)
 {
     const tn_event_handle event = event_make();
@@ -338,6 +358,7 @@ int main(void)
         CASE(a_captured_stream_gets_no_write),
         CASE(there_may_be_many_events),
         CASE(events_need_host_memory_now_and_then),
+        CASE(handles_are_limited),
         CASE(an_unknown_event_is_refused),
         CASE(closing_waits_for_queued_writes),
         CASE(a_driver_that_shut_down_sets_no_flag),

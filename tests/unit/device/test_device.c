@@ -54,6 +54,7 @@ static void bad_specs_are_refused_with_a_text(void **state)
         "si",
         "sim:1gib",
         "sim:99999999999999999999",
+        "sim:18446744073709551616",
         "sim:18446744073709551615KiB",
         "sim:1GiB,",
         "sim:1GiB,back",

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/cuda.h"
+#include "support/hidden.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -138,12 +139,102 @@ static void failures_have_their_sentences(void **state)
     fake->set_nvml_results(0, 0, 0);
 }
 
+static void without_a_function_it_cannot_be_used(void **state)
+{
+    static const char *const needed[][2] = {
+        {"nvmlInit_v2", NULL},
+        {"nvmlDeviceGetHandleByPciBusId_v2", NULL},
+        {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"},
+    };
+    char text[512];
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    (void)snprintf(text, sizeof text, "%s cannot be loaded: it comes with the NVIDIA driver",
+                   FAKE_CUDA);
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        hide(needed[i][0], needed[i][1]);
+        expect_failure(FAKE_CUDA, BUS_ID, TARN_ERR_NOT_FOUND, text);
+    }
+    hide(NULL, NULL);
+}
+
+static int index_fails(void *gpu, unsigned *index)
+{
+    (void)gpu;
+    *index = 9;
+    return 999;
+}
+
+/* Neither the number nor the memory is needed. */
+static void without_others_less_is_known(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    const struct tn_nvml_process process = {.pid = 1, .used = MIB};
+    uint64_t unused = 5;
+    uint64_t total = 6;
+
+    (void)state;
+    fake->set_processes(&process, 1);
+    for (int has_index = 0; has_index < 2; has_index++) {
+        struct tn_nvml nvml;
+        struct seen seen = {0};
+        char why[256] = "";
+        int number = 7;
+
+        tn_nvml_init(&nvml, FAKE_CUDA);
+        hide("nvmlDeviceGetMemoryInfo", has_index ? NULL : "nvmlDeviceGetIndex");
+        assert_false(tn_nvml_memory(&nvml, BUS_ID, &unused, &total));
+        assert_int_equal(nvml.get_index != NULL, has_index);
+        if (has_index) {
+            nvml.get_index = index_fails;
+        }
+        assert_int_equal(tn_nvml_processes(&nvml, BUS_ID, see, &seen, &number, why, sizeof why),
+                         TARN_OK);
+        assert_int_equal(seen.used, MIB);
+        assert_int_equal(number, 7);
+        tn_nvml_fini(&nvml);
+    }
+    hide(NULL, NULL);
+    assert_int_equal(unused, 5);
+    assert_int_equal(total, 6);
+}
+
+static int processes_are_too_many(void *gpu, unsigned *count, struct tn_nvml_process *processes)
+{
+    (void)gpu;
+    (void)processes;
+    *count = UINT32_MAX;
+    return TN_NVML_INSUFFICIENT_SIZE;
+}
+
+static void lists_are_bounded(void **state)
+{
+    struct tn_nvml nvml;
+    struct seen seen = {0};
+    char why[256] = "";
+    int number = 7;
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    tn_nvml_init(&nvml, FAKE_CUDA);
+    (void)expect_seen(&nvml);
+    nvml.get_processes = processes_are_too_many;
+    assert_int_equal(tn_nvml_processes(&nvml, BUS_ID, see, &seen, &number, why, sizeof why),
+                     TARN_ERR_HOST_MEMORY);
+    assert_string_equal(why, "no host memory for a list of 4294967295 processes");
+    tn_nvml_fini(&nvml);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_and_the_number_are_shown),
         cmocka_unit_test(more_processes_than_usual_are_listed),
         cmocka_unit_test(failures_have_their_sentences),
+        cmocka_unit_test(without_a_function_it_cannot_be_used),
+        cmocka_unit_test(without_others_less_is_known),
+        cmocka_unit_test(lists_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

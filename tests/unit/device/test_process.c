@@ -128,6 +128,12 @@ static void failures_are_errors(void **state)
     tarn_device_close(device);
 }
 
+static void note_own(void *context, int64_t process, uint64_t used)
+{
+    assert_int_equal(process, getpid());
+    *(uint64_t *)context += used;
+}
+
 static void a_simulated_device_is_used_by_this_process(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -142,6 +148,12 @@ static void a_simulated_device_is_used_by_this_process(void **state)
     expect_list(device, wanted);
     expect_sentences(device, 256,
                      "Including non-PyTorch memory, this process has 1.50 MiB memory in use. ");
+    struct tarn_error error = {.status = TARN_OK};
+    uint64_t used = 0;
+
+    assert_int_equal(tarn_device_walk_processes(device, note_own, &used, &error), TARN_OK);
+    assert_int_equal(used, 3 * MIB / 2);
+    assert_int_equal(error.status, TARN_OK);
     assert_int_equal(device->ops->free(device, ptr), TARN_OK);
     sim_close(device);
 }

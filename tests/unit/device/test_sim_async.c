@@ -268,6 +268,8 @@ static void trim_keeps_what_it_is_told(void **state)
     }
     assert_int_equal(device->ops->pool_trim(device, 3 * CHUNK - 1), TARN_OK);
     expect_pool(device, 3 * CHUNK, CHUNK);
+    assert_int_equal(device->ops->pool_trim(device, 3 * CHUNK), TARN_OK); /* as it is */
+    expect_pool(device, 3 * CHUNK, CHUNK);
     assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
     expect_pool(device, CHUNK, CHUNK);
     assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
@@ -310,8 +312,14 @@ static void backed_blocks_have_memory(void **state)
     assert_non_null(memory);
     memset(memory, 1, 1024);
     assert_null(tarn_sim_host_memory(device, a, 1025));
+    const tarn_ptr b = pool_alloc(device, 1024, S1);
+
     pool_free(device, a, S1);
     assert_null(tarn_sim_host_memory(device, a, 1));
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK); /* not what is in use */
+    assert_null(tarn_sim_host_memory(device, a, 1));
+    assert_non_null(tarn_sim_host_memory(device, b, 1));
+    pool_free(device, b, S1);
     sim_close(device);
 }
 

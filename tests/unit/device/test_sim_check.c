@@ -55,6 +55,7 @@ static void the_address_space(void **state)
 
     PLANT(device, range->gap_start, range->gap_start - 512, "space: range at");
     PLANT(device, tn_sim_space_find(space, first)->size, 5 * MIB, "space: range at");
+    PLANT(device, range->start, range->start - 512, "space: range at");
     assert_int_equal(device->ops->free(device, first), TARN_OK);
     assert_int_equal(device->ops->free(device, second), TARN_OK);
     sim_close(device);
@@ -73,6 +74,7 @@ static void the_pool(void **state)
     PLANT(device, pool->used, 701, "stored");
     PLANT(device, pool->reserved_peak, pool->reserved - 1, "pool: peaks");
     PLANT(device, pool->used_peak, 699, "pool: peaks");
+    PLANT(device, pool->free.count, pool->free.count + 1, "pool: 2 free blocks listed");
     struct tn_sim_range *chunk = tn_sim_space_first(&tn_sim_from(device)->space);
 
     PLANT(device, chunk->size, 512, "pool: block at"); /* its blocks are larger */

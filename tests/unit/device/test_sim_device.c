@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Plain memory, controls, failing calls, failing host memory, threads. */
+#define _GNU_SOURCE /* RTLD_NEXT, memfd_create */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "support/sim.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/types.h>
+
+FAILING(ssize_t, -1, getrandom, (void *bytes, size_t size, unsigned flags), (bytes, size, flags))
+FAILING(int, -1, memfd_create, (const char *name, unsigned flags), (name, flags))
+FAILING(void *, MAP_FAILED, mmap, (void *at, size_t size, int may, int flags, int file, off_t from),
+        (at, size, may, flags, file, from))
 
 static void plain_memory_comes_and_goes(void **state)
 {
@@ -108,6 +119,34 @@ static void options_are_checked(void **state)
     sim_close(device);
     assert_int_equal(tarn_sim_open(NULL, &device, NULL), TARN_OK);
     assert_int_equal(device->total_memory, 80 * GIB);
+    sim_close(device);
+    options.struct_size = offsetof(struct tarn_sim_options, ordinal); /* of an older caller */
+    options.ordinal = -1;
+    assert_int_equal(tarn_sim_open(&options, &device, &error), TARN_OK);
+    assert_int_equal(device->ordinal, 0);
+    sim_close(device);
+}
+
+/* The system gives no memory, no number, no descriptor, or does not show the memory. */
+static void backed_memory_may_be_missing(void **state)
+{
+    static const struct {
+        const char *call;
+        int skip;
+    } rows[] = {{"mmap", 0}, {"getrandom", 0}, {"memfd_create", 0}, {"mmap", 1}};
+    struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
+    tarn_ptr address = 7;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fail_calls(rows[i].call, rows[i].skip, 1, ENOMEM);
+        assert_int_equal(device->ops->alloc(device, MIB, &address), TARN_ERR_HOST_MEMORY);
+        assert_true(fail_none());
+        assert_int_equal(address, 7);
+        assert_int_equal(sim_counters(device).used_bytes, 0);
+    }
+    assert_int_equal(device->ops->alloc(device, MIB, &address), TARN_OK);
+    assert_int_equal(device->ops->free(device, address), TARN_OK);
     sim_close(device);
 }
 
@@ -278,6 +317,16 @@ static void any_plan_counts_every_call(void **state)
     sim_close(device);
 }
 
+static void plans_are_for_calls_that_there_are(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    tarn_sim_fail_nth(device, (enum tarn_sim_call)(TARN_SIM_ANY + 1), 1, TARN_ERR_DEVICE);
+    (void)sim_alloc_ok(device, 1);
+    sim_close(device);
+}
+
 static void plans_can_be_removed(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -431,12 +480,14 @@ int main(void)
         cmocka_unit_test(scripted_addresses_are_handed_out),
         cmocka_unit_test(failed_allocation_does_not_use_up_the_script),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(backed_memory_may_be_missing),
         cmocka_unit_test(backed_memory_can_be_written),
         cmocka_unit_test(counters_fill_only_what_the_caller_has),
         cmocka_unit_test(nth_call_of_each_kind_fails_once),
         cmocka_unit_test(planned_failure_changes_nothing),
         cmocka_unit_test(any_plan_counts_every_call),
         cmocka_unit_test(plans_can_be_removed),
+        cmocka_unit_test(plans_are_for_calls_that_there_are),
         cmocka_unit_test(nth_host_allocation_fails_without_leak),
         cmocka_unit_test(failed_allocation_holds_no_memory),
         cmocka_unit_test(threads_share_a_device),

@@ -361,6 +361,65 @@ static void without_host_memory_nothing_changes(void **state)
     assert_true(failures >= 7);
 }
 
+static void graphs_are_limited(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    capture(device, A, true);
+    (void)work(device, A);
+    struct tn_sim_graph *graph = tn_sim_from(device)->streams.graphs.first;
+    size_t *const counts[] = {&graph->nodes.count, &graph->edges.count};
+
+    for (size_t i = 0; i < 2; i++) {
+        const size_t count = *counts[i];
+
+        *counts[i] = UINT32_MAX;
+        assert_int_equal(tarn_sim_enqueue_ns(device, A, 100), TARN_ERR_LIMIT);
+        *counts[i] = count;
+    }
+    (void)work(device, A);
+    capture(device, A, false);
+    sim_close(device);
+}
+
+/* An event of a capture with many terminals, and a stream that is not known yet. */
+static void marks_need_host_memory(void **state)
+{
+    enum {
+        MANY = 40
+    };
+    struct tarn_device *device = sim_open(GIB);
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    tn_event_handle event = 0;
+    uint64_t n = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+    capture(device, A, true);
+    const tn_graph_node first = work(device, A);
+
+    for (tarn_stream stream = C; stream < C + MANY; stream++) {
+        join(device, stream, A);
+        (void)work(device, stream);
+        join(device, A, stream);
+    }
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->event_record(device, event, A), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_int_equal(device->ops->event_record(device, event, A), TARN_OK);
+    while (st == TARN_ERR_HOST_MEMORY) {
+        tarn_host_fail_nth(++n);
+        st = tarn_sim_join_stream(device, 1001, 1002);
+        tarn_host_fail_nth(0);
+    }
+    assert_int_equal(st, TARN_OK);
+    assert_true(n > 2); /* either of them was missing */
+    assert_int_equal(parents(device, first).count, 0);
+    capture(device, A, false);
+    sim_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +433,8 @@ int main(void)
         cmocka_unit_test(the_room_for_nodes_may_be_too_small),
         cmocka_unit_test(unknown_nodes_are_refused),
         cmocka_unit_test(without_host_memory_nothing_changes),
+        cmocka_unit_test(graphs_are_limited),
+        cmocka_unit_test(marks_need_host_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Sharing memory of simulated devices between processes, and copying between devices. */
-#define _GNU_SOURCE 1 /* memfd_create */
+#define _GNU_SOURCE 1  /* memfd_create, RTLD_NEXT */
+#undef _FORTIFY_SOURCE /* whose functions are inline */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "support/child.h"
@@ -10,8 +12,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define PAGE (2 * MIB)
+
+FAILING(int, -1, memfd_create, (const char *name, unsigned flags), (name, flags))
+FAILING(int, -1, fstat, (int file, struct stat *out), (file, out))
+FAILING(void *, MAP_FAILED, mmap, (void *at, size_t size, int may, int flags, int file, off_t from),
+        (at, size, may, flags, file, from))
 
 static struct tarn_device *backed_open(uint64_t base)
 {
@@ -199,6 +207,83 @@ static void pages_are_seen_by_another_process(void **state)
     }
 }
 
+static void open_on_another_kind(void *context)
+{
+    struct shared *shared = context;
+    struct tarn_device *device = NULL;
+    tarn_ptr out = 7;
+    uint64_t size = 0;
+
+    shared->backed = false;
+    device = child_open(shared);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_ERR_DEVICE);
+    CHILD_REQUIRE(strcmp(device->ops->last_error(device),
+                         "open of memory of a device that is backed, on one that is not") == 0);
+    tarn_device_close(device);
+    shared->backed = true;
+    device = child_open(shared);
+    fail_calls("mmap", 1, 1, ENOMEM); /* behind that of the range */
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) != TARN_OK);
+    CHILD_REQUIRE(fail_none());
+    fail_calls("fstat", 1, 1, EIO); /* behind that of opening it */
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) != TARN_OK);
+    CHILD_REQUIRE(fail_none());
+    CHILD_REQUIRE(out == 7 && sim_counters(device).live_opened == 0);
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_OK);
+    tarn_device_close(device);
+}
+
+static void sharing_may_fail_on_either_side(void **state)
+{
+    struct shared shared = {.device = backed_open(0), .backed = true};
+    const struct tn_device_ops *ops = shared.device->ops;
+    const tarn_ptr ptr = sim_alloc_ok(shared.device, MIB);
+
+    (void)state;
+    fail_calls("fstat", 0, 1, EIO);
+    assert_int_equal(ops->ipc_export(shared.device, ptr, &shared.handle), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    assert_int_equal(ops->ipc_export(shared.device, ptr, &shared.handle), TARN_OK);
+    child_run(open_on_another_kind, &shared);
+    sim_close(shared.device);
+}
+
+static void a_page_may_get_no_descriptor(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    tn_page_handle page = 0;
+    int descriptor = 7;
+
+    (void)state;
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    fail_calls("memfd_create", 0, 1, EMFILE);
+    assert_int_equal(device->ops->page_export(device, page, &descriptor), TARN_ERR_DEVICE);
+    assert_true(fail_none());
+    assert_int_equal(descriptor, 7);
+    assert_int_equal(device->ops->page_release(device, page), TARN_OK);
+    sim_close(device);
+}
+
+/* No copy is made where one side has no memory. */
+static void copies_need_memory_on_both_sides(void **state)
+{
+    struct tarn_device *device = backed_open(0);
+    const tarn_ptr there = sim_alloc_ok(device, MIB);
+    const struct tn_copy copies[] = {
+        {.to_device = device, .to = there + MIB, .from_device = device, .from = there, .size = 1},
+        {.to_device = device, .to = there, .from_device = device, .from = there + MIB, .size = 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(device->ops->copy(device, &copies[i], 0), TARN_ERR_DEVICE);
+        if (!strstr(device->ops->last_error(device), i == 0 ? "copy to 0x" : "copy from 0x")) {
+            fail_msg("%s", device->ops->last_error(device));
+        }
+    }
+    sim_close(device);
+}
+
 /* Descriptors of the parent's that are no pages, each of a page's size. */
 struct strangers {
     pid_t process;
@@ -358,6 +443,9 @@ int main(void)
         cmocka_unit_test(only_memory_of_devices_is_opened),
         cmocka_unit_test(forged_handles_are_refused),
         cmocka_unit_test(pages_are_seen_by_another_process),
+        cmocka_unit_test(sharing_may_fail_on_either_side),
+        cmocka_unit_test(a_page_may_get_no_descriptor),
+        cmocka_unit_test(copies_need_memory_on_both_sides),
         cmocka_unit_test(copies_go_between_devices_and_the_host),
         cmocka_unit_test(planned_failures_change_nothing),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Simulated devices with the memory of another device, here of a driver without a GPU. */
+#include "support/child.h"
 #include "support/test.h"
 
 #include "support/cuda.h"
@@ -229,7 +230,79 @@ static void other_memory_is_refused(void **state)
     const struct tn_copy copy = {
         .to_device = pair.sim, .to = SIM_BASE, .from = (uint64_t)(uintptr_t)text, .size = 1};
     assert_int_equal(pair.sim->ops->copy(pair.sim, &copy, 0), TARN_ERR_DEVICE);
+    assert_non_null(strstr(pair.sim->ops->last_error(pair.sim), "where the device has no memory"));
+    char *const own = text;
+    const struct tn_copy back = {.to_device = NULL,
+                                 .to = (uint64_t)(uintptr_t)own,
+                                 .from_device = pair.sim,
+                                 .from = SIM_BASE,
+                                 .size = 1};
+    const struct tn_copy from_gpu = {.to_device = NULL,
+                                     .to = (uint64_t)(uintptr_t)own,
+                                     .from_device = pair.gpu,
+                                     .from = SIM_BASE,
+                                     .size = 1};
+
+    assert_int_equal(pair.sim->ops->copy(pair.sim, &back, 0), TARN_ERR_DEVICE);
+    assert_int_equal(pair.sim->ops->copy(pair.sim, &from_gpu, 0), TARN_ERR_DEVICE);
+    assert_string_equal(text, "x");
+    tarn_sim_fail_nth(pair.sim, TARN_SIM_COPY, 1, TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(pair.sim->ops->copy(pair.sim, &back, 0), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(pair.sim->ops->peer_enable(pair.sim, pair.gpu), TARN_ERR_DEVICE);
+    assert_string_equal(pair.sim->ops->last_error(pair.sim), "a peer of another kind");
     pair_close(&pair);
+    struct tarn_device *plain = sim_open(GIB);
+
+    assert_int_equal(tarn_sim_memory_address(plain, sim_alloc_ok(plain, 1), 1), 0);
+    sim_close(plain);
+}
+
+/* What other processes share is theirs. */
+struct shared {
+    struct tn_ipc_handle handle;
+    pid_t process;
+    int descriptor;
+};
+
+static void use_shared(void *context)
+{
+    const struct shared *shared = context;
+    struct pair pair = pair_open();
+    const struct tn_device_ops *ops = pair.sim->ops;
+    tarn_ptr address = 0;
+    uint64_t size = 0;
+    tarn_ptr base = 0;
+    tn_page_handle page = 0;
+
+    CHILD_REQUIRE(ops->ipc_open(pair.sim, &shared->handle, &address, &size) == TARN_OK);
+    CHILD_REQUIRE(size == MIB);
+    CHILD_REQUIRE(tarn_sim_memory_address(pair.sim, address, 1) == 0);
+    CHILD_REQUIRE(ops->ipc_close(pair.sim, address) == TARN_OK);
+    CHILD_REQUIRE(ops->va_reserve(pair.sim, PAGE, &base) == TARN_OK);
+    CHILD_REQUIRE(ops->page_import(pair.sim, shared->process, shared->descriptor, PAGE, &page) ==
+                  TARN_OK);
+    CHILD_REQUIRE(ops->map(pair.sim, base, PAGE, page) == TARN_ERR_NOT_SUPPORTED);
+    CHILD_REQUIRE(strstr(ops->last_error(pair.sim), "a page of another process"));
+    CHILD_REQUIRE(tarn_sim_memory_address(pair.sim, base, 1) == 0);
+    CHILD_REQUIRE(ops->page_release(pair.sim, page) == TARN_OK);
+    CHILD_REQUIRE(ops->va_release(pair.sim, base, PAGE) == TARN_OK);
+    pair_close(&pair);
+}
+
+static void memory_of_other_processes_is_not_there(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct shared shared = {.process = getpid()};
+    tn_page_handle page = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->ipc_export(device, sim_alloc_ok(device, MIB), &shared.handle),
+                     TARN_OK);
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    assert_int_equal(device->ops->page_export(device, page, &shared.descriptor), TARN_OK);
+    child_run(use_shared, &shared);
+    assert_int_equal(close(shared.descriptor), 0);
+    sim_close(device);
 }
 
 int main(void)
@@ -242,6 +315,7 @@ int main(void)
         cmocka_unit_test(what_fails_there_fails_here),
         cmocka_unit_test(missing_host_memory_gives_back_there),
         cmocka_unit_test(other_memory_is_refused),
+        cmocka_unit_test(memory_of_other_processes_is_not_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,46 @@ static void long_scripts_wrap_without_loss(void **state)
     tn_sim_space_fini(&space);
 }
 
+static tarn_ptr wish(void *context, bool reservation, uint64_t size)
+{
+    (void)reservation;
+    (void)size;
+    return *(tarn_ptr *)context;
+}
+
+/* Whoever decides addresses does so of what callers allocate and reserve. */
+static void wishes_are_for_what_callers_ask_for(void **state)
+{
+    const enum tn_sim_kind kinds[] = {TN_SIM_PLAIN, TN_SIM_RESERVED, TN_SIM_POOL, TN_SIM_OPENED};
+    tarn_ptr wanted = SIM_BASE;
+    struct tn_sim_space space;
+
+    (void)state;
+    tn_sim_space_init(&space, SIM_BASE, GIB);
+    space.oracle = wish;
+    space.oracle_context = &wanted;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        wanted += 64 * GRANULE;
+        const tarn_ptr start = take(&space, kinds[i], 1)->start;
+
+        assert_int_equal(start == wanted, i < 2);
+    }
+    tn_sim_space_fini(&space);
+}
+
+static void scripts_are_limited(void **state)
+{
+    struct tn_sim_space space;
+
+    (void)state;
+    tn_sim_space_init(&space, SIM_BASE, GIB);
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, SIM_BASE), TARN_OK);
+    space.script[TN_SIM_PLAIN].count = TN_SIM_SCRIPT_MAX;
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, SIM_BASE), TARN_ERR_LIMIT);
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_RESERVED, SIM_BASE), TARN_OK);
+    tn_sim_space_fini(&space);
+}
+
 static void charges_stop_at_the_capacity(void **state)
 {
     struct tn_sim_space space;
@@ -263,6 +303,8 @@ int main(void)
         cmocka_unit_test(scripted_address_with_too_little_room_is_skipped),
         cmocka_unit_test(scripted_address_may_fill_a_gap_exactly),
         cmocka_unit_test(long_scripts_wrap_without_loss),
+        cmocka_unit_test(wishes_are_for_what_callers_ask_for),
+        cmocka_unit_test(scripts_are_limited),
         cmocka_unit_test(charges_stop_at_the_capacity),
         cmocka_unit_test(random_use_agrees_with_a_map),
     };

@@ -208,6 +208,25 @@ static void many_events_keep_their_state(void **state)
     sim_close(device);
 }
 
+/* Each slot has 32 bits of a name. */
+static void events_are_limited(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tn_sim_streams *streams = &tn_sim_from(device)->streams;
+    const size_t slots = streams->event_slots;
+    tn_event_handle event = 7;
+
+    (void)state;
+    streams->event_slots = UINT32_MAX / 2;
+    streams->event_count = streams->event_slots;
+    assert_int_equal(device->ops->event_create(device, &event), TARN_ERR_LIMIT);
+    streams->event_slots = slots;
+    streams->event_count = 0;
+    assert_int_equal(event, 7);
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+    sim_close(device);
+}
+
 /* Names begin at one, whatever the memory held before, and take no more of it than is needed. */
 static void places_of_events_are_used_again(void **state)
 {
@@ -437,6 +456,7 @@ int main(void)
         cmocka_unit_test(recording_again_moves_the_event),
         cmocka_unit_test(event_names_are_checked),
         cmocka_unit_test(many_events_keep_their_state),
+        cmocka_unit_test(events_are_limited),
         cmocka_unit_test(places_of_events_are_used_again),
         cmocka_unit_test(manual_events_complete_when_told),
         cmocka_unit_test(oracle_decides_in_a_query),

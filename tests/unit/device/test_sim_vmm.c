@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "support/sim.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #define PAGE (2 * MIB)
+
+FAILING(void *, MAP_FAILED, mmap, (void *at, size_t size, int may, int flags, int file, off_t from),
+        (at, size, may, flags, file, from))
 
 static tarn_ptr reserve(struct tarn_device *device, uint64_t size)
 {
@@ -84,6 +90,7 @@ static void sizes_must_be_granular(void **state)
     expect_refused(device, ops->va_reserve(device, PAGE + 1, &out), "multiple of 2 MiB");
     expect_refused(device, ops->page_create(device, 4096, &out), "multiple of 2 MiB");
     expect_refused(device, ops->unmap(device, SIM_BASE, 512), "multiple of 2 MiB");
+    expect_refused(device, ops->unmap(device, SIM_BASE, 0), "multiple of 2 MiB");
     expect_refused(device, ops->va_grant(device, SIM_BASE, 512, 0), "multiple of 2 MiB");
     assert_int_equal(ops->va_reserve(device, (uint64_t)1 << 60, &out), TARN_ERR_OUT_OF_MEMORY);
     assert_int_equal(out, 0);
@@ -180,10 +187,36 @@ static void a_page_shows_the_same_contents_everywhere(void **state)
     assert_null(tarn_sim_host_memory(device, base, 2 * PAGE + 1));
     assert_int_equal(ops->unmap(device, base, 2 * PAGE), TARN_OK);
     assert_null(tarn_sim_host_memory(device, base, 1));
+    assert_int_equal(ops->map(device, base, PAGE, page), TARN_OK);
     assert_int_equal(ops->map(device, base + 3 * PAGE, PAGE, page), TARN_OK);
+    assert_null(tarn_sim_host_memory(device, base, 4 * PAGE)); /* a hole is in it */
+    assert_null(tarn_sim_host_memory(device, base + PAGE, 3 * PAGE));
     const char *third = tarn_sim_host_memory(device, base + 3 * PAGE, PAGE);
     assert_non_null(third);
     assert_int_equal(third[100], 42); /* contents are the page's */
+    sim_close(device);
+}
+
+static void the_system_may_not_map(void **state)
+{
+    struct tarn_device *device =
+        sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = true});
+    const tarn_ptr base = reserve(device, PAGE);
+    const tn_page_handle page = page_create(device, PAGE);
+
+    (void)state;
+    fail_calls("mmap", 0, 1, ENOMEM);
+    assert_int_equal(device->ops->map(device, base, PAGE, page), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    assert_null(tarn_sim_host_memory(device, base, PAGE));
+    assert_int_equal(device->ops->map(device, base, PAGE, page), TARN_OK);
+    *(char *)tarn_sim_host_memory(device, base, PAGE) = 5;
+    fail_calls("mmap", 0, 1, ENOMEM);
+    assert_int_equal(device->ops->unmap(device, base, PAGE), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    assert_int_equal(*(char *)tarn_sim_host_memory(device, base, PAGE), 5);
+    assert_int_equal(device->ops->unmap(device, base, PAGE), TARN_OK);
+    assert_int_equal(device->ops->page_release(device, page), TARN_OK);
     sim_close(device);
 }
 
@@ -236,6 +269,7 @@ int main(void)
         cmocka_unit_test(releasing_what_is_mapped_is_refused),
         cmocka_unit_test(a_page_shows_the_same_contents_everywhere),
         cmocka_unit_test(pages_need_descriptors),
+        cmocka_unit_test(the_system_may_not_map),
         cmocka_unit_test(scripted_reservation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

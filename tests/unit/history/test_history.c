@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The history by its sink alone: the tests call what an allocator would. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -12,6 +14,10 @@
 #include "support/child.h"
 #include "tarn/history.h"
 #include "tarn/host.h"
+
+FAILING(int, EAGAIN, pthread_key_create, (pthread_key_t * key, void (*fini)(void *memory)),
+        (key, fini))
+FAILING(int, ENOMEM, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
 struct rig {
     struct tarn_history *history;
@@ -1013,6 +1019,31 @@ static void contexts_are_entered_in_any_depth(void **state)
     tarn_pop_compile_context();
 }
 
+static void push_without(void *context)
+{
+    const uint64_t before = tarn_host_get_usage().live_bytes;
+
+    fail_calls(context, 0, 1, 0);
+    CHILD_REQUIRE(tarn_push_compile_context("step") == TARN_ERR_HOST_MEMORY);
+    CHILD_REQUIRE(fail_none());
+    CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
+    CHILD_REQUIRE(tarn_set_user_metadata("x") ==
+                  (strcmp(context, "pthread_key_create") == 0 ? TARN_ERR_HOST_MEMORY : TARN_OK));
+    CHILD_REQUIRE(tarn_set_user_metadata("") == TARN_OK);
+    CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
+}
+
+/* The system has a limited number of places for what belongs to a thread. */
+static void threads_may_have_no_place_for_labels(void **state)
+{
+    char key_create[] = "pthread_key_create";
+    char setspecific[] = "pthread_setspecific";
+
+    (void)state;
+    child_run(push_without, key_create);
+    child_run(push_without, setspecific);
+}
+
 static void actions_have_names(void **state)
 {
     enum tarn_action action = TARN_ACTION_OOM;
@@ -1030,6 +1061,7 @@ static void actions_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_may_have_no_place_for_labels), /* before any has one */
         cmocka_unit_test(events_come_back_as_they_were),
         cmocka_unit_test(a_moment_can_be_shared),
         cmocka_unit_test(the_newest_are_kept),

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* RTLD_NEXT, pthread_getattr_np */
+#include "support/child.h"
+#include "support/failing.h"
 #include "support/test.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -9,13 +11,17 @@
 #include "base/os_stack.h"
 #include "history/libunwind.h"
 #include "history/stack.h"
+#include "tarn/history.h"
 
 enum {
-    MAX = 128
+    MAX = TARN_STACK_FRAMES_MAX
 };
 
+FAILING(int, ENOENT, pthread_getattr_np, (pthread_t thread, pthread_attr_t *out), (thread, out))
+FAILING(void *, NULL, dlopen, (const char *path, int flags), (path, flags))
+
 struct seen {
-    uint64_t addresses[MAX];
+    uint64_t addresses[MAX + 1];
     size_t count;
     uint64_t hash;
 };
@@ -137,6 +143,82 @@ static void broken_chains_end(void **state)
     }
 }
 
+/* A function that says it returns to somewhere else. */
+static TN_NOINLINE void look_with_return(uintptr_t to, struct seen *seen)
+{
+    uintptr_t *frame = __builtin_frame_address(0);
+    const uintptr_t right = frame[1];
+
+    frame[1] = to;
+    look(tn_stack_walk, MAX, seen);
+    frame[1] = right;
+    STAY();
+}
+
+static void what_is_no_code_ends_the_stack(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    look_with_return((uintptr_t)&seen, &seen);
+    assert_true(seen.count == 1 || seen.count == 2); /* with or without `look` */
+    for (size_t i = 0; i < seen.count; i++) {
+        assert_true(seen.addresses[i] != (uintptr_t)&seen);
+    }
+}
+
+/* Functions of two modules that call each other, as far as the frames say. */
+static void modules_may_call_back_and_forth(void **state)
+{
+    enum {
+        CALLS = 10
+    };
+    struct {
+        uintptr_t outer;
+        uintptr_t return_address;
+    } frames[CALLS];
+    const uintptr_t places[] = {(uintptr_t)&look + 1, (uintptr_t)&strlen + 1};
+    struct seen seen;
+
+    (void)state;
+    for (int i = 0; i < CALLS; i++) {
+        frames[i].outer = i + 1 < CALLS ? (uintptr_t)&frames[i + 1] : 0;
+        frames[i].return_address = places[i % 2];
+    }
+    look_with_frame((uintptr_t)&frames[0], &seen);
+    assert_true(seen.count > CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        assert_true(seen.addresses[seen.count - CALLS + (size_t)i] == places[i % 2]);
+    }
+}
+
+static void *look_without_bounds(void *argument)
+{
+    struct seen *seen = argument;
+
+    fail_calls("pthread_getattr_np", 0, 1, 0);
+    look_deep(tn_stack_walk, 20, MAX, &seen[0]);
+    look_deep(tn_stack_walk, 20, 0, &seen[1]);
+    return NULL;
+}
+
+/* Nothing of it is read but where the walk itself returns to. */
+static void a_stack_without_bounds_has_one_frame(void **state)
+{
+    struct seen seen[2];
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, look_without_bounds, seen), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(fail_none());
+    assert_int_equal(seen[0].count, 1);
+    assert_true(seen[0].addresses[0] != 0);
+    assert_true(seen[0].hash != 1);
+    assert_int_equal(seen[1].count, 0);
+    assert_int_equal(seen[1].hash, 1);
+}
+
 static void *look_in_thread(void *argument)
 {
     look_deep(tn_stack_walk, 20, MAX, argument);
@@ -187,6 +269,25 @@ static void nothing(void)
 {
 }
 
+static void load_none(void *context)
+{
+    fail_calls("dlopen", 0, context == NULL, ENOENT);
+    CHILD_REQUIRE(!context || dlopen(context, RTLD_NOW | RTLD_LOCAL));
+    tn_libunwind_load();
+    CHILD_REQUIRE(fail_none());
+    CHILD_REQUIRE(!tn_libunwind_get());
+}
+
+/* Where there is none, or one without the function, the compiler's unwinder does. */
+static void libunwind_may_be_missing(void **state)
+{
+    char path[] = LIBUNWIND_INCOMPLETE;
+
+    (void)state;
+    child_run(load_none, NULL);
+    child_run(load_none, path);
+}
+
 static void libunwind_sees_what_the_compiler_s_unwinder_sees(void **state)
 {
     struct seen seen[2];
@@ -204,6 +305,8 @@ static void libunwind_sees_what_the_compiler_s_unwinder_sees(void **state)
         assert_int_equal(seen[0].count, max);
         assert_int_equal(seen[0].addresses[max], 0);
     }
+    look_deep(tn_stack_unwind, MAX, MAX, &seen[0]);
+    assert_int_equal(seen[0].count, MAX);
     look_twice(20, &seen[0], &seen[1], nothing);
     assert_memory_equal(&seen[0], &seen[1], sizeof seen[0]);
     look_twice(20, &seen[0], &seen[1], unload);
@@ -220,7 +323,11 @@ int main(void)
         cmocka_unit_test(never_more_than_asked_for),
         cmocka_unit_test(equal_stacks_have_equal_hashes),
         cmocka_unit_test(broken_chains_end),
+        cmocka_unit_test(what_is_no_code_ends_the_stack),
+        cmocka_unit_test(modules_may_call_back_and_forth),
+        cmocka_unit_test(a_stack_without_bounds_has_one_frame),
         cmocka_unit_test(threads_have_stacks_of_their_own),
+        cmocka_unit_test(libunwind_may_be_missing),
         cmocka_unit_test(libunwind_sees_what_the_compiler_s_unwinder_sees), /* last: loads it */
     };
 

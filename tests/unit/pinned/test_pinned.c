@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Pinned host memory: reuse by size, streams, captures, settings, failures, threads. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include "support/child.h"
+#include "support/failing.h"
 #include "support/test.h"
 
+#include "pinned/pinned_look.h"
 #include "support/sim.h"
 #include "tarn/pinned.h"
 
@@ -9,7 +13,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+
+FAILING(void *, MAP_FAILED, mmap, (void *at, size_t size, int may, int flags, int file, off_t from),
+        (at, size, may, flags, file, from))
 
 struct rig {
     struct tarn_device *device;
@@ -277,6 +285,73 @@ static void memory_can_be_registered_instead(void **state)
         assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_HOST_UNREGISTER], 1);
         rig_close(&rig);
     }
+}
+
+/* The system gives no memory, or the device keeps what was registered. */
+static void registering_may_fail(void **state)
+{
+    struct tarn_config config;
+    struct rig rig;
+    void *memory = NULL;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse("pinned_use_cuda_host_register:True", &config, NULL),
+                     TARN_OK);
+    rig_open_with(&rig, &config);
+    fail_calls("mmap", 0, 2, ENOMEM); /* also when the cache was emptied */
+    assert_int_equal(tarn_pinned_alloc(rig.pinned, MIB, &memory, &rig.error), TARN_ERR_HOST_MEMORY);
+    (void)fail_none();
+    assert_null(memory);
+    rig_check(&rig);
+    memory = take(&rig, MIB);
+    assert_int_equal(tarn_pinned_free(rig.pinned, memory, &rig.error), TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_UNREGISTER, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_ERR_DEVICE);
+    rig_check(&rig);
+    *(char *)memory = 5; /* it is there still */
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
+static uint64_t some_stack(void *context, enum tarn_context_level level)
+{
+    (void)level;
+    return ++*(uint64_t *)context;
+}
+
+static void nothing_received(void *context, const struct tarn_trace_event *event)
+{
+    (void)context;
+    (void)event;
+}
+
+static void child_asks(void *context)
+{
+    CHILD_REQUIRE(!tn_pinned_stack_keeper(context));
+}
+
+/* A sink need not give stacks back, nor make any; and that of the parent is not a child's. */
+static void a_sink_need_not_have_everything(void **state)
+{
+    uint64_t stacks = 0;
+    struct tarn_sink sink = {.context = &stacks,
+                             .level = TARN_CONTEXT_ALL,
+                             .capture = some_stack,
+                             .receive = nothing_received};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    tarn_pinned_set_sink(rig.pinned, &sink);
+    assert_int_equal(tarn_pinned_free(rig.pinned, take(&rig, MIB), &rig.error), TARN_OK);
+    assert_true(stacks > 0);
+    assert_ptr_equal(tn_pinned_stack_keeper(rig.pinned), &stacks);
+    child_run(child_asks, rig.pinned);
+    sink.capture = NULL;
+    tarn_pinned_set_sink(rig.pinned, &sink);
+    assert_null(tn_pinned_stack_keeper(rig.pinned));
+    tarn_pinned_set_sink(rig.pinned, NULL);
+    rig_close(&rig);
 }
 
 static void the_reserved_segment_serves_first(void **state)
@@ -897,6 +972,8 @@ int main(void)
         cmocka_unit_test(asking_ends_at_the_first_that_is_not_done),
         cmocka_unit_test(what_a_graph_uses_is_kept_for_it),
         cmocka_unit_test(memory_can_be_registered_instead),
+        cmocka_unit_test(registering_may_fail),
+        cmocka_unit_test(a_sink_need_not_have_everything),
         cmocka_unit_test(the_reserved_segment_serves_first),
         cmocka_unit_test(a_thread_can_look_for_finished_work),
         cmocka_unit_test(a_full_host_empties_the_cache_first),

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* RTLD_NEXT, syscall */
+#include "support/failing.h"
 #include "support/test.h"
 
 #include "support/child.h"
@@ -19,7 +21,17 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifdef __GLIBC__ /* unions of all kinds of addresses */
+#define CONST_ADDRESS __CONST_SOCKADDR_ARG
+#else
+#define CONST_ADDRESS const struct sockaddr *
+#endif
+
+FAILING(int, -1, connect, (int file, CONST_ADDRESS address, socklen_t size), (file, address, size))
 
 enum {
     PATIENCE_MS = 20000,
@@ -579,6 +591,206 @@ static void histories_while_threads_allocate(void **state)
     rig_close(&rig);
 }
 
+/* ---- calls that hold a history ---- */
+
+static bool is_hasty; /* who waits does not sleep */
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    return is_hasty ? 0 : (int)syscall(SYS_nanosleep, time, left);
+}
+
+/* A pool that falls asleep copies its contents without the allocator's lock. */
+static struct {
+    const struct tn_device_ops *ops;
+    struct tn_device_ops hooked;
+    struct rig *rig;
+    void (*meanwhile)(struct rig *rig);
+} moving;
+
+static enum tarn_status copy_and_more(struct tarn_device *device, const struct tn_copy *copy,
+                                      tarn_stream stream)
+{
+    device->ops = moving.ops; /* by which it is known */
+    moving.meanwhile(moving.rig);
+    return device->ops->copy(device, copy, stream);
+}
+
+static void sleep_and(struct rig *rig, void (*meanwhile)(struct rig *rig))
+{
+    const struct tarn_pool_id pool = {0, 7};
+
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, pool, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = alloc_ok(rig->allocator, 30 * MIB);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, pool, NULL), TARN_OK);
+    moving.ops = rig->device->ops;
+    moving.hooked = *moving.ops;
+    moving.hooked.copy = copy_and_more;
+    moving.rig = rig;
+    moving.meanwhile = meanwhile;
+    rig->device->ops = &moving.hooked;
+    is_hasty = true;
+    assert_int_equal(tarn_allocator_sleep(rig->allocator, pool, NULL, NULL), TARN_OK);
+    is_hasty = false;
+    assert_ptr_equal(rig->device->ops, moving.ops);
+    assert_int_equal(tarn_allocator_wake(rig->allocator, pool, NULL), TARN_OK);
+    free_ok(rig->allocator, ptr);
+}
+
+static struct rig rig_open_backed(void)
+{
+    struct rig rig = {
+        .device = sim_open_with((struct tarn_sim_options){.capacity = 4 * GIB, .backed = true})};
+    struct tarn_config config;
+
+    assert_int_equal(tarn_config_parse("expandable_segments:True", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(rig.device, &config, &rig.allocator, NULL), TARN_OK);
+    rig_watch(&rig, true);
+    return rig;
+}
+
+static void switch_meanwhile(struct rig *rig)
+{
+    history_ok(false); /* the call still has one of its stacks: it stays, and is empty */
+    free_ok(rig->allocator, alloc_ok(rig->allocator, 30 * MIB));
+    history_ok(true); /* the same one */
+}
+
+static uint64_t entries_now(void)
+{
+    snapshot_ok();
+    struct tarn_snapshot *snapshot = snapshot_load();
+    const uint64_t entries = tarn_snapshot_entry_count(snapshot);
+
+    tarn_snapshot_destroy(snapshot);
+    return entries;
+}
+
+static void a_call_may_hold_a_history(void **state)
+{
+    struct rig rig = rig_open_backed();
+
+    (void)state;
+    history_ok(true);
+    sleep_and(&rig, switch_meanwhile);
+    assert_true(entries_now() > 0); /* of what came after */
+    history_ok(false);
+    assert_int_equal(entries_now(), 0);
+    rig_close(&rig);
+}
+
+static void stop_meanwhile(struct rig *rig)
+{
+    tarn_watch_stop(rig->allocator);
+    assert_false(tarn_watch_is_on(rig->allocator));
+}
+
+/* Then it stays for good: nobody knows how long the call has it. */
+static void a_history_may_be_held_behind_the_watching(void **state)
+{
+    struct rig rig = rig_open_backed();
+    struct rig second = rig_open(true);
+
+    (void)state;
+    history_ok(true);
+    sleep_and(&rig, stop_meanwhile);
+    history_ok(false);
+    assert_int_equal(entries_now(), 0);
+    history_ok(true);
+    free_ok(second.allocator, alloc_ok(second.allocator, 30 * MIB));
+    assert_true(entries_now() > 0);
+    history_ok(false);
+    rig_close(&second);
+    rig_close(&rig);
+}
+
+/* ---- what fails ---- */
+
+static void a_snapshot_may_find_no_memory(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    for (uint64_t n = 1; n <= 5; n++) { /* of the capture, too */
+        (void)unlink(snapshot_path);
+        tarn_host_fail_nth(n);
+        assert_int_equal(
+            tarn_control_snapshot(runtime_folder, getpid(), snapshot_path, PATIENCE_MS, &error),
+            TARN_ERR_HOST_MEMORY);
+        tarn_host_fail_nth(0);
+        assert_true(error.text[0] != '\0');
+        assert_int_equal(access(snapshot_path, F_OK), -1);
+    }
+    rig_close(&rig);
+}
+
+/* One that comes later and records itself is not recorded, which the next request says. */
+static void a_late_allocator_may_record_itself(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct rig late = {.device = sim_open(4 * GIB)};
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    history_ok(true);
+    assert_int_equal(tarn_allocator_create(late.device, NULL, &late.allocator, NULL), TARN_OK);
+    struct tarn_history *history = record_oneself(late.allocator);
+
+    rig_watch(&late, true);
+    assert_int_equal(tarn_control_history(runtime_folder, getpid(), true, 0, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    record_no_longer(late.allocator, history);
+    history_ok(true);
+    free_ok(late.allocator, alloc_ok(late.allocator, 30 * MIB));
+    assert_true(entries_now() > 0);
+    history_ok(false);
+    rig_close(&late);
+    rig_close(&rig);
+}
+
+/* The first that fails ends it. */
+static void one_of_several_may_fail(void **state)
+{
+    struct rig rigs[3] = {rig_open(true), rig_open(true), rig_open(true)};
+    struct tarn_history *history = record_oneself(rigs[1].allocator);
+    struct tarn_error error = {.text = ""};
+    uint64_t reserved = 0;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        free_ok(rigs[i].allocator, alloc_ok(rigs[i].allocator, 30 * MIB));
+    }
+    tarn_sim_fail_nth(rigs[0].device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_control_trim(runtime_folder, getpid(), 0, &reserved, PATIENCE_MS, &error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(reserved_now(rigs[2].allocator), 30 * MIB);
+    assert_int_equal(tarn_control_history(runtime_folder, getpid(), true, 0, PATIENCE_MS, &error),
+                     TARN_ERR_STATE);
+    free_ok(rigs[0].allocator, alloc_ok(rigs[0].allocator, 30 * MIB)); /* is not recorded */
+    record_no_longer(rigs[1].allocator, history);
+    assert_int_equal(entries_now(), 0);
+    for (int i = 0; i < 3; i++) {
+        rig_close(&rigs[i]);
+    }
+}
+
+static void a_process_that_does_not_answer_is_named(void **state)
+{
+    struct rig rig = rig_open(true);
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    fail_calls("connect", 0, 1, EAGAIN);
+    assert_int_equal(tarn_control_trim(runtime_folder, getpid(), 0, NULL, PATIENCE_MS, &error),
+                     TARN_ERR_NOT_READY);
+    assert_true(fail_none());
+    assert_non_null(strstr(error.text, "does not answer"));
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +807,12 @@ int main(void)
         cmocka_unit_test(a_child_leaves_the_socket_alone),
         cmocka_unit_test(requests_while_allocators_come_and_go),
         cmocka_unit_test(histories_while_threads_allocate),
+        cmocka_unit_test(a_snapshot_may_find_no_memory),
+        cmocka_unit_test(a_late_allocator_may_record_itself),
+        cmocka_unit_test(one_of_several_may_fail),
+        cmocka_unit_test(a_process_that_does_not_answer_is_named),
+        cmocka_unit_test(a_call_may_hold_a_history),
+        cmocka_unit_test(a_history_may_be_held_behind_the_watching),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

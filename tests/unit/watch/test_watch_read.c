@@ -357,6 +357,30 @@ static void pages_of_the_compact_policy_are_there(void **state)
     rig_close(&rig);
 }
 
+/* An older program has a smaller record, and reading may find no memory. */
+static void a_record_may_be_smaller(void **state)
+{
+    struct tarn_watch_record record = {.struct_size = offsetof(struct tarn_watch_record, device)};
+    struct rig rig = rig_open("");
+    struct tarn_watch *watch = NULL;
+
+    (void)state;
+    watch_start(rig.allocator);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_watch_open(runtime_folder, getpid(), &watch, NULL), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_null(watch);
+    watch = watch_open();
+    assert_true(tarn_watch_ask(watch, 10000));
+    record.device = 4711;
+    assert_int_equal(tarn_watch_read(watch, 0, &record, NULL), TARN_OK);
+    assert_int_equal(record.struct_size, offsetof(struct tarn_watch_record, device));
+    assert_true(record.time_ns > 0);
+    assert_int_equal(record.device, 4711); /* as it was */
+    tarn_watch_close(watch);
+    rig_close(&rig);
+}
+
 /* An engine that is not observed in passing has counters all the same. */
 static void other_engines_are_watched(void **state)
 {
@@ -976,6 +1000,7 @@ int main(void)
         cmocka_unit_test(the_last_failed_request_is_there),
         cmocka_unit_test(the_size_of_the_device_is_known_after_a_failure),
         cmocka_unit_test(pages_of_the_compact_policy_are_there),
+        cmocka_unit_test(a_record_may_be_smaller),
         cmocka_unit_test(other_engines_are_watched),
         cmocka_unit_test(an_allocator_that_goes_leaves_its_last_numbers),
         cmocka_unit_test(there_is_an_end_to_places),
