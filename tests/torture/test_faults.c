@@ -679,6 +679,20 @@ static enum tarn_status save(const struct job *job, const struct tarn_writer *wr
         REPORT(call, .format = TARN_REPORT_JSONL), REPORT(call, .format = TARN_REPORT_CSV),        \
         REPORT(call, .by = TARN_BY_CATEGORY)
 
+/* Stacks without some of their frames are made anew. */
+static const struct tarn_selection shown = {.struct_size = sizeof shown, .hide = "forward"};
+
+static size_t no_remedy(void *context, int device, uint64_t *memory,
+                        struct tarn_oom_remedy *remedies, size_t count)
+{
+    (void)context;
+    (void)device;
+    (void)memory;
+    (void)remedies;
+    (void)count;
+    return 0;
+}
+
 static const struct job jobs[] = {
     FORMS(tarn_report_peak),
     REPORT(tarn_report_peak, .tree = true),
@@ -752,6 +766,17 @@ static const struct job jobs[] = {
     REPORT_OF(OF_STEPS, tarn_report_leaks, .format = TARN_REPORT_JSON),
     REPORT_OF(OF_STEPS, tarn_report_peak, .by = TARN_BY_CATEGORY),
     REPORT_OF(OF_STEPS, tarn_report_churn, .format = TARN_REPORT_TEXT),
+    REPORT_OF(OF_STEPS, tarn_report_top, .selection = &shown),
+    REPORT_OF(OF_STEPS, tarn_report_leaks, .selection = &shown),
+    REPORT_OF(OF_STEPS, tarn_report_churn, .selection = &shown),
+    REPORT_OF(OF_STEPS, tarn_report_frag, .selection = &shown),
+    REPORT_OF(OF_OOM, tarn_report_oom, .selection = &shown),
+    REPORT_OF(OF_OOM, tarn_report_oom, .find_remedies = no_remedy),
+    {.name = "flame graph, selected", .run = flame_at, .options = {.selection = &shown}},
+    {.name = "flame graph of growth, selected",
+     .run = flame_at,
+     .form = 3,
+     .options = {.selection = &shown}},
     {.name = "summary of a failure", .run = fleet, .form = FLEET_SUMMARY, .of = OF_OOM},
     {.name = "page of a failure", .run = page, .of = OF_OOM},
     {.name = "page of steps", .run = page, .of = OF_STEPS},

@@ -60,6 +60,21 @@ static void pages_that_moved_are_counted(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Numbers that no counter reaches count as the largest one of 32 bits. */
+static void a_page_is_not_mapped_without_end(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse("[" SEGMENT(
+        "2097152",
+        "{'page_size': 2097152, 'handles': [7, 8], 'times': [18446744073709551615, 1]}") "]");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "had another page before; mapped 4294967296 times\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* Files come from anywhere. */
 static void what_is_no_list_of_pages_is_passed_over(void **state)
 {
@@ -198,6 +213,82 @@ static void settings_in_effect_are_beside_those_requested(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static struct tarn_info_result *info_of(const struct tarn_snapshot *snapshot)
+{
+    struct tarn_info_result *result;
+
+    assert_int_equal(tarn_info_compute(snapshot, NULL, &result, NULL), TARN_OK);
+    return result;
+}
+
+/* Whatever the kind of a value is, it has a text, and is on or not. */
+static void settings_may_have_any_kind(void **state)
+{
+    static const struct {
+        const char *name, *json, *text;
+        bool is_on;
+    } rows[] = {
+        {"pinned_num_register_threads", "1", "1", false},
+        {"pinned_num_register_threads", "4", "4", true},
+        {"pinned_num_register_threads", "'8'", "8", true},
+        {"pinned_num_register_threads", "true", "True", false},
+        {"other", "18446744073709551615", "18446744073709551615", false},
+        {"other", "null", "None", false},
+        {"other", "''", "", false},
+        {"other", "[{'name': 'f', 'filename': 'a.py', 'line': 1}]", "...", false},
+        {"other", "{'name': 'f', 'filename': 'a.py', 'line': 1}", "...", false},
+        {"other", "[1, [2]]", "...", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char json[256];
+        bool found = false;
+
+        (void)snprintf(json, sizeof json, "{'segments': [], 'allocator_settings': {'%s': %s}}",
+                       rows[i].name, rows[i].json);
+        struct tarn_snapshot *snapshot = report_parse(json);
+        struct tarn_info_result *result = info_of(snapshot);
+
+        for (size_t k = 0; k < result->in_effect_count; k++) {
+            const struct tarn_info_setting *setting = &result->in_effect[k];
+
+            if (strcmp(setting->name, rows[i].name) == 0) {
+                found = true;
+                assert_string_equal(setting->value, rows[i].text);
+                assert_int_equal(setting->is_on, rows[i].is_on);
+            }
+        }
+        assert_true(found);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Only a number above 0 says how many entries a trace may have. */
+static void the_length_of_traces_is_a_number(void **state)
+{
+    static const struct {
+        const char *json;
+        uint64_t entries;
+    } rows[] = {{"100000", 100000}, {"0", 0}, {"-1", 0}, {"'5'", 0}, {"0.5", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char json[256];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments': [], 'allocator_settings': {'trace_alloc_max_entries': %s}}",
+                       rows[i].json);
+        struct tarn_snapshot *snapshot = report_parse(json);
+        struct tarn_info_result *result = info_of(snapshot);
+
+        assert_int_equal(result->trace_entries_max, rows[i].entries);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 static void in_numbers(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("oom");
@@ -240,6 +331,9 @@ int main(void)
         cmocka_unit_test(an_overflow_is_warned_of),
         cmocka_unit_test(settings_in_effect_are_beside_those_requested),
         cmocka_unit_test(in_numbers),
+        cmocka_unit_test(a_page_is_not_mapped_without_end),
+        cmocka_unit_test(settings_may_have_any_kind),
+        cmocka_unit_test(the_length_of_traces_is_a_number),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,40 @@ static void nothing_to_go_by(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* More stacks than the table has room for from the beginning; one of them leaks. */
+static void many_stacks(void **state)
+{
+    enum {
+        COUNT = 10000
+    };
+    char *json = malloc(COUNT * 256);
+    size_t used = (size_t)sprintf(json, "{'segments': [], 'device_traces': [[");
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used +=
+            (size_t)sprintf(json + used,
+                            "%s{'action': 'alloc', 'addr': %d, 'size': 100, 'stream': 0, 'frames':"
+                            " [{'name': 'f', 'filename': 'a.py', 'line': %d}]}",
+                            i > 0 ? "," : "", (i + 1) * 512, i % 2 ? 1 : i);
+    }
+    (void)sprintf(json + used, "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    const struct tarn_report_options options = {.struct_size = sizeof options, .parts = 10};
+    struct tarn_leaks_result *result;
+    size_t count;
+
+    assert_int_equal(tarn_leaks_compute(snapshot, &options, &result, &count, NULL), TARN_OK);
+    assert_int_equal(result->leak_count, 1);
+    assert_string_equal(result->rows[0].group.text, "a.py:1:f");
+    assert_int_equal(result->rows[0].blocks, COUNT / 2);
+    assert_int_equal(result->other_count, COUNT / 2);
+    assert_int_equal(result->total.last, COUNT * 100);
+    tarn_report_destroy(result);
+    tarn_snapshot_destroy(snapshot);
+    free(json);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -195,6 +229,7 @@ int main(void)
         cmocka_unit_test(without_steps_a_stack_that_repeats_tells),
         cmocka_unit_test(suppressed_stacks_are_said),
         cmocka_unit_test(nothing_to_go_by),
+        cmocka_unit_test(many_stacks),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,65 @@ static void totals_are_the_counters_of_the_run(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Without a trace devices are those of segments, whose numbers may be any. */
+static void devices_have_numbers_of_devices(void **state)
+{
+#define ON(device)                                                                                 \
+    "{'address': 4096, 'total_size': 512, 'device': " device ", 'blocks': [{'size': 512,"          \
+    " 'requested_size': 500, 'state': 'active_allocated'}]}"
+    static const struct {
+        const char *json;
+        size_t count;
+    } rows[] = {{"[" ON("-1") "," ON("1023") "," ON("1024") "]", 1},
+                {"[" ON("-1") "," ON("1024") "," ON("2147483647") "]", 0}};
+#undef ON
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_report_options options = {.struct_size = sizeof options};
+        struct tarn_snapshot *snapshot = report_parse(rows[i].json);
+        struct tarn_top_result *results = NULL;
+        struct tarn_error error = {.text = ""};
+        size_t count = 0;
+
+        assert_int_equal(tarn_top_compute(snapshot, &options, &results, &count, &error),
+                         rows[i].count > 0 ? TARN_OK : TARN_ERR_NOT_FOUND);
+        assert_int_equal(count, rows[i].count);
+        if (count > 0) {
+            assert_int_equal(results[0].head.device, 1023);
+            tarn_report_destroy(results);
+        } else {
+            assert_string_equal(error.text, "the file has no segments of devices 0 to 1023; "
+                                            "\"tarn info\" lists the devices");
+        }
+        options.one_device = true;
+        options.device = 5;
+        assert_int_equal(tarn_top_compute(snapshot, &options, &results, &count, &error),
+                         TARN_ERR_NOT_FOUND);
+        assert_string_equal(error.text, "the file has no segments of device 5; \"tarn info\" lists "
+                                        "the devices");
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+static void what_matches_nothing_is_said(void **state)
+{
+    const struct tarn_selection selection = {.struct_size = sizeof selection, .match = "nowhere"};
+    const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                .selection = &selection};
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct tarn_top_result *results = NULL;
+    struct tarn_error error = {.text = ""};
+    size_t count;
+
+    (void)state;
+    assert_int_equal(tarn_top_compute(snapshot, &options, &results, &count, &error),
+                     TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "nothing is selected: none of the 9 blocks of device 0 "));
+    assert_null(results);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -180,6 +239,8 @@ int main(void)
         cmocka_unit_test(every_order),
         cmocka_unit_test(others_and_total),
         cmocka_unit_test(totals_are_the_counters_of_the_run),
+        cmocka_unit_test(devices_have_numbers_of_devices),
+        cmocka_unit_test(what_matches_nothing_is_said),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,7 @@ static void what_is_no_number_differs(void **state)
         "{\"cpu\": {\"Temp\": 8, \"Total\": \"8\"}}",
         "{\"cpu\": {\"Temp\": 8, \"Total\": 8, \"Other\": \"0\"}}",
         "{\"cpu\": {\"Temp\": 8.0, \"Total\": 8}}",
+        "{\"cpu\": {\"Temp\": 7, \"Total\": 8}}",
         "{\"gpu\": {\"Temp\": 8, \"Total\": 8}}",
     };
     char text[512];
