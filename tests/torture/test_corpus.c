@@ -307,6 +307,21 @@ static enum tarn_status flame(const struct job *job, const struct tarn_writer *w
     return status ? status : tarn_report_compare(job->snapshot, job->snapshot, &how, writer, error);
 }
 
+static enum tarn_status flame_at(const struct job *job, const struct tarn_writer *writer,
+                                 struct tarn_error *error)
+{
+    const struct tarn_report_options how = {.struct_size = sizeof how,
+                                            .by = job->form == 1 ? TARN_BY_SIZE : TARN_BY_STACK};
+
+    return tarn_report_flame_at(job->snapshot, &how, NULL, writer, error);
+}
+
+static enum tarn_status diff(const struct job *job, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    return tarn_report_diff(job->snapshot, job->snapshot, NULL, NULL, writer, NULL, error);
+}
+
 static enum tarn_status trim(const struct job *job, const struct tarn_writer *writer,
                              struct tarn_error *error)
 {
@@ -410,6 +425,9 @@ static void snapshot_used(const char *path, const struct tarn_snapshot *snapshot
         {.run = text},
         {.run = flame},
         {.run = flame, .form = 1},
+        {.run = flame_at},
+        {.run = flame_at, .form = 1},
+        {.run = diff},
         {.run = trim},
         {.run = trim, .form = 1},
         {.run = check},

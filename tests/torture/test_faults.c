@@ -277,7 +277,7 @@ static enum tarn_status flame_at(const struct job *job, const struct tarn_writer
         .is_inverted = job->form == 2,
         .from = {.kind = job->form == 3 ? TARN_AT_START : TARN_AT_UNSPECIFIED}};
 
-    return tarn_report_flame_at(given.graph, &job->options, &how, writer, error);
+    return tarn_report_flame_at(given_of(job), &job->options, &how, writer, error);
 }
 
 static enum tarn_status trace(const struct job *job, const struct tarn_writer *writer,
@@ -772,6 +772,7 @@ static const struct job jobs[] = {
     REPORT_OF(OF_STEPS, tarn_report_frag, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .find_remedies = no_remedy),
+    {.name = "flame graph of steps", .run = flame_at, .of = OF_STEPS},
     {.name = "flame graph, selected", .run = flame_at, .options = {.selection = &shown}},
     {.name = "flame graph of growth, selected",
      .run = flame_at,

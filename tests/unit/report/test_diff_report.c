@@ -210,6 +210,10 @@ static void devices_that_one_lacks(void **state)
     says(&asked, "after: no trace of this device\ntotal change: -1.07 KiB (-100.00%)\n");
     says(&asked, "device 1\nbefore: no trace of this device\n");
     assert_true(counts.growth_percent > 1e6);
+    asked.options.format = TARN_REPORT_JSON;
+    says(&asked, "\"after\": {},\n");
+    says(&asked, "\"before\": {},\n");
+    asked.options.format = TARN_REPORT_TEXT;
     asked.before = after;
     asked.after = before;
     says(&asked, "device 0\nbefore: no trace of this device\n");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "support/pickle_out.h"
 #include "support/report.h"
 
 #include "tarn/report.h"
@@ -71,6 +72,23 @@ static void a_page_is_not_mapped_without_end(void **state)
 
     (void)state;
     assert_non_null(strstr(text, "had another page before; mapped 4294967296 times\n"));
+    free(text);
+
+    const struct report_asked json = {
+        snapshot, {.struct_size = sizeof json.options, .format = TARN_REPORT_JSON}};
+
+    text = report_text(info, &json);
+    assert_non_null(strstr(text, "\"pages\": 2,"));
+    assert_non_null(strstr(text, "\"moved_pages\": 1"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse(
+        "[" SEGMENT("2097152", "{'page_size': 2097152, 'handles': [7, 8], 'times': [2, 2]}") "]");
+
+    const struct report_asked both = {snapshot, {.struct_size = sizeof both.options}};
+
+    text = report_text(info, &both);
+    assert_non_null(strstr(text, "pages: 2 of 2.00 MiB, 2 at addresses that had another page "));
     free(text);
     tarn_snapshot_destroy(snapshot);
 }
@@ -194,6 +212,62 @@ static void an_overflow_is_warned_of(void **state)
 }
 
 /* Here a setting was requested that is not in effect. */
+static void defaults_are_said_where_something_was_requested(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'allocator_settings': {"
+                     "'PYTORCH_CUDA_ALLOC_CONF': 'max_split_size_mb:64', 'max_split_size': -1, "
+                     "'expandable_segments': false, 'garbage_collection_threshold': 0.0}}");
+    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "settings: max_split_size_mb:64\nin effect: (default)\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse("{'segments': [], 'allocator_settings': {"
+                            "'PYTORCH_CUDA_ALLOC_CONF': '', 'max_split_size': -1, "
+                            "'expandable_segments': false}}");
+    asked.snapshot = snapshot;
+    text = report_text(info, &asked);
+    assert_null(strstr(text, "in effect"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void a_file_that_ends_early_has_no_trace(void **state)
+{
+    static struct pickle_out out;
+    struct tarn_snapshot *snapshot = NULL;
+
+    (void)state;
+    pickle_begin(&out);
+    pickle_dict(&out);
+    pickle_text(&out, "segments");
+    pickle_list(&out);
+    pickle_dict(&out);
+    pickle_item(&out, "address", 4096);
+    pickle_item(&out, "total_size", 512);
+    pickle_text(&out, "blocks");
+    pickle_list(&out);
+    pickle_dict(&out);
+    pickle_item(&out, "size", 512);
+    pickle_item_text(&out, "state", "inactive");
+    pickle_dict_end(&out);
+    pickle_list_end(&out);
+    pickle_dict_end(&out);
+    pickle_list_end(&out);
+    pickle_text(&out, "device_traces");
+    assert_int_equal(tarn_snapshot_load_memory(out.bytes, out.size, NULL, &snapshot, NULL),
+                     TARN_ERR_TRUNCATED);
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    assert_non_null(strstr(text, "  no trace: the file ends before it\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void settings_in_effect_are_beside_those_requested(void **state)
 {
     struct tarn_snapshot *snapshot =
@@ -289,6 +363,22 @@ static void the_length_of_traces_is_a_number(void **state)
     }
 }
 
+/* Without the number of entries the warning does not say how many it holds. */
+static void an_overflow_of_unknown_length(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [" ONE_EVENT
+                     "], 'allocator_settings': {'trace_alloc_overflowed': true}}");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "warning: the trace overflowed, its oldest events were dropped; "
+                                 "record with a larger max_entries\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void in_numbers(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("oom");
@@ -331,6 +421,9 @@ int main(void)
         cmocka_unit_test(an_overflow_is_warned_of),
         cmocka_unit_test(settings_in_effect_are_beside_those_requested),
         cmocka_unit_test(in_numbers),
+        cmocka_unit_test(defaults_are_said_where_something_was_requested),
+        cmocka_unit_test(a_file_that_ends_early_has_no_trace),
+        cmocka_unit_test(an_overflow_of_unknown_length),
         cmocka_unit_test(a_page_is_not_mapped_without_end),
         cmocka_unit_test(settings_may_have_any_kind),
         cmocka_unit_test(the_length_of_traces_is_a_number),

@@ -185,6 +185,29 @@ static void the_promise_of_the_compact_policy(void **state)
     }
 }
 
+/* Rounding by the settings takes what the request lacks. */
+static void what_settings_round_is_said(void **state)
+{
+    const struct tarn_report_options options = {.struct_size = sizeof options};
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'allocator_settings': {'PYTORCH_CUDA_ALLOC_CONF':"
+        " 'roundup_power2_divisions:2', 'max_split_size': -1, 'roundup_power2_divisions': {'1': 2, "
+        "'2': 2, '4': 2,"
+        " '8': 2, '16': 2, '32': 2, '64': 2, '128': 2, '256': 2, '512': 2, '1024': 2, '2048': 2,"
+        " '4096': 2, '8192': 2, '16384': 2, '32768': 2}}, 'device_traces': [["
+        "{'action': 'segment_alloc', 'addr': 1073741824, 'size': 100663296, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 1073741824, 'size': 69206016, 'stream': 0},"
+        "{'action': 'oom', 'device_free': 0, 'size': 16777216, 'stream': 0},"
+        "{'action': 'free_completed', 'addr': 1073741824, 'size': 69206016, 'stream': 0},"
+        "{'action': 'segment_free', 'addr': 1073741824, 'size': 100663296, 'stream': 0}]]}");
+
+    (void)state;
+    says(snapshot, &options,
+         "only 0 B of 96.00 MiB reserved is free, but roundup_power2_divisions adds 30.00 MiB to "
+         "the allocated blocks\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void many_failures(void **state)
 {
     char json[16384] = "{'segments': [], 'device_traces': [[";
@@ -320,6 +343,10 @@ static void failures_with_one_reason_are_one_cause(void **state)
     assert_true(result->causes[1].is_limited);
     says(snapshot, &options, "4 requests failed for this reason, from event 2 to 6");
     says(snapshot, &options, "3  4.00 MiB to 16.00 MiB, by train.py:2:step");
+
+    const struct tarn_report_options wide = {.struct_size = sizeof wide, .columns = 200};
+
+    says(snapshot, &wide, "3  4.00 MiB to 16.00 MiB, by train.py:2:step\n");
     tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
@@ -516,6 +543,7 @@ int main(void)
         cmocka_unit_test(the_recorded_failure),
         cmocka_unit_test(every_verdict),
         cmocka_unit_test(the_promise_of_the_compact_policy),
+        cmocka_unit_test(what_settings_round_is_said),
         cmocka_unit_test(many_failures),
         cmocka_unit_test(no_failure),
         cmocka_unit_test(few_failures_of_a_long_trace),

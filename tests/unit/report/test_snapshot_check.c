@@ -160,19 +160,19 @@ static void a_search_for_sleepers_has_an_end(void **state)
         COUNT = 4600
     };
     struct tarn_findings findings = TARN_FINDINGS_INIT;
-    char *json = malloc(COUNT * 80);
-    size_t used = (size_t)sprintf(json, "{'segments': [], 'device_traces': [[");
+    char *json = malloc(COUNT * 80 + 512);
+    size_t used = (size_t)snprintf(json, 64, "{'segments': [], 'device_traces': [[");
     char expected[256];
 
     (void)state;
     for (int i = 0; i < COUNT; i++) { /* the last one sleeps */
-        used += (size_t)sprintf(json + used,
-                                "{'action': 'alloc', 'addr': %d, 'size': 512, 'stream': 0},",
-                                (i + 1) * 4096);
+        used += (size_t)snprintf(json + used, 256,
+                                 "{'action': 'alloc', 'addr': %d, 'size': 512, 'stream': 0},",
+                                 (i + 1) * 4096);
     }
-    (void)sprintf(json + used,
-                  "{'action': 'segment_unmap', 'addr': %d, 'size': 4096, 'stream': 0}]]}",
-                  COUNT * 4096);
+    (void)snprintf(json + used, 256,
+                   "{'action': 'segment_unmap', 'addr': %d, 'size': 4096, 'stream': 0}]]}",
+                   COUNT * 4096);
     struct tarn_snapshot *snapshot = report_parse(json);
 
     assert_int_equal(tarn_snapshot_check(snapshot, &findings, NULL), TARN_OK);

@@ -284,9 +284,16 @@ static void the_outlier_above_is_named(void **state)
     static const struct {
         int peaks[8];
         uint64_t named;
-    } rows[] = {{{1000, 1001, 2, 1000, 1002, 1100, 1001, 999}, 6},
-                {{1000, 1001, 1100, 1000, 1002, 2, 1001, 999}, 3},
-                {{1000, 1001, 5, 1000, 1002, 2, 1001, 999}, 6}};
+        const char *text;
+    } rows[] = {{{1000, 1001, 2, 1000, 1002, 1100, 1001, 999},
+                 6,
+                 "step 6 stands out: its peak is 100 B above the median, 1000 B\n"},
+                {{1000, 1001, 1100, 1000, 1002, 2, 1001, 999},
+                 3,
+                 "step 3 stands out: its peak is 100 B above the median, 1000 B\n"},
+                {{1000, 1001, 5, 1000, 1002, 2, 1001, 999},
+                 6,
+                 "step 6 stands out: its peak is 998 B below the median, 1000 B\n"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -296,6 +303,10 @@ static void the_outlier_above_is_named(void **state)
 
         assert_int_equal(result->outlier_count, 2);
         assert_int_equal(result->outlier.number, rows[i].named);
+        char *text = report_text(steps, &asked);
+
+        assert_non_null(strstr(text, rows[i].text));
+        free(text);
         tarn_report_destroy(result);
         tarn_snapshot_destroy(snapshot);
     }

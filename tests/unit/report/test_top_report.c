@@ -163,6 +163,67 @@ static void devices_have_numbers_of_devices(void **state)
     }
 }
 
+/* A tree in lines of JSON and CSV has the frames of each row, outermost first. */
+static void trees_have_lines(void **state)
+{
+    static const char json[] =
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 100, 'stream': 0, 'frames': ["
+        " {'name': 'in', 'filename': 'a.py', 'line': 1},"
+        " {'name': 'out', 'filename': 'm.py', 'line': 9}]},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 30, 'stream': 0, 'frames': ["
+        " {'name': 'b', 'filename': 'b.py', 'line': 2},"
+        " {'name': 'out', 'filename': 'm.py', 'line': 9}]}]]}";
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .format = TARN_REPORT_CSV, .tree = true}};
+    char *text = report_text(top, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, ",\"m.py:9:out\""));
+    assert_non_null(strstr(text, ",\"a.py:1:in\""));
+    const size_t columns = 1 + (size_t)(strcspn(text, "\n") > 0);
+    size_t wanted = 0;
+
+    (void)columns;
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) { /* as many cells */
+        size_t cells = 1;
+        bool quoted = false;
+
+        for (const char *at = line; *at != '\n'; at++) {
+            quoted ^= *at == '"';
+            cells += *at == ',' && !quoted;
+        }
+        wanted = wanted ? wanted : cells;
+        assert_int_equal(cells, wanted);
+    }
+    free(text);
+    asked.options.tree = false; /* and no columns of trees without one */
+    text = report_text(top, &asked);
+    assert_null(strstr(text, "parent"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void the_peak_needs_no_heading_of_its_own(void **state)
+{
+    struct tarn_selection selection = {.struct_size = sizeof selection,
+                                       .at = {.kind = TARN_AT_PEAK}};
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    const struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .selection = &selection}};
+    char *text = report_text(top, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "at peak"));
+    free(text);
+    selection.at.kind = TARN_AT_END;
+    text = report_text(top, &asked);
+    assert_non_null(strstr(text, "at instant"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void what_matches_nothing_is_said(void **state)
 {
     const struct tarn_selection selection = {.struct_size = sizeof selection, .match = "nowhere"};
@@ -240,6 +301,8 @@ int main(void)
         cmocka_unit_test(others_and_total),
         cmocka_unit_test(totals_are_the_counters_of_the_run),
         cmocka_unit_test(devices_have_numbers_of_devices),
+        cmocka_unit_test(trees_have_lines),
+        cmocka_unit_test(the_peak_needs_no_heading_of_its_own),
         cmocka_unit_test(what_matches_nothing_is_said),
         cmocka_unit_test(failures_leave_nothing),
     };
