@@ -145,6 +145,37 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* More boxes than a piece of their array holds. */
+static void many_boxes_leave_nothing(void **state)
+{
+    enum {
+        COUNT = 1100
+    };
+    char *json = malloc(COUNT * 128 + 64);
+    size_t used = (size_t)snprintf(json, 64, "{'segments': [], 'device_traces': [[");
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used += (size_t)snprintf(json + used, 128,
+                                 "%s{'action': 'alloc', 'addr': %d, 'size': 1, 'stream': 0,"
+                                 " 'frames': [{'name': 'f', 'filename': 'a', 'line': %d}]}",
+                                 i > 0 ? "," : "", i + 1, i);
+    }
+    (void)snprintf(json + used, 64, "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    const struct asked asked = {snapshot,
+                                {.struct_size = sizeof asked.options},
+                                {.struct_size = sizeof asked.how, .folded = true}};
+
+    assert_true(report_fails_cleanly(flame, &asked) >= 10);
+    char *text = report_text(flame, &asked);
+
+    assert_non_null(strstr(text, "a:1099:f 1\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+    free(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +183,7 @@ int main(void)
         cmocka_unit_test(pictures),
         cmocka_unit_test(devices_are_told_apart),
         cmocka_unit_test(places_have_any_name),
+        cmocka_unit_test(many_boxes_leave_nothing),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
