@@ -286,7 +286,11 @@ static enum tarn_status export(const struct job *job, const struct tarn_writer *
 static enum tarn_status view(const struct job *job, const struct tarn_writer *writer,
                              struct tarn_error *error)
 {
-    return tarn_view_write(job->snapshot, NULL, writer, error);
+    const struct tarn_view_options how = {.struct_size = sizeof how,
+                                          .redact = job->form == 1 ? TARN_VIEW_REDACT_ALL
+                                                                   : TARN_VIEW_REDACT_NOTHING};
+
+    return tarn_view_write(job->snapshot, &how, writer, error);
 }
 
 static enum tarn_status text(const struct job *job, const struct tarn_writer *writer,
@@ -422,6 +426,7 @@ static void snapshot_used(const char *path, const struct tarn_snapshot *snapshot
         {.run = export, .form = TARN_EXPORT_SPEEDSCOPE},
         {.run = export, .form = TARN_EXPORT_FOLDED},
         {.run = view},
+        {.run = view, .form = 1},
         {.run = text},
         {.run = flame},
         {.run = flame, .form = 1},
