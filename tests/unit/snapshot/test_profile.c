@@ -386,6 +386,10 @@ static void what_is_no_profile(void **state)
     fails("hello", TARN_ERR_FORMAT, "neither an object nor an array at byte 0");
     fails("{'a': 1}", TARN_ERR_FORMAT, "no traceEvents");
     fails("{'a' 1}", TARN_ERR_FORMAT, "no colon");
+    fails("{", TARN_ERR_TRUNCATED, "");
+    fails("{'a'", TARN_ERR_TRUNCATED, "");
+    fails("{'a':}", TARN_ERR_TRUNCATED, "ends early");
+    fails("{'a':,", TARN_ERR_TRUNCATED, "");
     fails("{'a': 1 'b': 2}", TARN_ERR_FORMAT, "no comma between members");
     fails("{1: 1}", TARN_ERR_FORMAT, "no key");
     fails("{'traceEvents': 3}", TARN_ERR_FORMAT, "no [");
@@ -451,6 +455,31 @@ static enum tarn_status load_and_drop(const void *context, const struct tarn_wri
     return status;
 }
 
+/* Keys and events of any length, which the window grows for. */
+static void long_keys_and_events(void **state)
+{
+    enum {
+        LONG = 200000
+    };
+    char *json = malloc(LONG + 1000);
+    size_t used = (size_t)snprintf(json, 1000, "{'");
+
+    (void)state;
+    memset(json + used, 'k', 100);
+    used += 100;
+    used += (size_t)snprintf(json + used, 400,
+                             "': 1, 'traceEvents': [" MEMORY(30, 512, 4096, 0, 1) ", {'name': '");
+    memset(json + used, 'x', LONG);
+    used += LONG;
+    (void)snprintf(json + used, 400, "'}, " MEMORY(31, 512, 8192, 0, 1) "]}");
+    struct tarn_snapshot *snapshot = must_load(json, NULL);
+
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 2);
+    tarn_snapshot_destroy(snapshot);
+    assert_true(report_fails_or_copes(load_and_drop, json) > 20);
+    free(json);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -472,6 +501,7 @@ int main(void)
         cmocka_unit_test(equal_times_keep_their_order),
         cmocka_unit_test(what_is_no_profile),
         cmocka_unit_test(bounds),
+        cmocka_unit_test(long_keys_and_events),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

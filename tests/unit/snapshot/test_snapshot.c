@@ -378,6 +378,7 @@ static void other_files_are_named(void **state)
         const char *said;
     } cases[] = {
         {"PK\x03\x04....", "zip archive"},
+        {"PX", "does not begin like a pickle"},
         {"<!DOCTYPE html>", "HTML"},
         {"{\"segments\": 1}", "a list of segments"},
         {"{'segments': []}", "malformed JSON"},
@@ -397,6 +398,9 @@ static void other_files_are_named(void **state)
                          TARN_ERR_FORMAT);
         assert_non_null(strstr(error.text, cases[i].said));
         assert_null(snapshot);
+        assert_int_equal(tarn_snapshot_load_memory(cases[i].bytes, strlen(cases[i].bytes), NULL,
+                                                   &snapshot, NULL),
+                         TARN_ERR_FORMAT);
     }
 }
 
