@@ -514,8 +514,11 @@ enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
     const bool fits = limit == 0 || (tn_add_u64(model->written, bytes, &model->written) &&
                                      model->written <= limit);
 
-    model->budget.exceeded = model->budget.exceeded || !fits;
-    return fits ? TARN_OK : TARN_ERR_LIMIT;
+    if (!fits) {
+        model->budget.exceeded = true;
+        return TARN_ERR_LIMIT;
+    }
+    return TARN_OK;
 }
 
 bool tn_model_take_size(struct tn_model *model, uint64_t *size)

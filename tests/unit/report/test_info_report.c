@@ -107,6 +107,7 @@ static void what_is_no_list_of_pages_is_passed_over(void **state)
         SEGMENT("0", "{'page_size': 2097152, 'handles': ['a'], 'times': [1]}"),
         SEGMENT("0", "{'page_size': 2097152, 'handles': {'a': 1}, 'times': [1]}"),
         SEGMENT("0", "{'page_size': 2097152, 'handles': [], 'times': []}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': 5, 'times': [1]}"),
     };
 
     (void)state;

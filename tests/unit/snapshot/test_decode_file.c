@@ -193,6 +193,27 @@ static void numbers_at_the_edges(void **state)
     const struct tn_model *model = tn_snapshot_model(snapshot);
 
     (void)state;
+    /* Also behind more keys than an entry keeps the order of. */
+    char json[4096] = "{'segments':[],'device_traces':[[";
+
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json),
+                       "%s{'action':'alloc','addr':1,'size':1,'stream':0", i > 0 ? "}," : "");
+        for (int k = 0; k < 28; k++) {
+            (void)snprintf(json + strlen(json), sizeof json - strlen(json), ",'x%d':1", k);
+        }
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "%s",
+                       i > 0 ? ",'pool_id':[0,0]}]]}" : "");
+    }
+    struct tarn_snapshot *behind = must_load(json);
+
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct tn_model *other = tn_snapshot_model(behind);
+        const struct tn_trace_entry *entry = tn_trace_at(other, &other->traces[0], i);
+
+        assert_int_equal(tn_model_extra(other, entry->extra)->has_pool, i == 1);
+    }
+    tarn_snapshot_destroy(behind);
     for (uint64_t i = 0; i < 3; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(model, &model->traces[0], i);
 
@@ -200,7 +221,7 @@ static void numbers_at_the_edges(void **state)
     }
     tarn_snapshot_destroy(snapshot);
     load_says("{'segments':[],'device_traces':[[{'action':'alloc','addr':1,'size':1,'stream':0,"
-              "'frames':[{'name':'f','filename':'a','line':18446744073709551615}]}]]}",
+              "'frames':[{'line':18446744073709551615,'name':'f','filename':'a'}]}]]}",
               "line");
 }
 

@@ -403,6 +403,23 @@ static void values_that_cannot_be_kept(void **state)
           "unexpected kind");
 }
 
+/* A frame or the history of a block with a key that is no text. */
+static void keys_are_texts(void **state)
+{
+    (void)state;
+    refused(ENTRY("\x8c\6"
+                  "frames](}(\x8c\4name\x8c\1f\x8c\x08"
+                  "filename\x8c\1g\x8c\4lineK\1u(K\1K\2ue",
+                  "\x8c\1bK\2"),
+            TARN_ERR_FORMAT, "");
+    refused(BYTES("\x80\4](}(\x8c\7"
+                  "addressK\1\x8c\x0atotal_sizeK\1\x8c\6"
+                  "blocks](}(\x8c\4sizeK\1"
+                  "\x8c\5state\x8c\x08inactive\x8c\7history](}(K\1K\2\x8c\4"
+                  "addrK\1ueueue."),
+            TARN_ERR_FORMAT, "");
+}
+
 /* What is at the top of a file that is no snapshot. */
 static void other_tops_are_refused(void **state)
 {
@@ -414,6 +431,16 @@ static void other_tops_are_refused(void **state)
     refused(BYTES("\x80"), TARN_ERR_TRUNCATED, "");
     refused(BYTES("\x80\4}r\1"), TARN_ERR_TRUNCATED, "");
     refused(BYTES("\x80\4}q"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4("), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4(K\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4K\1(K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(K\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1aK\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1a]}"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1a]K\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1a](}(\x8c\4name\x8c\1f\x8c\x08"
+                  "filename\x8c\1g\x8c\4lineK\1ueK\2"),
+            TARN_ERR_TRUNCATED, "");
 }
 
 /* A stack that comes frame by frame has an end. */
@@ -450,6 +477,7 @@ static void every_allocation_may_fail(void **state)
         {SETTINGS("\x8c\1k\x8c\3a\xff\xc3")},
         {SETTINGS("\x8c\1kM\x34\x12q\1\x8c\1lh\1")},
         {SETTINGS("\x8c\1k(K\1K\2l")},
+        {SETTINGS("\x8c\1k\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0q\1\x8c\1lh\1")},
         {SETTINGS("\x8c\1k(\x8c\1aK\2d")},
         {BYTES("\x80\2ccollections\ndefaultdict\ncbuiltins\nlist\n\x85R\x8c\x08segments]s.")},
     };
@@ -615,6 +643,7 @@ int main(void)
         cmocka_unit_test(plain_containers_by_name_are_understood),
         cmocka_unit_test(entries_come_in_parts),
         cmocka_unit_test(values_that_cannot_be_kept),
+        cmocka_unit_test(keys_are_texts),
         cmocka_unit_test(other_tops_are_refused),
         cmocka_unit_test(stacks_of_too_many_pieces),
         cmocka_unit_test(every_allocation_may_fail),

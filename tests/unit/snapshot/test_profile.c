@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
+#include "support/temp.h"
 
 #include "snapshot/snapshot.h"
 #include "tarn/profile.h"
@@ -455,6 +456,17 @@ static enum tarn_status load_and_drop(const void *context, const struct tarn_wri
     return status;
 }
 
+static enum tarn_status load_file_and_drop(const void *context, const struct tarn_writer *writer,
+                                           struct tarn_error *error)
+{
+    struct tarn_snapshot *snapshot;
+    const enum tarn_status status = tarn_profile_load(context, NULL, &snapshot, NULL, error);
+
+    (void)writer;
+    tarn_snapshot_destroy(snapshot);
+    return status;
+}
+
 /* Keys and events of any length, which the window grows for. */
 static void long_keys_and_events(void **state)
 {
@@ -477,6 +489,45 @@ static void long_keys_and_events(void **state)
     assert_int_equal(tarn_snapshot_entry_count(snapshot), 2);
     tarn_snapshot_destroy(snapshot);
     assert_true(report_fails_or_copes(load_and_drop, json) > 20);
+
+    char *text = quoted(json);
+    struct temp_file file = temp_write(text, strlen(text));
+
+    assert_int_equal(tarn_profile_load(file.path, NULL, &snapshot, NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 2);
+    tarn_snapshot_destroy(snapshot);
+    assert_true(report_fails_or_copes(load_file_and_drop, file.path) > 20);
+    temp_remove(&file);
+    free(text);
+    free(json);
+}
+
+/* More entries than a piece of their table holds, and more than the memory that they may take. */
+static void many_events(void **state)
+{
+    enum {
+        COUNT = 1500
+    };
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = 1 << 16};
+    char *json = malloc(COUNT * 240 + 64);
+    size_t used = (size_t)snprintf(json, 64, "[");
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used += (size_t)snprintf(
+            json + used, 240,
+            "%s{'ph':'i','name':'[memory]','pid':1,'tid':2,'ts':%d,'args':{'Total Allocated':9000,"
+            "'Bytes':%d,'Addr':%d,'Device Id':0,'Device Type':1}}",
+            i > 0 ? "," : "", i, i % 2 ? -512 : 512, 4096 + i / 2 * 512);
+    }
+    (void)snprintf(json + used, 64, "]");
+    assert_true(report_fails_or_copes(load_and_drop, json) > 20);
+    char *text = quoted(json);
+
+    assert_int_equal(tarn_profile_load_memory(text, strlen(text), &limits, &snapshot, NULL, NULL),
+                     TARN_ERR_LIMIT);
+    free(text);
     free(json);
 }
 
@@ -502,6 +553,7 @@ int main(void)
         cmocka_unit_test(what_is_no_profile),
         cmocka_unit_test(bounds),
         cmocka_unit_test(long_keys_and_events),
+        cmocka_unit_test(many_events),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

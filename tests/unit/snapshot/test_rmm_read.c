@@ -83,11 +83,13 @@ static void times_of_the_epoch_and_none(void **state)
     struct tarn_snapshot *snapshot = load(HEADER "1,1634567890.123456,allocate,1,1,0\n"
                                                  "1,,allocate,2,1,0\n"
                                                  "1,24:00:00,allocate,3,1,0\n"
-                                                 "1,1:2,allocate,4,1,0\n");
-    static const int64_t times[] = {1634567890123456, TN_TIME_NONE, TN_TIME_NONE, TN_TIME_NONE};
+                                                 "1,1:2,allocate,4,1,0\n"
+                                                 "1,0:0:3:4,allocate,5,1,0\n");
+    static const int64_t times[] = {1634567890123456, TN_TIME_NONE, TN_TIME_NONE, TN_TIME_NONE,
+                                    INT64_C(86403000000)};
 
     (void)state;
-    for (uint64_t i = 0; i < 4; i++) {
+    for (uint64_t i = 0; i < 5; i++) {
         entry_is(snapshot, i,
                  &(struct tn_trace_entry){
                      .action = TN_TRACE_ALLOC, .address = i + 1, .size = 1, .time_us = times[i]});
