@@ -517,6 +517,25 @@ static enum tarn_status scale(const struct job *job, const struct tarn_writer *w
         (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)info.bytes_selected));
 }
 
+static enum tarn_status scale_largest(const struct job *job, const struct tarn_writer *writer,
+                                      struct tarn_error *error)
+{
+    const struct tarn_scale_rule rule = {.what = TARN_SCALE_MATCH, .pattern = "py", .factor = 1};
+    const struct tarn_replay_options how = {.struct_size = sizeof how,
+                                            .memory_limit = (uint64_t)1 << 30};
+    double factor = 0;
+    char text[32];
+    const enum tarn_status status =
+        tarn_replay_scale_largest(given.replay, given.graph, &rule, 1, &how, &factor, error);
+
+    (void)job;
+    if (status) {
+        return status;
+    }
+    return writer->write(writer->context, text,
+                         (size_t)snprintf(text, sizeof text, "%.3f", factor));
+}
+
 /* ---- files that are read ---- */
 
 static enum tarn_status load(const struct job *job, const struct tarn_writer *writer,
@@ -756,6 +775,7 @@ static const struct job jobs[] = {
     {.name = "tune each", .run = tune, .form = 1},
     {.name = "fit", .run = fit},
     {.name = "scale", .run = scale},
+    {.name = "scale, as far as it fits", .run = scale_largest},
     {.name = "where", .run = rules, .form = 2},
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_TEXT),
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_JSON),
