@@ -262,7 +262,7 @@ static struct tarn_snapshot *long_trace(size_t count)
         bytes[used++] = 'h';
         bytes[used++] = (char)((seed >> 16) % KINDS);
     }
-    memcpy(bytes + used, "eeu.", 4);
+    memcpy(bytes + used, "eeu.", 5);
     if (tarn_snapshot_load_memory(bytes, used + 4, &limits, &snapshot, &error)) {
         fail_msg("%s", error.text);
     }

@@ -414,9 +414,9 @@ static struct tarn_snapshot *failures_among(size_t count, size_t every)
     at += sizeof other - 1;
     for (size_t i = 2; i < count; i++) {
         *at++ = 'h';
-        *at++ = i % every != 0;
+        *at++ = (char)(i % every != 0);
     }
-    memcpy(at, "eeu.", 4);
+    memcpy(at, "eeu.", 5);
     if (tarn_snapshot_load_memory(bytes, (size_t)(at + 4 - bytes), &limits, &snapshot, &error)) {
         fail_msg("%s", error.text);
     }

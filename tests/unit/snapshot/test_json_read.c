@@ -155,7 +155,7 @@ static void memory_is_limited(void **state)
             memcpy(text + used, items[i], strlen(items[i]));
             used += strlen(items[i]);
         }
-        memcpy(text + used, "1]}", 3);
+        memcpy(text + used, "1]}", 4);
         assert_int_equal(tarn_snapshot_load_memory(text, used + 3, &limits, &snapshot, &error),
                          TARN_ERR_LIMIT);
         assert_non_null(strstr(error.text, "memory"));

@@ -380,11 +380,11 @@ static void entries_come_in_parts(void **state)
     memcpy(many, head, sizeof head - 1);
     used = sizeof head - 1;
     for (int i = 0; i < 40; i++) {
-        memcpy(many + used, "\x8c\2x?K\1", 6);
+        memcpy(many + used, "\x8c\2x?K\1", 7);
         many[used + 3] = (char)('0' + i);
         used += 6;
     }
-    memcpy(many + used, "ueeu.", 5);
+    memcpy(many + used, "ueeu.", 6);
     warns(many, used + 5, "");
 }
 
@@ -462,7 +462,7 @@ static void stacks_of_too_many_pieces(void **state)
         memcpy(bytes + used, frame, sizeof frame - 1);
         used += sizeof frame - 1;
     }
-    memcpy(bytes + used, "ueu.", 4);
+    memcpy(bytes + used, "ueu.", 5);
     refused(bytes, used + 4, TARN_ERR_LIMIT, "frames or pieces");
     free(bytes);
 }

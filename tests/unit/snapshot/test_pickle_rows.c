@@ -86,15 +86,15 @@ static void what_is_kept_has_bounds(void **state)
 
     (void)state;
     rows_open(&rows);
-    for (uint8_t i = 0; i < ALIKE; i++) {
+    for (unsigned i = 0; i < ALIKE; i++) {
         one[sizeof one - 3] = (uint8_t)(100 + i);
-        tn_row_cache_keep(&rows.cache, one, sizeof one - 1, i + 1u);
+        tn_row_cache_keep(&rows.cache, one, sizeof one - 1, i + 1);
     }
-    for (uint8_t i = 0; i < ALIKE; i++) {
+    for (unsigned i = 0; i < ALIKE; i++) {
         one[sizeof one - 3] = (uint8_t)(100 + i);
         const struct tn_row *found = tn_row_cache_find(&rows.cache, one, sizeof one - 1);
 
-        assert_true(i < ALIKE - 8 ? !found : found && found->stack == i + 1u); /* the newest 8 */
+        assert_true(i < ALIKE - 8 ? !found : found && found->stack == i + 1); /* the newest 8 */
     }
     for (size_t i = 0; i + 1 < LARGE; i += 2) {
         large[i] = 'h';

@@ -154,7 +154,7 @@ static void a_long_difference_is_cut(void **state)
 
     (void)state;
     for (int i = 0; i < 300; i++) {
-        memcpy(text + used, "\xc3\xa9", 2);
+        memcpy(text + used, "\xc3\xa9", 3);
         used += 2;
     }
     memcpy(text + used, tail, strlen(tail) + 1);
