@@ -23,6 +23,10 @@ struct tn_export {
 enum tarn_status tn_export_jsonl(const struct tn_export *job) TN_MUST_CHECK;
 enum tarn_status tn_export_csv(const struct tn_export *job) TN_MUST_CHECK;
 enum tarn_status tn_export_sqlite(const struct tn_export *job) TN_MUST_CHECK;
+/* The same with these functions of SQLite; NULL: it is not there, TARN_ERR_NOT_SUPPORTED. */
+struct tn_sqlite;
+enum tarn_status tn_export_sqlite_with(const struct tn_export *job,
+                                       const struct tn_sqlite *calls) TN_MUST_CHECK;
 enum tarn_status tn_export_perfetto(const struct tn_export *job) TN_MUST_CHECK;
 enum tarn_status tn_export_speedscope(const struct tn_export *job) TN_MUST_CHECK;
 

@@ -19,7 +19,7 @@
 
 enum {
     SQL_MAX = 1024,
-    PIECE = 1 << 20 /* bytes written at once */
+    PIECE = 1 << 16 /* bytes written at once */
 };
 
 static const char sql_begin[] = "PRAGMA page_size = 4096;"
@@ -36,7 +36,7 @@ struct sqlite_sink {
     sqlite3 *database;
     sqlite3_stmt *insert; /* into the table at hand */
     struct tn_vec text;   /* of the cell at hand */
-    int code;             /* the first failure of SQLite */
+    int code;             /* of the last call of SQLite: nothing follows one that fails */
 };
 
 static struct sqlite_sink *sink_of(struct tn_table_sink *sink)
@@ -46,9 +46,7 @@ static struct sqlite_sink *sink_of(struct tn_table_sink *sink)
 
 static bool check(struct sqlite_sink *sink, int code)
 {
-    if (sink->code == SQLITE_OK && code != SQLITE_OK && code != SQLITE_DONE) {
-        sink->code = code;
-    }
+    sink->code = code == SQLITE_DONE ? SQLITE_OK : code;
     return sink->code == SQLITE_OK;
 }
 
@@ -228,13 +226,17 @@ static enum tarn_status status_of(int code)
 
 enum tarn_status tn_export_sqlite(const struct tn_export *job)
 {
-    struct sqlite_sink sink = {.sink = {sqlite_table, sqlite_row, job->model},
-                               .calls = tn_sqlite_get()};
+    return tn_export_sqlite_with(job, tn_sqlite_get());
+}
+
+enum tarn_status tn_export_sqlite_with(const struct tn_export *job, const struct tn_sqlite *calls)
+{
+    struct sqlite_sink sink = {.sink = {sqlite_table, sqlite_row, job->model}, .calls = calls};
     struct tarn_export_options options = *job->options;
     bool out_of_memory = false;
     enum tarn_status status;
 
-    if (!sink.calls) {
+    if (!calls) {
         return tn_fail(job->error, TARN_ERR_NOT_SUPPORTED,
                        "a database needs " TN_SQLITE_LIBRARY ", which cannot be opened: install it "
                        "(Debian: libsqlite3-0), or export to csv or jsonl");
@@ -246,7 +248,7 @@ enum tarn_status tn_export_sqlite(const struct tn_export *job)
         abouts_put(&sink, job) && sql_run(&sink, job->tables->sql) && sql_run(&sink, "COMMIT");
 
     if (good) {
-        (void)sink.calls->finalize(sink.insert);
+        (void)calls->finalize(sink.insert);
         sink.insert = NULL;
         status = database_write(&sink, job->writer);
         if (status) {
@@ -254,10 +256,10 @@ enum tarn_status tn_export_sqlite(const struct tn_export *job)
         }
     } else {
         status = tn_fail(job->error, status_of(sink.code), "no database can be made: %s",
-                         out_of_memory ? "no host memory" : sink.calls->errstr(sink.code));
+                         out_of_memory ? "no host memory" : calls->errstr(sink.code));
     }
-    (void)sink.calls->finalize(sink.insert);
-    (void)sink.calls->close(sink.database);
+    (void)calls->finalize(sink.insert);
+    (void)calls->close(sink.database);
     tn_vec_fini(&sink.text);
     return status;
 }

@@ -106,16 +106,22 @@ static const char *torch_path(const struct tn_string path)
     return NULL;
 }
 
-static bool is_digits(const char *text)
+/* Whether digits are all that follows; there may be a 0 byte in a text, and anything behind it. */
+static bool ends_in_digits(const struct tn_string text, size_t from)
 {
-    return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+    size_t at = from;
+
+    while (at < text.length && text.text[at] >= '0' && text.text[at] <= '9') {
+        at++;
+    }
+    return at == text.length && at > from;
 }
 
 /* Texts that say nothing about the program: "N/A" and steps. */
 static bool note_is_plain(const struct tn_string text)
 {
-    return text.length == 0 || strcmp(text.text, "N/A") == 0 ||
-           (begins_with(text, "ProfilerStep#") && is_digits(text.text + 13));
+    return tn_string_is(text, "N/A") ||
+           (begins_with(text, "ProfilerStep#") && ends_in_digits(text, strlen("ProfilerStep#")));
 }
 
 static bool is_one_of(const struct tn_string text, const char *const *words)
@@ -163,13 +169,16 @@ static const char *const setting_words[] = {"max_split_size_mb",
 
 static bool is_kept(const struct tn_string text, enum tn_text_kind kind)
 {
+    if (text.length == 0) {
+        return true;
+    }
     switch (kind) {
     case TN_TEXT_NOTE:
         return note_is_plain(text);
     case TN_TEXT_WORD:
-        return text.length == 0 || is_one_of(text, stage_words);
+        return is_one_of(text, stage_words);
     case TN_TEXT_SETTING:
-        return text.length == 0 || is_one_of(text, setting_words);
+        return is_one_of(text, setting_words);
     case TN_TEXT_FUNCTION:
     case TN_TEXT_FILE:
         break;
@@ -177,7 +186,7 @@ static bool is_kept(const struct tn_string text, enum tn_text_kind kind)
         tn_no_case();
         break;
     }
-    return text.length == 0;
+    return false;
 }
 
 /* A made-up name; optimizers' steps and files keep what tells their kind, files also that they are
@@ -320,7 +329,7 @@ static uint32_t fx_copy(struct tn_model_copy *copy, uint32_t number)
         .rest = tn_copy_container(copy, fx->rest)};
     uint32_t copied = 0;
 
-    if (number != 0 && copy->status == TARN_OK) {
+    if (number != 0) {
         (void)tn_copy_note(copy, tn_model_add_fx(copy->to, &made, &copied));
     }
     return copied;
@@ -348,7 +357,7 @@ static uint32_t name_with_category(struct tn_model_copy *copy, uint32_t name, ui
     char text[NAME_MAX_BYTES];
     uint32_t string = name;
 
-    if (!kind || copy->status) {
+    if (!kind) {
         return name;
     }
     (void)snprintf(text, sizeof text, "%s (%s)", tn_model_string(copy->to, name).text, kind);
@@ -361,7 +370,8 @@ static uint32_t function_copy(struct tn_model_copy *copy, uint32_t number)
     const struct tn_frame *frame = tn_model_frame(copy->from, number);
     const uint32_t name = tn_copy_string(copy, frame->name, TN_TEXT_FUNCTION);
 
-    return copy->categories ? name_with_category(copy, name, number) : name;
+    tn_assert(copy->categories); /* whoever makes names up has them */
+    return name_with_category(copy, name, number);
 }
 
 static uint32_t frame_make(struct tn_model_copy *copy, uint32_t from)
@@ -490,7 +500,7 @@ static uint32_t shape_copy(struct tn_model_copy *copy, uint32_t number)
             keys[count++] = string_pass(copy, key);
         }
     }
-    if (number != 0 && copy->status == TARN_OK) {
+    if (number != 0) {
         (void)tn_copy_note(copy, tn_model_add_shape(copy->to, keys, count, &copied));
     }
     return copied;

@@ -36,6 +36,11 @@ struct tn_sqlite {
 #undef TN_SQLITE_MEMBER
 };
 
+/* Finds them in the library of that name, which stays open, and returns them; NULL if it cannot be
+ * opened or lacks one. */
+const struct tn_sqlite *tn_sqlite_load(const char *library,
+                                       struct tn_sqlite *functions_out) TN_MUST_CHECK;
+
 /* Its functions, for as long as the process lives; NULL where it is not installed, or lacks one of
  * them. Thread-safe. */
 const struct tn_sqlite *tn_sqlite_get(void);

@@ -2,6 +2,7 @@
 #include "export/state_at.h"
 
 #include "analysis/layout.h"
+#include "base/assertion.h"
 
 struct state {
     struct tn_model_copy *copy;
@@ -45,8 +46,7 @@ static void lifetime_add(struct state *state, const struct tn_lifetime *lifetime
     }
 }
 
-/* The blocks of a piece, and free ones between them. A file that contradicts itself may have
- * overlapping ones: those that begin inside of another are left out. */
+/* The blocks of a piece, and free ones between them. */
 static void blocks_collect(struct state *state, const struct tn_layout_piece *piece)
 {
     const struct tn_layout_block *blocks = state->layout.blocks.items;
@@ -60,7 +60,7 @@ static void blocks_collect(struct state *state, const struct tn_layout_piece *pi
         if (address > at) {
             (void)block_add(state, at, address - at);
         }
-        if (address >= at) {
+        if (tn_always(address >= at)) { /* a block of a layout ends where the next one begins */
             lifetime_add(state, blocks[i].lifetime, blocks[i].end);
             at = blocks[i].end;
         }

@@ -56,11 +56,12 @@ static void part_cut_time(const struct trim *trim, const struct tn_trace *trace,
 
     for (uint64_t i = 0; i < trace->count; i++) {
         const int64_t time = tn_trace_at(model, trace, i)->time_us;
-        int64_t since;
 
-        if (time == TN_TIME_NONE || __builtin_sub_overflow(time, start, &since)) {
+        if (time == TN_TIME_NONE) {
             continue;
         }
+        const int64_t since = time - start; /* times are within TN_TIME_MAX */
+
         if (since >= trim->options->from_us && first == trace->count) {
             first = i;
         }

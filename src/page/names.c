@@ -2,6 +2,7 @@
 #include "page/names.h"
 
 #include "analysis/code_origin.h"
+#include "base/assertion.h"
 #include "base/host_mem.h"
 
 #include <inttypes.h>
@@ -12,7 +13,8 @@ static bool numbering_init(struct tn_numbering *numbering, uint64_t count)
 {
     *numbering = (struct tn_numbering){.count = (size_t)count};
     numbering->numbers = tn_host_alloc_zero(numbering->count * sizeof(uint32_t));
-    return numbering->numbers || count == 0;
+    tn_assert(count > 0); /* number 0, which means none */
+    return numbering->numbers != NULL;
 }
 
 static void numbering_fini(struct tn_numbering *numbering)

@@ -6,7 +6,8 @@
 enum {
     LEVEL = 6,
     TRIAL_LEAST = 4 << 10, /* smaller parts are not worth a trial */
-    TRIAL_MOST = 32 << 10  /* bytes of a part that are tried: zlib's window */
+    TRIAL_MOST = 32 << 10, /* bytes of a part that are tried: zlib's window */
+    INPUT_PIECE = 1 << 20  /* that zlib gets at once: it counts them in 32 bits */
 };
 
 static void piece_put(struct tn_section *section)
@@ -104,7 +105,7 @@ void tn_section_add(struct tn_section *section, const uint8_t *bytes, size_t siz
         section->strategy = strategy;
     }
     while (size > 0) {
-        const uInt more = size < 1u << 30 ? (uInt)size : 1u << 30;
+        const uInt more = size < INPUT_PIECE ? (uInt)size : INPUT_PIECE;
 
         section->stream.next_in = bytes;
         section->stream.avail_in = more;

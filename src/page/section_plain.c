@@ -46,7 +46,7 @@ void tn_section_add(struct tn_section *section, const uint8_t *bytes, size_t siz
     struct tn_column *column = &last_section()->bytes;
 
     tn_column_put(column, bytes, size);
-    section->failed = section->failed || column->failed;
+    section->failed |= column->failed;
 }
 
 bool tn_section_end(struct tn_section *section)

@@ -89,10 +89,9 @@ static int source_compare(const void *left, const void *right)
     const struct tn_trace_source *a = left;
     const struct tn_trace_source *b = right;
 
-    if (a->is_host != b->is_host) {
-        return a->is_host ? 1 : -1;
-    }
-    return a->device < b->device ? -1 : a->device > b->device;
+    const int by_half = (int)a->is_host - (int)b->is_host;
+
+    return by_half ? by_half : (a->device > b->device) - (a->device < b->device);
 }
 
 static const char *file_word(const struct tn_view_run *run)

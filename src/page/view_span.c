@@ -2,6 +2,7 @@
 #include "page/view_span.h"
 
 #include "analysis/segment_walk.h"
+#include "base/order.h"
 
 /* A part of a range whose beginning has been found. */
 static bool span_add(struct tn_vec *spans, const struct tn_segment_range *range, uint64_t start,
@@ -53,16 +54,10 @@ static int span_compare(const void *left, const void *right)
 {
     const struct tn_view_span *a = left;
     const struct tn_view_span *b = right;
-    const uint64_t start_a = a->start + 1; /* those from before the first entry come first */
-    const uint64_t start_b = b->start + 1;
+    /* Those from before the first entry come first; of one beginning each has its own address. */
+    const int by_start = tn_order(a->start + 1, b->start + 1);
 
-    if (start_a != start_b) {
-        return start_a < start_b ? -1 : 1;
-    }
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->end < b->end ? -1 : a->end > b->end;
+    return by_start ? by_start : tn_order(a->address, b->address);
 }
 
 bool tn_view_spans_collect(struct tn_vec *spans_out, const struct tn_trace_source *source,

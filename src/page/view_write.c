@@ -3,7 +3,7 @@
  * A page: the bundle with the data of each recording in the middle. A page with a limit is
  * assembled in host memory; if it turns out to be too large it is made again with fewer events.
  */
-#include "tarn/viewer.h"
+#include "page/view_write.h"
 
 #include "base/errinfo.h"
 #include "page/bundle.h"
@@ -74,7 +74,7 @@ static enum tarn_status page_put(struct page *page, const struct tarn_writer *wr
     start_put(&out, page->shared.options, "");
     const bool good = runs_put(page, &out);
 
-    if (!good && out.status == TARN_OK) {
+    if (!good) {
         return TARN_ERR_HOST_MEMORY;
     }
     tn_bundle_end(&tn_bundle_viewer, &out);
@@ -89,7 +89,7 @@ static enum tarn_status page_fit(struct page *page, struct keeper *keeper, struc
     const struct tarn_writer writer = {keeper_write, keeper};
     const uint64_t bundle_size = tn_bundle_size(&tn_bundle_viewer);
 
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0;; i++) { /* the last try is without the trace */
         tn_column_clear(&keeper->kept);
         keeper->bytes = 0;
         const enum tarn_status status = page_put(page, &writer);
@@ -152,22 +152,29 @@ static enum tarn_status page_write(struct page *page, const struct tarn_writer *
 enum tarn_status tarn_view_write_empty(const struct tarn_view_options *options,
                                        const struct tarn_writer *writer, struct tarn_error *error)
 {
+    return tn_view_write_reader(tn_bundle_reader, tn_bundle_reader_size, options, writer, error);
+}
+
+enum tarn_status tn_view_write_reader(const char *reader, size_t size,
+                                      const struct tarn_view_options *options,
+                                      const struct tarn_writer *writer, struct tarn_error *error)
+{
     const struct tarn_view_options *asked = options ? options : &default_options;
     struct tn_text_out out;
     const struct tn_section_out sections = {&out, ""};
     struct tn_section section;
 
-    if (tn_bundle_reader_size == 0) {
+    if (size == 0) {
         return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
                        "cannot write an empty page: this tarn was built without its reader; build "
                        "it with clang, lld and wasi-libc");
     }
     tn_text_init(&out, writer);
     start_put(&out, asked, " 'wasm-unsafe-eval'");
-    if (!tn_section_begin(&section, &sections, "reader", tn_bundle_reader_size)) {
+    if (!tn_section_begin(&section, &sections, "reader", size)) {
         return tn_fail_memory(error);
     }
-    tn_section_add(&section, (const uint8_t *)tn_bundle_reader, tn_bundle_reader_size);
+    tn_section_add(&section, (const uint8_t *)reader, size);
     if (!tn_section_end(&section)) {
         return tn_fail_memory(error);
     }

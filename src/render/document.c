@@ -3,6 +3,7 @@
 
 #include "analysis/group_key.h"
 #include "analysis/where.h"
+#include "base/assertion.h"
 #include "base/escaped.h"
 
 #include <inttypes.h>
@@ -24,7 +25,8 @@ static void part_put(struct tn_text_out *out, const char **joint, const char *te
 static void pool_put(struct tn_text_out *out, const struct tarn_selection *selection)
 {
     switch (selection->pools) {
-    case TARN_POOLS_ALL:
+    case TARN_POOLS_ALL: /* has no words */
+        tn_no_case();
         break;
     case TARN_POOLS_DEFAULT:
         tn_text_puts(out, "the default pool");
@@ -90,7 +92,7 @@ void tn_selection_put(struct tn_text_out *out, const struct tarn_report_options 
 {
     const char *joint = "selected: ";
 
-    if (!head->is_part || !options->selection) { /* no part without a selection */
+    if (!head->is_part || tn_never(!options->selection)) { /* no part without a selection */
         return;
     }
     blocks_put(out, options->selection, &joint);
@@ -139,7 +141,7 @@ void tn_selection_put_json(struct tn_json_text *json, const struct tarn_report_o
     const struct tarn_selection *selection = options->selection;
 
     tn_json_word(json, "by", tn_grouping_name(head->by));
-    if (!head->is_part || !options->selection) { /* no part without a selection */
+    if (!head->is_part || tn_never(!selection)) { /* no part without a selection */
         tn_json_null(json, "selection");
         return;
     }

@@ -6,8 +6,10 @@
  */
 #include "tarn/report.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/size_text.h"
+#include "base/utf8.h"
 #include "render/flame_svg.h"
 #include "report/result.h"
 #include "snapshot/snapshot.h"
@@ -97,11 +99,15 @@ static bool holders_collect(struct holders *holders, const struct tn_analysis *a
         if (!held[0] && !held[1]) {
             continue;
         }
-        if (!tn_frame_view_find(&analysis->query->view, lifetimes[i].stack, &seen) ||
-            (analysis->keys.by != TARN_BY_STACK &&
-             !tn_group_key_find(&analysis->keys, &lifetimes[i], &key))) {
+        bool found = tn_frame_view_find(&analysis->query->view, lifetimes[i].stack, &seen);
+
+        if (!found) {
             return false;
         }
+        if (analysis->keys.by != TARN_BY_STACK) {
+            found = tn_group_key_find(&analysis->keys, &lifetimes[i], &key);
+        }
+        tn_assert(found); /* only frames can lack memory, and they have been found */
         struct holder *holder = holder_get(holders, key, seen);
 
         if (!holder) {
@@ -129,10 +135,10 @@ static bool group_add(struct drawing *drawing, const struct tn_group_keys *keys,
     if (tn_text_finish(&out)) {
         return false;
     }
-    tn_flame_path_add_place(
-        path,
-        (struct tn_string){drawing->group.items,
-                           drawing->group.count < GROUP_MAX ? drawing->group.count : GROUP_MAX});
+    const char *name = drawing->group.items;
+    const int shown = tn_utf8_fit(name, drawing->group.count, GROUP_MAX);
+
+    tn_flame_path_add_place(path, (struct tn_string){name, (size_t)shown});
     return true;
 }
 

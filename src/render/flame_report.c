@@ -138,7 +138,7 @@ static int segment_compare(const void *left, const void *right)
 static bool segments_sort(struct tn_vec *sorted, const struct tn_model *model,
                           const struct tarn_flame_options *options)
 {
-    bool good = tn_vec_reserve(sorted, model->segment_count);
+    bool good = true;
 
     for (size_t i = 0; good && i < model->segment_count; i++) {
         const struct tn_model_segment *segment = &model->segments[i];

@@ -11,6 +11,7 @@
  */
 #include "render/flame_svg.h"
 
+#include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/size_text.h"
 #include "base/utf8.h"
@@ -195,7 +196,7 @@ static void caption_put(struct tn_text_out *out, const struct tn_flame_label *la
             cut = at;
         }
         const size_t count = tn_utf8_decode(label->text + at, label->length - at, &code);
-        at += count > 0 ? count : 1;
+        at += tn_always(count > 0) ? count : 1; /* a label is as it is shown */
     }
     tn_text_put_escaped(out, label->text, all <= room ? label->length : cut, TN_ESCAPED_XML);
     tn_text_puts(out, all <= room ? "" : "..");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "render/label_cut.h"
 
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "tarn/report.h"
 
@@ -17,12 +18,12 @@ enum {
     COMPARED_MAX = 200 /* rows: each is compared with each */
 };
 
-/* The bytes of the first `columns` characters. */
+/* The bytes of the first `columns` characters of a text that has more. */
 static size_t bytes_of_columns(const char *text, size_t columns)
 {
     size_t at = 0;
 
-    for (; text[at] && columns > 0; columns--) {
+    for (; tn_always(text[at]) && columns > 0; columns--) {
         at++;
         while (((unsigned char)text[at] & 0xc0) == 0x80) {
             at++;
@@ -70,11 +71,11 @@ static void text_cut(char *cut, const char *text, size_t room)
         memcpy(cut + MARK_SIZE, tail, strlen(tail) + 1);
         return;
     }
-    if (end > GAP_SIZE && memcmp(text + end - GAP_SIZE, gap_after, GAP_SIZE) == 0) {
+    tn_assert(room >= ROOM_MIN && tn_label_columns(text, end) > room); /* more than gaps */
+    if (memcmp(text + end - GAP_SIZE, gap_after, GAP_SIZE) == 0) {
         end -= GAP_SIZE;
     }
-    if (tn_label_columns(text, end) > room && end > GAP_SIZE &&
-        memcmp(text, gap_before, GAP_SIZE) == 0) {
+    if (tn_label_columns(text, end) > room && memcmp(text, gap_before, GAP_SIZE) == 0) {
         begin = MARK_SIZE + 1; /* "< " marks the gap */
     }
     memcpy(cut, text + begin, end - begin);

@@ -27,9 +27,6 @@ static size_t frame_end(const char *label, size_t at)
     const size_t back = sizeof separator - 2;
     const char *end = strstr(label + (at > back ? at - back : 0), separator);
 
-    while (end && (size_t)(end - label) + back < at) {
-        end = strstr(end + 1, separator);
-    }
     return end ? (size_t)(end - label) : length;
 }
 

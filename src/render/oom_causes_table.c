@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "render/oom_causes_table.h"
 
+#include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/plural.h"
 #include "render/label_cut.h"
@@ -71,10 +72,10 @@ void tn_oom_cause_put(const struct tn_document *document, const struct tarn_oom_
                    "\n  %" PRIu64 " requests failed for this reason, from event %" PRIu64
                    " to %" PRIu64 "; \"--at oom:N\" shows each\n",
                    cause->requests, cause->first_event, cause->last_event);
-    tn_group_labels_fit(&fit, cause->requester_count > 0 ? &cause->requesters[0].stack : NULL,
-                        cause->requester_count, sizeof *cause->requesters,
-                        document->columns > BEFORE_REQUESTER ? document->columns - BEFORE_REQUESTER
-                                                             : 0);
+    tn_assert(cause->requester_count > 0);
+    tn_group_labels_fit(
+        &fit, &cause->requesters[0].stack, cause->requester_count, sizeof *cause->requesters,
+        document->columns > BEFORE_REQUESTER ? document->columns - BEFORE_REQUESTER : 0);
     for (size_t i = 0; i < cause->requester_count && i < REQUESTERS_SHOWN; i++) {
         const struct tarn_oom_requester *row = &cause->requesters[i];
 
@@ -96,9 +97,7 @@ void tn_oom_causes_put(struct tn_document *document, const struct tarn_oom_resul
 {
     const struct tn_rows rows = {.rows = result->causes, .count = result->cause_count};
 
-    if (!document->text) {
-        tn_table_put(document, &tn_oom_causes_table, "causes", &rows);
-    }
+    tn_table_put(document, &tn_oom_causes_table, "causes", &rows);
 }
 
 static void remedy_put(struct tn_text_out *out, const struct tarn_oom_result *result,

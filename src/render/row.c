@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "render/row.h"
 
+#include "base/assertion.h"
+
 const char *tn_row_text(const void *row, const struct tn_row_column *column)
 {
     if (column->kind == TN_ROW_CHOICE) {
@@ -169,7 +171,8 @@ void tn_row_put_member(struct tn_json_text *json, const struct tn_row_column *co
     case TN_ROW_CALLEES:
         tn_json_number(json, key, call->others);
         break;
-    default: /* of text alone */
+    default: /* of text alone: without a key */
+        tn_no_case();
         break;
     }
 }

@@ -96,7 +96,7 @@ struct tn_rows {
 };
 
 enum {
-    TN_TABLE_COLUMNS_MAX = 32 /* more columns than a table has; later ones have their own width */
+    TN_TABLE_COLUMNS_MAX = 32 /* more columns than a table has */
 };
 
 struct tn_document {

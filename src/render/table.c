@@ -2,6 +2,7 @@
 #include "render/table.h"
 
 #include "analysis/group_key.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/plural.h"
 #include "render/label_cut.h"
@@ -37,7 +38,7 @@ static int width_of(const struct tn_document *document, const struct tn_row_tabl
     const struct tn_text_out *out = document->text;
     const size_t number = (size_t)(column - table->columns);
 
-    if (number < TN_TABLE_COLUMNS_MAX && document->widths[number] > 0) {
+    if (tn_always(number < TN_TABLE_COLUMNS_MAX) && document->widths[number] > 0) {
         return document->widths[number];
     }
     if (column->kind == TN_ROW_SIZE || column->kind == TN_ROW_CHANGE) {
@@ -167,6 +168,7 @@ static void cell_text(char cell[CELL_MAX], const struct tn_text_out *out,
         (void)snprintf(cell, CELL_MAX, "%s", tn_row_text(row, column));
         break;
     default: /* the last one, or not in text */
+        tn_no_case();
         break;
     }
 }
@@ -316,7 +318,7 @@ static void widths_shrink(struct tn_document *document, const struct tn_row_tabl
          column++) {
         const size_t number = (size_t)(column - table->columns);
 
-        if (is_shown(document, column) && number < TN_TABLE_COLUMNS_MAX) {
+        if (is_shown(document, column) && tn_always(number < TN_TABLE_COLUMNS_MAX)) {
             const int own = width_of(document, table, column);
             const int needed =
                 width_needed(document, table, rows, column, first ? first : column->heading);

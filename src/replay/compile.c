@@ -449,7 +449,7 @@ static void compile_completion(struct compile *c, const struct tn_trace_entry *e
 static void compile_address(struct compile *c, struct tn_vec *addresses,
                             const struct tn_trace_entry *entry)
 {
-    c->no_memory = !tn_vec_add(addresses, &entry->address) || c->no_memory;
+    c->no_memory |= !tn_vec_add(addresses, &entry->address);
 }
 
 static void compile_oom(struct compile *c, const struct tn_trace_entry *entry, uint64_t index)

@@ -3,7 +3,6 @@
 
 #include "alloc/config/size_class.h"
 #include "analysis/trace_source.h"
-#include "base/checked.h"
 
 /* If the entries from `index` on belong to a request, the bytes it asked of the device; else 0. */
 static uint64_t request_around(const struct tn_model *model, const struct tn_trace *trace,
@@ -49,11 +48,8 @@ static void bound_from_shortage(struct tn_limit *limit, uint64_t reserved, uint6
 {
     const double collects = config->garbage_collection_threshold;
     const double share = collects > 0.0 ? (double)reserved / collects : 0.0;
-    uint64_t below = 0;
+    uint64_t below = reserved + request; /* sizes add up to TN_SIZES_MAX at most */
 
-    if (!tn_add_u64(reserved, request, &below)) {
-        below = UINT64_MAX;
-    }
     if (share >= 0x1p62) {
         below = UINT64_MAX;
     } else if (share >= (double)below) {

@@ -71,9 +71,10 @@ static enum tarn_status try_unit(struct search *search, uint64_t low, uint64_t b
 {
     enum tarn_status st = TARN_OK;
 
-    for (uint64_t n = (low + unit - 1) / unit;
-         n < (below + unit - 1) / unit && may_try(search) && search->tries < ROUND_TRIES; n++) {
-        if ((largest_unit || n % 2 == 1) && st == TARN_OK) {
+    for (uint64_t n = (low + unit - 1) / unit; st == TARN_OK && n < (below + unit - 1) / unit &&
+                                               may_try(search) && search->tries < ROUND_TRIES;
+         n++) {
+        if (largest_unit || n % 2 == 1) {
             st = try_limit(search, n * unit);
         }
     }
@@ -116,7 +117,7 @@ enum tarn_status tn_limit_search(struct tn_program *program, const struct tarn_c
     const uint64_t low = limit->at_least;
     enum tarn_status st = TARN_OK;
 
-    if (!tn_limit_shows(limit) || low == 0) {
+    if (!tn_limit_shows(limit)) {
         return TARN_OK;
     }
     if (limit->by_device) {

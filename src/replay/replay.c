@@ -98,11 +98,13 @@ enum tarn_status tarn_replay_create(const struct tarn_snapshot *snapshot, int de
 
     /* Invalid settings are reported when they are used. */
     const bool readable = tarn_config_parse(conf, &config, NULL) == TARN_OK;
-    enum tarn_status st = readable ? TARN_OK : tarn_config_parse("", &config, error);
+    const enum tarn_status set = readable ? TARN_OK : tarn_config_parse("", &config, error);
 
-    st = st ? st
-            : replay_make(model, device < 0 ? first_traced_device(model) : device, conf, &config,
-                          &replay, error);
+    tn_assert(set == TARN_OK); /* the defaults can be read */
+    (void)set;
+    enum tarn_status st = replay_make(model, device < 0 ? first_traced_device(model) : device, conf,
+                                      &config, &replay, error);
+
     if (st) {
         return st;
     }

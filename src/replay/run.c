@@ -42,7 +42,7 @@ static enum tarn_status runner_script(struct tn_runner *runner, struct tarn_erro
     if (runner->program->map_addresses.count > 0 && runner->engine) {
         const enum tarn_status st = tarn_allocator_add_sink(runner->allocator, &sink, NULL);
 
-        if (st) {
+        if (tn_never(st)) { /* it is new, and has room for some */
             return tn_fail(error, st, "the allocator takes no more sinks");
         }
     }
@@ -105,7 +105,9 @@ static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const stru
         captures ? tarn_allocator_end_capture(runner->allocator, error) : TARN_OK;
     const enum tarn_status ended = tarn_allocator_end_pool(runner->allocator, id, error);
 
-    return st ? st : unmarked ? unmarked : ended;
+    tn_assert(st || !unmarked); /* what has begun can end */
+    (void)unmarked;
+    return st ? st : ended;
 }
 
 static inline enum tarn_status request(const struct tn_runner *runner, const struct tn_op *op,
@@ -299,7 +301,9 @@ static enum tarn_status runner_check(const struct tn_runner *runner, const struc
 {
     struct tarn_findings findings = TARN_FINDINGS_INIT;
 
-    if (tarn_allocator_check(runner->allocator, &findings) == 0) {
+    const uint64_t broken = tarn_allocator_check(runner->allocator, &findings);
+
+    if (tn_always(broken == 0)) {
         return TARN_OK;
     }
     return tn_fail(error, TARN_ERR_INTERNAL, "after trace event %llu an invariant is broken: %s",

@@ -49,13 +49,11 @@ static uint64_t point_at(const struct leaks *leaks, size_t number)
     return ((const uint64_t *)leaks->repeats.at.items)[number];
 }
 
-/* The first time point at or after an entry. Looked for from a time point that is likely near: of
- * blocks one after the other, and of the beginning and end of one. */
+/* The first time point at or after an entry. Looked for from one that is not behind it: blocks come
+ * in the order of their allocations, and end after they begin. */
 static size_t point_find(const struct leaks *leaks, uint64_t entry, size_t near)
 {
-    while (near > 0 && point_at(leaks, near - 1) >= entry) {
-        near--;
-    }
+    tn_assert(near == 0 || point_at(leaks, near - 1) < entry);
     while (near < leaks->repeats.at.count && point_at(leaks, near) < entry) {
         near++;
     }
@@ -251,8 +249,9 @@ static bool row_make(const struct tn_report *report, const struct leaks *leaks,
                      const struct row *row, bool is_sum, struct tarn_leak_row *row_out)
 {
     const size_t count = leaks->repeats.at.count;
-    const size_t last = count > 0 ? count - 1 : 0;
+    const size_t last = count - 1;
 
+    tn_assert(count > 0); /* a part has an event, and its end is a time point if nothing else is */
     *row_out = (struct tarn_leak_row){
         .group = row->group,
         .growth = (int64_t)row->slope,

@@ -110,7 +110,7 @@ bool tn_oom_causes_make(struct tn_result *owner, struct tarn_oom_result *result)
 bool tn_oom_remedies_make(struct tn_result *owner, const struct tarn_report_options *options,
                           struct tarn_oom_result *result)
 {
-    if (!options->find_remedies || result->oom_count == 0) {
+    if (!options->find_remedies) {
         return true;
     }
     struct tarn_oom_remedy *remedies =

@@ -10,6 +10,7 @@
  * missing, it is the cause.
  */
 #include "analysis/page_policy.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "report/changes.h"
 #include "report/composition.h"
@@ -53,7 +54,7 @@ static uint64_t segment_size(uint64_t request)
     }
     const uint64_t rest = request % (2 * MIB);
 
-    return rest == 0 || request > UINT64_MAX - 2 * MIB ? request : request - rest + 2 * MIB;
+    return rest == 0 ? request : request - rest + 2 * MIB; /* sizes are below TN_SIZES_MAX */
 }
 
 static struct tarn_pool_row own_find(const struct failure *failure)
@@ -239,11 +240,11 @@ static struct tn_stack_label requester_label(const void *context, const struct t
 {
     const struct tn_analysis *analysis = context;
     struct tn_frame_view *view = &analysis->query->view;
-    uint32_t seen;
+    uint32_t seen = TN_STACK_NONE;
+    const bool found = tn_frame_view_find(view, (uint32_t)group->key, &seen);
 
-    if (!tn_frame_view_find(view, (uint32_t)group->key, &seen)) {
-        seen = TN_STACK_NONE; /* requesters_name has asked for it before */
-    }
+    tn_assert(found); /* requester_name has asked for it before */
+    (void)found;
     return (struct tn_stack_label){.model = analysis->query->model,
                                    .stack = tn_frame_view_stack(view, seen),
                                    .is_known = group->key != TN_STACK_NONE,

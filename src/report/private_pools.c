@@ -38,7 +38,7 @@ static struct tarn_private_pool *pool_get(struct tn_vec *pools, const uint64_t i
 {
     struct tarn_private_pool *rows = pools->items;
 
-    if (rows && pools->count > 0) {
+    if (pools->count > 0) {
         struct tarn_private_pool *last = &rows[pools->count - 1];
 
         if (last->pool[0] == id[0] && last->pool[1] == id[1]) {
@@ -60,16 +60,17 @@ static bool pools_sum(const struct tn_layout *layout, struct tn_vec *pools,
     const struct tn_layout_row *rows = layout->rows.items;
 
     for (size_t i = 0; i < layout->rows.count; i++) {
-        struct tarn_private_pool *pool =
-            is_private(rows[i].pool.id) ? pool_get(pools, rows[i].pool.id) : NULL;
+        if (!is_private(rows[i].pool.id)) {
+            continue;
+        }
+        struct tarn_private_pool *pool = pool_get(pools, rows[i].pool.id);
 
-        if (pool) {
-            pool->reserved += rows[i].reserved;
-            pool->free += rows[i].free;
-            result->reserved += rows[i].reserved;
-        } else if (is_private(rows[i].pool.id)) {
+        if (!pool) {
             return false;
         }
+        pool->reserved += rows[i].reserved;
+        pool->free += rows[i].free;
+        result->reserved += rows[i].reserved;
     }
     tn_vec_sort(pools, pool_compare);
     return true;

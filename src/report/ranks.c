@@ -8,6 +8,7 @@
  */
 #include "report/ranks.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "report/changes.h"
@@ -53,9 +54,7 @@ enum tarn_status tn_ranks_create(const struct tarn_report_options *options,
         return tn_fail_memory(error);
     }
     *ranks_out = ranks;
-    if (options) {
-        ranks->options = *options;
-    }
+    ranks->options = *options;
     tn_name_table_init(&ranks->names, &format);
     tn_vec_init(&ranks->ranks, sizeof(struct rank));
     tn_vec_init(&ranks->parts, sizeof(struct tn_rank_part));
@@ -227,7 +226,8 @@ static bool outliers_make(const struct tn_ranks *ranks, const struct rank *typic
     struct tn_result *memory = tn_result_of(result);
     const size_t count = ranks->ranks.count;
 
-    while (result->outlier_count < count && result->outlier_count < OUTLIERS_MAX &&
+    while (tn_always(result->outlier_count < count) && /* the median does not stand out */
+           result->outlier_count < OUTLIERS_MAX &&
            sorted[result->outlier_count]->shown.is_outlier) {
         result->outlier_count++;
     }

@@ -52,7 +52,7 @@ struct tn_ranks_result {
 
 struct tn_ranks;
 
-/* `options` may be NULL; what they point to is borrowed until the end. Caller owns *ranks_out,
+/* What the options point to is borrowed until the end. Caller owns *ranks_out,
  * destroy with tn_ranks_destroy. TARN_ERR_HOST_MEMORY. */
 enum tarn_status tn_ranks_create(const struct tarn_report_options *options,
                                  struct tn_ranks **ranks_out,

@@ -3,6 +3,7 @@
 
 #include "analysis/address_map.h"
 #include "analysis/no_match.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/order.h"
@@ -281,11 +282,17 @@ static enum tarn_status devices_check(const struct devices *devices, const struc
     if (!devices->is_state) {
         return tn_report_check_traces(model, options->one_device, options->device, error);
     }
-    return devices_count(devices, model, options) > 0
-               ? TARN_OK
-               : tn_fail(error, TARN_ERR_NOT_FOUND,
+    if (devices_count(devices, model, options) > 0) {
+        return TARN_OK;
+    }
+    return options->one_device
+               ? tn_fail(error, TARN_ERR_NOT_FOUND,
                          "the file has no segments of device %d; \"tarn info\" lists the devices",
-                         options->one_device ? options->device : 0);
+                         options->device)
+               : tn_fail(error, TARN_ERR_NOT_FOUND,
+                         "the file has no segments of devices 0 to %d; \"tarn info\" lists the "
+                         "devices",
+                         STATE_DEVICES_MAX - 1);
 }
 
 static enum tarn_status device_visit(struct tn_query *query, size_t device, tn_report_visit *visit,
@@ -319,7 +326,7 @@ enum tarn_status tn_report_devices(const struct tn_model *model,
         return status;
     }
     if (scope == TN_REPORT_TRACE_CATEGORIES) {
-        status = tn_query_want_categories(&query, options ? options->rules : NULL, error);
+        status = tn_query_want_categories(&query, options->rules, error);
     }
     for (size_t i = 0; status == TARN_OK && i < devices.limit; i++) {
         if (is_wanted(&devices, model, options, i)) {
@@ -360,7 +367,8 @@ enum tarn_status tn_report_devices_found(const struct tn_model *model,
     const enum tarn_status status =
         tn_report_devices(model, options, scope, device_find, &finding, error);
 
-    return status || finding.is_found || finding.missing.status == TARN_OK
+    tn_assert(status || finding.is_found || finding.missing.status); /* one was visited */
+    return status || finding.is_found
                ? status
                : tn_fail(error, TARN_ERR_NOT_FOUND, "%s", finding.missing.text);
 }

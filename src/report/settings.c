@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/settings.h"
 
+#include "base/assertion.h"
 #include "base/decimal.h"
 
 #include <inttypes.h>
@@ -95,11 +96,13 @@ static void value_format(const struct tn_field *field, char text[TEXT_MAX])
     case TN_FIELD_NONE:
         (void)snprintf(text, TEXT_MAX, "None");
         break;
-    case TN_FIELD_STRING:
     case TN_FIELD_CONTAINER:
     case TN_FIELD_STACK:
     case TN_FIELD_FRAME:
         (void)snprintf(text, TEXT_MAX, "...");
+        break;
+    case TN_FIELD_STRING: /* has a value of its own */
+        tn_no_case();
         break;
     }
 }
@@ -108,7 +111,7 @@ static void value_format(const struct tn_field *field, char text[TEXT_MAX])
 static bool setting_add(const struct tn_model *model, struct tn_arena *arena,
                         const struct tn_field *field, struct tarn_info_setting *setting)
 {
-    char text[TEXT_MAX];
+    char text[TEXT_MAX] = "";
 
     setting->name = tn_model_string(model, field->key).text;
     setting->is_on = field->kind == TN_FIELD_FLOAT ? field->value.real > 0 : field_is_true(field);

@@ -128,11 +128,12 @@ static bool finals_collect(const struct tn_model *model, size_t device, struct t
         for (size_t k = 0; (size_t)segment->device == device && k < segment->block_count; k++) {
             const struct tn_model_block *block = &segment->blocks[k];
 
-            if (block->state == TN_BLOCK_INACTIVE || tn_map_find(finals, block->address + 1)) {
+            if (block->state == TN_BLOCK_INACTIVE || block->address == UINT64_MAX ||
+                tn_map_find(finals, block->address + 1)) {
                 continue;
             }
-            if (block->address == UINT64_MAX || !tn_map_reserve(finals, 1)) {
-                return block->address == UINT64_MAX;
+            if (!tn_map_reserve(finals, 1)) {
+                return false;
             }
             tn_map_insert(finals, block->address + 1, block->requested_size);
         }

@@ -37,13 +37,13 @@ static bool row_add(struct steps *steps, enum tarn_step_kind kind, uint64_t numb
     return first >= limit || tn_vec_append(&steps->rows, &row, 1);
 }
 
-/* How many annotated steps end before the selected part. */
+/* How many annotated steps end before the selected part, in which some end. */
 static uint64_t steps_before(const struct tn_analysis *analysis)
 {
     const uint64_t *ends = analysis->steps.items;
     uint64_t count = 0;
 
-    while (count < analysis->steps.count && ends[count] < analysis->timeline->first) {
+    while (tn_always(count < analysis->steps.count) && ends[count] < analysis->timeline->first) {
         count++;
     }
     return count;
@@ -72,7 +72,7 @@ static bool rows_by_beginnings(struct steps *steps)
     const uint64_t *at = steps->repeats.at.items;
     const size_t count = steps->repeats.at.count;
 
-    if (!row_add(steps, TARN_STEP_BEFORE, 0, timeline->first, count > 0 ? at[0] : 0)) {
+    if (!row_add(steps, TARN_STEP_BEFORE, 0, timeline->first, at[0])) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -169,10 +169,8 @@ static bool rows_make(struct steps *steps)
     for (size_t i = 0; i < steps->rows.count; i++) {
         row_follow(steps->analysis->timeline, row_at(steps, i), &now);
     }
-    if (steps->rows.count > 0) {
-        allocations_count(steps);
-        device_calls_count(steps);
-    }
+    allocations_count(steps);
+    device_calls_count(steps);
     return true;
 }
 
@@ -211,9 +209,7 @@ static void outliers_find(struct steps *steps, double *peaks)
             peaks[count++] = (double)row_at(steps, i)->peak;
         }
     }
-    if (count == 0) {
-        return;
-    }
+    tn_assert(count > 0); /* a part has an event, and so a time point */
     const struct tn_spread spread = tn_spread_of(peaks, count);
 
     steps->result->step_count = count;

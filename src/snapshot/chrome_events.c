@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/chrome_events.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/json_token.h"
 
@@ -193,8 +194,9 @@ static enum tarn_status pair_read(const struct reading *reading, bool *has_event
     if (status) {
         return status;
     }
-    const size_t key_size = size >= 2 && size - 2 < KEY_MAX ? size - 2 : 0;
+    const size_t key_size = size - 2 < KEY_MAX ? size - 2 : 0; /* between its quotes */
 
+    tn_assert(size >= 2);
     memcpy(key, input->at + 1, key_size);
     input->at += size;
     status = take(reading, ':', "no colon after a key");

@@ -226,15 +226,15 @@ static enum tarn_status decode_pair(struct tn_decoder *decoder, const struct tn_
     uint32_t number;
 
     if (!tn_id_table_find(&decoder->pair_ids, hash, pair_equal, &decoder->pairs, &pair, &number)) {
-        struct tn_pool_id *added = tn_chunked_vec_push(&decoder->pairs);
+        struct tn_pool_id *added =
+            decoder->pairs.count < UINT32_MAX ? tn_chunked_vec_push(&decoder->pairs) : NULL;
 
         if (!added) {
             return tn_decode_memory(decoder);
         }
         *added = pair;
         number = (uint32_t)(decoder->pairs.count - 1);
-        if (decoder->pairs.count > UINT32_MAX ||
-            !tn_id_table_add(&decoder->pair_ids, hash, number)) {
+        if (!tn_id_table_add(&decoder->pair_ids, hash, number)) {
             return tn_decode_memory(decoder);
         }
     }
@@ -471,7 +471,7 @@ static enum tarn_status object_choose(struct tn_decoder *decoder, struct tn_obje
     } else if (object->kind == TN_OBJECT_DICT && !object->open && kind != TN_OBJECT_DICT) {
         status = object_promote(decoder, object, kind);
     }
-    if (object->kind == TN_OBJECT_DICT && status == TARN_OK) {
+    if (object->kind == TN_OBJECT_DICT) {
         struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
 
         list->classes = classes;

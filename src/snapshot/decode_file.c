@@ -640,7 +640,7 @@ static bool is_profile(const struct tn_decoder *decoder, struct tn_value top)
     const struct tn_value_list *items = tn_decode_items(decoder, top, false);
 
     if (items && tn_decode_is_list(decoder, top)) {
-        return items->count > 0 &&
+        return tn_always(items->count > 0) && /* without any it is a list of segments */
                has_key(decoder, tn_decode_items(decoder, items->items[0], true), "ph");
     }
     return has_key(decoder, tn_decode_items(decoder, top, true), "traceEvents");

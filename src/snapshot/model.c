@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/model.h"
 
+#include "base/assertion.h"
 #include "base/checked.h"
 #include "base/errinfo.h"
 
@@ -83,7 +84,8 @@ static bool model_push_zeros(struct tn_model *model)
     *shape = (struct tn_shape){0};
     *fx = (struct tn_frame_fx){0};
     *container = (struct tn_container){0};
-    return tn_model_add_stack(model, NULL, 0, &empty) == TARN_OK && empty == TN_STACK_EMPTY;
+    return tn_model_add_stack(model, NULL, 0, &empty) == TARN_OK &&
+           tn_always(empty == TN_STACK_EMPTY); /* the first that is added */
 }
 
 enum tarn_status tn_model_init(struct tn_model *model, uint64_t memory_limit)
@@ -129,15 +131,19 @@ static enum tarn_status model_enter(struct tn_model *model, struct tn_chunked_ve
                                     uint32_t *number_out)
 {
     const uint64_t number = vec->count;
+
+    if (number >= UINT32_MAX) {
+        return TARN_ERR_LIMIT;
+    }
     void *added = tn_chunked_vec_push(vec);
 
     if (!added) {
         return tn_model_memory_status(model);
     }
     memcpy(added, item, vec->item_size);
-    if (number >= UINT32_MAX || !tn_id_table_add(ids, hash, (uint32_t)number)) {
+    if (!tn_id_table_add(ids, hash, (uint32_t)number)) {
         vec->count--;
-        return number >= UINT32_MAX ? TARN_ERR_LIMIT : tn_model_memory_status(model);
+        return tn_model_memory_status(model);
     }
     *number_out = (uint32_t)number;
     return TARN_OK;
@@ -222,7 +228,8 @@ static bool stack_equal(const void *owner, uint32_t id, const void *key)
 {
     const struct tn_stack *have = tn_chunked_vec_at(owner, id);
 
-    return id != TN_STACK_NONE && numbers_equal(have->frames, have->count, key);
+    tn_assert(id != TN_STACK_NONE); /* number 0 is in no table */
+    return numbers_equal(have->frames, have->count, key);
 }
 
 static uint64_t string_written(const struct tn_model *model, uint32_t string)
@@ -367,7 +374,8 @@ static bool container_equal(const void *owner, uint32_t id, const void *key)
     const struct tn_container *have = tn_chunked_vec_at(owner, id);
     const struct tn_container *want = key;
 
-    if (id == TN_CONTAINER_NONE || have->kind != want->kind || have->count != want->count) {
+    tn_assert(id != TN_CONTAINER_NONE);
+    if (have->kind != want->kind || have->count != want->count) {
         return false;
     }
     for (uint32_t i = 0; i < have->count; i++) {
@@ -506,8 +514,11 @@ enum tarn_status tn_model_charge_written(struct tn_model *model, uint64_t bytes)
     const bool fits = limit == 0 || (tn_add_u64(model->written, bytes, &model->written) &&
                                      model->written <= limit);
 
-    model->budget.exceeded = model->budget.exceeded || !fits;
-    return fits ? TARN_OK : TARN_ERR_LIMIT;
+    if (!fits) {
+        model->budget.exceeded = true;
+        return TARN_ERR_LIMIT;
+    }
+    return TARN_OK;
 }
 
 bool tn_model_take_size(struct tn_model *model, uint64_t *size)

@@ -700,7 +700,7 @@ static enum tarn_status read_header(struct tn_pickle *pickle)
 {
     const enum tarn_status status = tn_input_need(pickle->input, 2, pickle->error);
 
-    if (status != TARN_OK) {
+    if (tn_never(status != TARN_OK)) { /* whoever saw that it is a pickle has read them */
         return status;
     }
     const unsigned version = pickle->input->at[1];

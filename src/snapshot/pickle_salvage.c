@@ -6,6 +6,7 @@
  * written without a mark, the pending item is above its list, within the values of the enclosing
  * dict.
  */
+#include "base/assertion.h"
 #include "snapshot/pickle.h"
 
 static bool value_is_empty_dict(const struct tn_pickle *pickle, struct tn_value value)
@@ -71,8 +72,9 @@ bool tn_pickle_salvage(struct tn_pickle *pickle, struct tn_value *top_out)
     while (pickle->mark_count > 0) {
         const size_t first = pickle->marks[--pickle->mark_count];
 
-        if (first == 0 || first > pickle->depth) {
-            pickle->depth = first < pickle->depth ? first : pickle->depth;
+        tn_assert(first <= pickle->depth); /* nothing is popped from below a mark */
+        if (first == 0) {
+            pickle->depth = 0;
         } else {
             container_close(pickle, first);
         }

@@ -134,7 +134,10 @@ static int64_t field_time(const struct field *field)
     size_t at = 0;
     int count = 0;
 
-    while (count < 3 && take_digits(field, &at, seconds_max, &parts[count])) {
+    while (count < 3) {
+        if (!take_digits(field, &at, seconds_max, &parts[count])) {
+            return TN_TIME_NONE;
+        }
         count++;
         if (at >= field->length || field->text[at] != ':') {
             break;

@@ -5,6 +5,7 @@
  */
 #include "snapshot/snapshot.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/input.h"
@@ -65,7 +66,8 @@ void tarn_snapshot_destroy(struct tarn_snapshot *snapshot)
 /* Describes a file that is no pickle of protocol 2 or later. */
 static const char *describe_form(const uint8_t *bytes, size_t size)
 {
-    if (size >= 2 && bytes[0] == 'P' && bytes[1] == 'K') {
+    tn_assert(size > 1); /* shorter files are not described */
+    if (bytes[0] == 'P' && bytes[1] == 'K') {
         return "it is a zip archive, as torch.save writes it. A snapshot is made with "
                "torch.cuda.memory._dump_snapshot";
     }

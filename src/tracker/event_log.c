@@ -12,6 +12,7 @@
  *
  * The log is untrusted; json_tree.h bounds nesting and memory.
  */
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/input_line.h"
 #include "base/json_tree.h"
@@ -422,7 +423,7 @@ static enum tarn_status read_step_begin(struct event_log *log, enum tarn_track_k
 {
     const enum tarn_status st = log_note_backward(log, false, error);
 
-    return st ? st : log_apply_kind(log, kind, error);
+    return tn_never(st) ? st : log_apply_kind(log, kind, error); /* the end of backward is taken */
 }
 
 /* ---- lines ---- */
@@ -543,7 +544,8 @@ static bool row_is(const struct tarn_tracker *t, const struct tarn_track_row *ro
         const struct tn_json_value *bytes =
             tn_json_get(recorded, tn_track_name(t, TARN_TRACK_CATEGORY, c));
 
-        same = tn_json_integer(bytes) == row->bytes[c]; /* 0 when it is missing */
+        same = (!bytes || tn_json_is(bytes, TN_JSON_INTEGER)) &&
+               tn_json_integer(bytes) == row->bytes[c]; /* 0 when it is missing */
         known += bytes != NULL;
     }
     return same && known == tn_json_pairs(recorded);
@@ -589,11 +591,12 @@ static void note_difference(struct event_log *log, const struct tn_json_value *r
     struct tarn_track_replay *replay = &log->replay;
     const struct tarn_writer writer = {text_append, replay};
     const uint32_t length = recorded->end - recorded->begin;
+    const char *shown = log->text + recorded->begin;
 
     (void)snprintf(replay->first, sizeof replay->first,
                    "line %" PRIu64 ", %.40s: recorded %.*s, here ", replay->events,
                    tn_json_text(tn_json_get(log->line, "op")),
-                   (int)(length < SHOWN_MAX ? length : SHOWN_MAX), log->text + recorded->begin);
+                   tn_utf8_fit(shown, length, SHOWN_MAX), shown);
     if (tn_track_write(log->tracker, print_now, NULL, &writer, NULL)) {
         (void)text_append(replay, "?", 1);
     }

@@ -13,7 +13,7 @@ static struct tn_module_state *state_at(const struct tn_module *module, size_t a
 
 const struct tn_module_state *tn_module_state_at(const struct tn_module *module, size_t at)
 {
-    tn_assert(at < module->states.count);
+    tn_assert(at < module->state_count);
     return state_at(module, at);
 }
 
@@ -37,9 +37,6 @@ struct tn_module *tn_module_create(uint64_t id, uint32_t name)
 
 void tn_module_destroy(struct tn_module *module)
 {
-    if (!module) {
-        return;
-    }
     for (size_t i = 0; i < module->states.count; i++) {
         struct tn_module_state *state = state_at(module, i);
 
@@ -53,9 +50,11 @@ void tn_module_destroy(struct tn_module *module)
     tn_host_free(module, sizeof *module);
 }
 
-static struct tn_module_state *state_find(const struct tn_module *module, uint32_t state)
+/* Among the first `count`. */
+static struct tn_module_state *state_find(const struct tn_module *module, uint32_t state,
+                                          size_t count)
 {
-    for (size_t i = 0; i < module->states.count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (state_at(module, i)->state == state) {
             return state_at(module, i);
         }
@@ -80,10 +79,9 @@ static bool state_reserve(struct tn_module_state *state)
 bool tn_module_reserve_call(struct tn_module *module, uint32_t number, size_t devices,
                             size_t calls_kept)
 {
-    struct tn_module_state *state = state_find(module, number);
+    struct tn_module_state *state = state_find(module, number, module->states.count);
 
     if (!state) {
-        /* A state without calls is invisible. */
         state = tn_vec_push(&module->states);
         if (!state) {
             return false;
@@ -98,12 +96,26 @@ bool tn_module_reserve_call(struct tn_module *module, uint32_t number, size_t de
            tn_breakdown_reserve(call_at(state, state->calls.count), devices);
 }
 
+/* A state that gets its first call follows those that have some. */
+static struct tn_module_state *state_begin(struct tn_module *module, struct tn_module_state *state)
+{
+    struct tn_module_state *at = state_at(module, module->state_count++);
+    const struct tn_module_state other = *at;
+
+    *at = *state;
+    *state = other;
+    return at;
+}
+
 void tn_module_add_call(struct tn_module *module, uint32_t number, const struct tn_breakdown *now,
                         size_t calls_kept)
 {
-    struct tn_module_state *state = state_find(module, number);
+    struct tn_module_state *state = state_find(module, number, module->states.count);
 
     tn_assert(state != NULL);
+    if (state->calls.count == 0) {
+        state = state_begin(module, state);
+    }
     if (calls_kept > 0 && state->calls.count >= calls_kept) {
         const struct tn_breakdown oldest = *call_at(state, 0);
         const size_t rest = state->calls.count - 1;
@@ -118,9 +130,9 @@ void tn_module_add_call(struct tn_module *module, uint32_t number, const struct 
 
 struct tn_breakdown *tn_module_newest_call(const struct tn_module *module, uint32_t number)
 {
-    const struct tn_module_state *state = state_find(module, number);
+    const struct tn_module_state *state = state_find(module, number, module->state_count);
 
-    return state && state->calls.count > 0 ? call_at(state, state->calls.count - 1) : NULL;
+    return state ? call_at(state, state->calls.count - 1) : NULL;
 }
 
 void tn_module_begin_peaks(struct tn_module *module, const struct tn_breakdown *now)

@@ -30,14 +30,16 @@ struct tn_module {
     int64_t buffer_bytes;
     int64_t input_bytes;
     int64_t output_bytes; /* -1 until forward has finished */
-    struct tn_vec states; /* of struct tn_module_state, in order of first use */
+    struct tn_vec states; /* of struct tn_module_state: those with calls in order of first use,
+                             then those that a call is only reserved in */
+    size_t state_count;   /* with calls */
     struct tn_local_peak peaks[TARN_TRACK_DEVICES_MAX]; /* in order of first use */
     size_t peak_count;
 };
 
 /* NULL when host memory runs out. */
 struct tn_module *tn_module_create(uint64_t id, uint32_t name) TN_MUST_CHECK;
-void tn_module_destroy(struct tn_module *module); /* NULL is allowed */
+void tn_module_destroy(struct tn_module *module);
 
 /* Reserves space for one more call in a state, with `devices` rows; beyond `calls_kept` (0 = no
  * limit) it will replace the oldest. */
@@ -59,6 +61,7 @@ void tn_module_begin_peaks(struct tn_module *module, const struct tn_breakdown *
 void tn_module_raise_peaks(struct tn_module *module, struct tn_breakdown *call,
                            const struct tn_breakdown *now);
 
+/* State number `at` of module->state_count. */
 const struct tn_module_state *tn_module_state_at(const struct tn_module *module, size_t at);
 
 #endif

@@ -141,11 +141,11 @@ const char *tn_track_name(const struct tarn_tracker *t, enum tarn_track_names na
 
 static bool reserve_rows_of_module(const struct tn_module *module, size_t devices)
 {
-    for (size_t i = 0; i < module->states.count; i++) {
+    for (size_t i = 0; i < module->state_count; i++) {
         struct tn_breakdown *call =
             tn_module_newest_call(module, tn_module_state_at(module, i)->state);
 
-        if (call && !tn_breakdown_reserve(call, devices)) {
+        if (!tn_breakdown_reserve(call, devices)) {
             return false;
         }
     }
@@ -282,9 +282,11 @@ static struct scope_news news_of(const struct tarn_tracker *t, const struct tarn
 {
     struct scope_news news = {.innermost =
                                   tn_track_name(t, TARN_TRACK_MODULE, tn_track_innermost(t))};
-    const struct tn_module *module = tn_track_module_find(t, event->id);
 
-    if ((event_begins_scope(event) || event_ends_scope(event)) && module) {
+    if (event_begins_scope(event) || event_ends_scope(event)) {
+        const struct tn_module *module = tn_track_module_find(t, event->id);
+
+        tn_assert(module);
         news.module = tn_track_name(t, TARN_TRACK_MODULE, module->name);
         news.begins = event_begins_scope(event);
         news.backward = (event->flags & TARN_TRACK_BACKWARD) ||
@@ -294,18 +296,16 @@ static struct scope_news news_of(const struct tarn_tracker *t, const struct tarn
     return news;
 }
 
-/* Labels are best effort: out of memory keeps the old one, and long names are truncated. */
+/* Labels are best effort: out of memory keeps the old one, and of a long name the end is kept. */
 static void set_label(const char *name)
 {
     const size_t length = strlen(name);
     const char *text = length < TARN_LABEL_MAX ? name : name + (length - TARN_LABEL_MAX + 1);
 
-    if (strcmp(name, "Global") == 0) {
-        text = "";
+    while (((unsigned char)*text & 0xc0) == 0x80) { /* not in the middle of a character */
+        text++;
     }
-    if (tarn_set_user_metadata(text)) {
-        return;
-    }
+    (void)!tarn_set_user_metadata(strcmp(name, "Global") == 0 ? "" : text);
 }
 
 static void tell(const struct tarn_tracker *t, const struct scope_news *news)
@@ -466,7 +466,7 @@ enum tarn_status tarn_tracker_get_module(struct tarn_tracker *t, size_t index,
             .buffer_bytes = module->buffer_bytes,
             .input_bytes = module->input_bytes,
             .output_bytes = module->output_bytes,
-            .state_count = (uint32_t)module->states.count,
+            .state_count = (uint32_t)module->state_count,
         };
         st = TARN_OK;
     }
@@ -479,8 +479,8 @@ static const struct tn_module_state *find_state(const struct tarn_tracker *t, si
 {
     const struct tn_module *module = index < t->order.count ? tn_track_module_at(t, index) : NULL;
 
-    return module && state_index < module->states.count ? tn_module_state_at(module, state_index)
-                                                        : NULL;
+    return module && state_index < module->state_count ? tn_module_state_at(module, state_index)
+                                                       : NULL;
 }
 
 enum tarn_status tarn_tracker_get_state(struct tarn_tracker *t, size_t index, size_t state_index,

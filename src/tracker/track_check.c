@@ -150,11 +150,11 @@ static void check_rows_room(const struct tarn_tracker *t, const struct tn_module
 {
     const uint32_t devices = tn_name_list_count(&t->names[TARN_TRACK_DEVICE]);
 
-    for (size_t i = 0; i < module->states.count; i++) {
+    for (size_t i = 0; i < module->state_count; i++) {
         const struct tn_breakdown *call =
             tn_module_newest_call(module, tn_module_state_at(module, i)->state);
 
-        if (call && call->capacity < devices) {
+        if (call->capacity < devices) {
             tn_finding_add(findings, "module %" PRIu64 " has room for %zu rows of %" PRIu32,
                            module->id, call->capacity, devices);
         }

@@ -127,7 +127,7 @@ static void drop_empty_row(struct tarn_tracker *t, uint32_t device)
 {
     struct tarn_track_row *row = tn_breakdown_find(&t->now, device);
 
-    if (row && row->total == 0) {
+    if (tn_always(row) && row->total == 0) { /* what changed has a row */
         tn_breakdown_remove(&t->now, row);
     }
 }
@@ -407,36 +407,44 @@ static bool reserve_call(struct tarn_tracker *t, struct tn_module *module, uint3
     return tn_module_reserve_call(module, state, device_count(t), t->options.calls_kept);
 }
 
-/* The end of [_pre_fw_hook]. */
-static enum tarn_status finish_entering(struct tarn_tracker *t,
-                                        const struct tarn_track_event *event,
-                                        struct tarn_error *error)
+/* Memory for finish_entering, before what else may fail: an event that fails changes nothing. */
+static bool reserve_entering(struct tarn_tracker *t)
 {
-    struct tn_module *module = t->entering;
     const bool is_forward = t->entering_state == TARN_TRACK_PRE_FORWARD;
 
+    return !t->entering ||
+           ((!is_forward || reserve_call(t, t->entering, TARN_TRACK_PEAK_FORWARD)) &&
+            reserve_call(t, t->entering, t->entering_state));
+}
+
+/* The end of [_pre_fw_hook], if a module is being entered. */
+static void finish_entering(struct tarn_tracker *t)
+{
+    struct tn_module *module = t->entering;
+
     if (!module) {
-        return TARN_OK;
+        return;
     }
-    if ((is_forward && !reserve_call(t, module, TARN_TRACK_PEAK_FORWARD)) ||
-        !reserve_call(t, module, t->entering_state)) {
-        return no_memory(event, error);
-    }
-    if (is_forward) {
+    if (t->entering_state == TARN_TRACK_PRE_FORWARD) {
         module->input_bytes = t->entering_inputs;
         tn_module_begin_peaks(module, &t->now);
         add_call(t, module, TARN_TRACK_PEAK_FORWARD);
     }
     add_call(t, module, t->entering_state);
     t->entering = NULL;
-    return TARN_OK;
 }
 
 static enum tarn_status apply_ready(struct tarn_tracker *t, const struct tarn_track_event *event,
                                     struct tarn_error *error)
 {
-    return t->entering ? finish_entering(t, event, error)
-                       : event_fail(event, TARN_ERR_STATE, error, "no module was entered");
+    if (!t->entering) {
+        return event_fail(event, TARN_ERR_STATE, error, "no module was entered");
+    }
+    if (!reserve_entering(t)) {
+        return no_memory(event, error);
+    }
+    finish_entering(t);
+    return TARN_OK;
 }
 
 static enum tarn_status module_enter_new(struct tarn_tracker *t,
@@ -487,18 +495,15 @@ static enum tarn_status module_enter_again(struct tarn_tracker *t,
 static enum tarn_status apply_enter(struct tarn_tracker *t, const struct tarn_track_event *event,
                                     struct tarn_error *error)
 {
-    enum tarn_status st = finish_entering(t, event, error);
     struct tn_module *module = tn_track_module_find(t, event->id);
     const bool is_new = !module;
     const bool recomputes = module && (event->flags & TARN_TRACK_BACKWARD);
+    enum tarn_status st = TARN_OK;
 
-    if (st) {
-        return st;
-    }
     if (!name_is_known(t, TARN_TRACK_MODULE, event->name)) {
         return event_fail(event, TARN_ERR_NOT_FOUND, error, "it has no name");
     }
-    if (!tn_vec_reserve(&t->active, 1)) {
+    if (!reserve_entering(t) || !tn_vec_reserve(&t->active, 1)) {
         return no_memory(event, error);
     }
     if (is_new) {
@@ -509,6 +514,7 @@ static enum tarn_status apply_enter(struct tarn_tracker *t, const struct tarn_tr
     if (st) {
         return st;
     }
+    finish_entering(t);
     if (recomputes && !t->in_recomputation) {
         t->in_recomputation = true;
         t->recomputed = event->id;
@@ -563,19 +569,19 @@ static enum tarn_status apply_leave(struct tarn_tracker *t, const struct tarn_tr
 {
     const bool backward = event->flags & TARN_TRACK_BACKWARD;
     const uint32_t state = backward ? TARN_TRACK_POST_FORWARD_AC : TARN_TRACK_POST_FORWARD;
-    enum tarn_status st = finish_entering(t, event, error);
     struct tn_module *module = NULL;
+    const enum tarn_status st = module_get(t, event, &module, error);
 
-    st = st ? st : module_get(t, event, &module, error);
     if (st) {
         return st;
     }
     if (!backward && tn_track_scope(t, module->name)->active == 0) {
         return event_fail(event, TARN_ERR_STATE, error, "it was not entered, or left before");
     }
-    if (!reserve_call(t, module, state)) {
+    if (!reserve_entering(t) || !reserve_call(t, module, state)) {
         return no_memory(event, error);
     }
+    finish_entering(t);
     if (!backward) {
         module->output_bytes = t->leaving_outputs;
     } else if (t->in_recomputation && t->recomputed == event->id) {
@@ -593,16 +599,17 @@ static enum tarn_status apply_enter_backward(struct tarn_tracker *t,
                                              struct tarn_error *error)
 {
     struct tn_module *module = NULL;
-    enum tarn_status st = finish_entering(t, event, error);
+    const enum tarn_status st = module_get(t, event, &module, error);
 
-    st = st ? st : module_get(t, event, &module, error);
     if (st) {
         return st;
     }
-    if (!tn_vec_reserve(&t->active, 1) || !reserve_call(t, module, TARN_TRACK_PEAK_BACKWARD) ||
+    if (!reserve_entering(t) || !tn_vec_reserve(&t->active, 1) ||
+        !reserve_call(t, module, TARN_TRACK_PEAK_BACKWARD) ||
         !reserve_call(t, module, TARN_TRACK_PRE_BACKWARD)) {
         return no_memory(event, error);
     }
+    finish_entering(t);
     scope_begin(t, module->name);
     tn_module_begin_peaks(module, &t->now);
     add_call(t, module, TARN_TRACK_PEAK_BACKWARD);
@@ -708,7 +715,6 @@ static enum tarn_status apply_op_done(struct tarn_tracker *t, const struct tarn_
     const struct tn_vec *names = t->listed.count > 0 ? &t->listed : &t->active;
     uint32_t state =
         event->flags & TARN_TRACK_BACKWARD ? TARN_TRACK_PEAK_BACKWARD : TARN_TRACK_PEAK_FORWARD;
-    enum tarn_status st;
 
     if (event->flags & TARN_TRACK_IN_STATE) {
         state = event->name;
@@ -716,10 +722,10 @@ static enum tarn_status apply_op_done(struct tarn_tracker *t, const struct tarn_
             return event_fail(event, TARN_ERR_NOT_FOUND, error, "its state has no name");
         }
     }
-    st = finish_entering(t, event, error);
-    if (st) {
-        return st;
+    if (!reserve_entering(t)) {
+        return no_memory(event, error);
     }
+    finish_entering(t);
     for (size_t i = 0; i < names->count; i++) {
         raise_peaks_of(t, ((const uint32_t *)names->items)[i], state);
     }

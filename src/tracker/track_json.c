@@ -51,12 +51,9 @@ static void put_states(struct tn_json_text *json, const struct tarn_tracker *t,
                        const struct tn_module *module)
 {
     tn_json_open_object(json, "snapshots");
-    for (size_t i = 0; i < module->states.count; i++) {
+    for (size_t i = 0; i < module->state_count; i++) {
         const struct tn_module_state *state = tn_module_state_at(module, i);
 
-        if (state->calls.count == 0) {
-            continue;
-        }
         tn_json_open_array(json, tn_track_name(t, TARN_TRACK_STATE, state->state));
         for (size_t k = 0; k < state->calls.count; k++) {
             put_breakdown(json, NULL, t, (const struct tn_breakdown *)state->calls.items + k);

@@ -333,12 +333,9 @@ static const struct tn_breakdown *call_at(const struct tn_module_state *state, s
 static void put_states(struct tn_text_out *out, const struct tarn_tracker *t,
                        const struct tn_module *module, const struct tn_track_unit *unit)
 {
-    for (size_t i = 0; i < module->states.count; i++) {
+    for (size_t i = 0; i < module->state_count; i++) {
         const struct tn_module_state *state = tn_module_state_at(module, i);
 
-        if (state->calls.count == 0) {
-            continue;
-        }
         tn_track_put_name(out, t, TARN_TRACK_STATE, state->state);
         tn_text_putc(out, '\n');
         for (size_t call = 0; call < state->calls.count; call++) {
@@ -380,7 +377,7 @@ static enum tarn_status put_states_table(struct tn_text_out *out, const struct t
     tn_rst_table_init(&table, category_count(t) + 3);
     tn_rst_table_add(&table, "State & Call");
     table_add_head(&table, t);
-    for (size_t i = 0; i < module->states.count; i++) {
+    for (size_t i = 0; i < module->state_count; i++) {
         const struct tn_module_state *state = tn_module_state_at(module, i);
 
         for (size_t call = 0; call < state->calls.count; call++) {

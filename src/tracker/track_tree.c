@@ -4,6 +4,7 @@
  * letters show the categories. Names are sorted so that submodules directly follow their module;
  * sums over a subtree are then sums over a range.
  */
+#include "base/assertion.h"
 #include "base/escaped.h"
 #include "base/host_mem.h"
 #include "tracker/track_text.h"
@@ -126,7 +127,8 @@ static void put_bar(struct tn_text_out *out, const struct tarn_tracker *t, const
         seen += (double)bytes[c];
         const uint32_t until = (uint32_t)(seen * width / (double)whole + 0.5);
 
-        for (; put < until && put < width; put++) {
+        tn_assert(until <= width); /* no part is more than the whole */
+        for (; put < until; put++) {
             tn_text_putc(out, category_letter(t, c));
         }
     }

@@ -293,10 +293,10 @@ static bool do_leave(struct tm_model *m, const struct tarn_track_event *e)
     struct tm_module *module = &m->modules[e->id];
     const bool backward = e->flags & TARN_TRACK_BACKWARD;
 
-    make_ready(m); /* due in any case */
     if (!module->known || (!backward && !is_active(m, module->name))) {
-        return false;
+        return false; /* which changes nothing */
     }
+    make_ready(m);
     if (backward) {
         m->recomputed = m->recomputed == (int)e->id ? -1 : m->recomputed;
     } else {
@@ -312,10 +312,10 @@ static bool do_enter_backward(struct tm_model *m, const struct tarn_track_event 
 {
     struct tm_module *module = &m->modules[e->id];
 
-    make_ready(m);
     if (!module->known) {
         return false;
     }
+    make_ready(m);
     push_active(m, module->name);
     begin_peak(m, module, TARN_TRACK_PEAK_BACKWARD);
     record(m, module, TARN_TRACK_PRE_BACKWARD);

@@ -96,6 +96,34 @@ static inline uint64_t report_fails_cleanly(report_function *report, const void 
     return n - 1;
 }
 
+/* The same for reports that can do without some of them: then they write what they write otherwise.
+ * Returns how many there were. */
+static inline uint64_t report_fails_or_copes(report_function *report, const void *context)
+{
+    const uint64_t begin = tarn_host_get_usage().alloc_calls;
+    char *right = report_text(report, context);
+    const uint64_t calls = tarn_host_get_usage().alloc_calls - begin;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    for (uint64_t n = 1; n <= calls; n++) {
+        struct test_collect collect = {.text = calloc(1, 1)};
+        const struct tarn_writer writer = {test_collect_write, &collect};
+        struct tarn_error error = {.status = TARN_OK};
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status status = report(context, &writer, &error);
+
+        tarn_host_fail_nth(0);
+        assert_true(status == TARN_OK ? strcmp(collect.text, right) == 0
+                                      : status == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(error.status, status);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+        free(collect.text);
+    }
+    free(right);
+    return calls;
+}
+
 /* A writer that refuses after some bytes: the report returns what it returned. */
 static inline void report_is_refused(report_function *report, const void *context)
 {

@@ -286,7 +286,11 @@ static enum tarn_status export(const struct job *job, const struct tarn_writer *
 static enum tarn_status view(const struct job *job, const struct tarn_writer *writer,
                              struct tarn_error *error)
 {
-    return tarn_view_write(job->snapshot, NULL, writer, error);
+    const struct tarn_view_options how = {.struct_size = sizeof how,
+                                          .redact = job->form == 1 ? TARN_VIEW_REDACT_ALL
+                                                                   : TARN_VIEW_REDACT_NOTHING};
+
+    return tarn_view_write(job->snapshot, &how, writer, error);
 }
 
 static enum tarn_status text(const struct job *job, const struct tarn_writer *writer,
@@ -305,6 +309,21 @@ static enum tarn_status flame(const struct job *job, const struct tarn_writer *w
         tarn_report_flame(job->snapshot, TARN_FLAME_SEGMENTS, &how, writer, error);
 
     return status ? status : tarn_report_compare(job->snapshot, job->snapshot, &how, writer, error);
+}
+
+static enum tarn_status flame_at(const struct job *job, const struct tarn_writer *writer,
+                                 struct tarn_error *error)
+{
+    const struct tarn_report_options how = {.struct_size = sizeof how,
+                                            .by = job->form == 1 ? TARN_BY_SIZE : TARN_BY_STACK};
+
+    return tarn_report_flame_at(job->snapshot, &how, NULL, writer, error);
+}
+
+static enum tarn_status diff(const struct job *job, const struct tarn_writer *writer,
+                             struct tarn_error *error)
+{
+    return tarn_report_diff(job->snapshot, job->snapshot, NULL, NULL, writer, NULL, error);
 }
 
 static enum tarn_status trim(const struct job *job, const struct tarn_writer *writer,
@@ -407,9 +426,13 @@ static void snapshot_used(const char *path, const struct tarn_snapshot *snapshot
         {.run = export, .form = TARN_EXPORT_SPEEDSCOPE},
         {.run = export, .form = TARN_EXPORT_FOLDED},
         {.run = view},
+        {.run = view, .form = 1},
         {.run = text},
         {.run = flame},
         {.run = flame, .form = 1},
+        {.run = flame_at},
+        {.run = flame_at, .form = 1},
+        {.run = diff},
         {.run = trim},
         {.run = trim, .form = 1},
         {.run = check},

@@ -277,7 +277,7 @@ static enum tarn_status flame_at(const struct job *job, const struct tarn_writer
         .is_inverted = job->form == 2,
         .from = {.kind = job->form == 3 ? TARN_AT_START : TARN_AT_UNSPECIFIED}};
 
-    return tarn_report_flame_at(given.graph, &job->options, &how, writer, error);
+    return tarn_report_flame_at(given_of(job), &job->options, &how, writer, error);
 }
 
 static enum tarn_status trace(const struct job *job, const struct tarn_writer *writer,
@@ -517,6 +517,25 @@ static enum tarn_status scale(const struct job *job, const struct tarn_writer *w
         (size_t)snprintf(text, sizeof text, "%llu", (unsigned long long)info.bytes_selected));
 }
 
+static enum tarn_status scale_largest(const struct job *job, const struct tarn_writer *writer,
+                                      struct tarn_error *error)
+{
+    const struct tarn_scale_rule rule = {.what = TARN_SCALE_MATCH, .pattern = "py", .factor = 1};
+    const struct tarn_replay_options how = {.struct_size = sizeof how,
+                                            .memory_limit = (uint64_t)1 << 30};
+    double factor = 0;
+    char text[32];
+    const enum tarn_status status =
+        tarn_replay_scale_largest(given.replay, given.graph, &rule, 1, &how, &factor, error);
+
+    (void)job;
+    if (status) {
+        return status;
+    }
+    return writer->write(writer->context, text,
+                         (size_t)snprintf(text, sizeof text, "%.3f", factor));
+}
+
 /* ---- files that are read ---- */
 
 static enum tarn_status load(const struct job *job, const struct tarn_writer *writer,
@@ -679,6 +698,20 @@ static enum tarn_status save(const struct job *job, const struct tarn_writer *wr
         REPORT(call, .format = TARN_REPORT_JSONL), REPORT(call, .format = TARN_REPORT_CSV),        \
         REPORT(call, .by = TARN_BY_CATEGORY)
 
+/* Stacks without some of their frames are made anew. */
+static const struct tarn_selection shown = {.struct_size = sizeof shown, .hide = "forward"};
+
+static size_t no_remedy(void *context, int device, uint64_t *memory,
+                        struct tarn_oom_remedy *remedies, size_t count)
+{
+    (void)context;
+    (void)device;
+    (void)memory;
+    (void)remedies;
+    (void)count;
+    return 0;
+}
+
 static const struct job jobs[] = {
     FORMS(tarn_report_peak),
     REPORT(tarn_report_peak, .tree = true),
@@ -742,6 +775,7 @@ static const struct job jobs[] = {
     {.name = "tune each", .run = tune, .form = 1},
     {.name = "fit", .run = fit},
     {.name = "scale", .run = scale},
+    {.name = "scale, as far as it fits", .run = scale_largest},
     {.name = "where", .run = rules, .form = 2},
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_TEXT),
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_JSON),
@@ -752,6 +786,18 @@ static const struct job jobs[] = {
     REPORT_OF(OF_STEPS, tarn_report_leaks, .format = TARN_REPORT_JSON),
     REPORT_OF(OF_STEPS, tarn_report_peak, .by = TARN_BY_CATEGORY),
     REPORT_OF(OF_STEPS, tarn_report_churn, .format = TARN_REPORT_TEXT),
+    REPORT_OF(OF_STEPS, tarn_report_top, .selection = &shown),
+    REPORT_OF(OF_STEPS, tarn_report_leaks, .selection = &shown),
+    REPORT_OF(OF_STEPS, tarn_report_churn, .selection = &shown),
+    REPORT_OF(OF_STEPS, tarn_report_frag, .selection = &shown),
+    REPORT_OF(OF_OOM, tarn_report_oom, .selection = &shown),
+    REPORT_OF(OF_OOM, tarn_report_oom, .find_remedies = no_remedy),
+    {.name = "flame graph of steps", .run = flame_at, .of = OF_STEPS},
+    {.name = "flame graph, selected", .run = flame_at, .options = {.selection = &shown}},
+    {.name = "flame graph of growth, selected",
+     .run = flame_at,
+     .form = 3,
+     .options = {.selection = &shown}},
     {.name = "summary of a failure", .run = fleet, .form = FLEET_SUMMARY, .of = OF_OOM},
     {.name = "page of a failure", .run = page, .of = OF_OOM},
     {.name = "page of steps", .run = page, .of = OF_STEPS},

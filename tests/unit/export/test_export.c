@@ -150,6 +150,25 @@ static void a_trace_for_perfetto(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Without a time an annotation has no place; whatever is no end is a beginning. */
+static void annotations_of_any_stage(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 1,"
+        " 'stream': 0, 'time_us': 5}]], 'external_annotations': ["
+        "{'stage': 'MID', 'name': 'third', 'device': 0, 'time_us': 6},"
+        "{'stage': 'END', 'name': 'nowhere', 'device': 0}]}");
+    const struct asked asked = asked_for(snapshot, TARN_EXPORT_PERFETTO, TARN_TABLE_ALL);
+    char *text = report_text(exported, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "{\"ph\":\"b\",\"pid\":0,\"tid\":0,\"ts\":6,\"cat\":"
+                                 "\"annotation\",\"id\":\"0x"));
+    assert_null(strstr(text, "nowhere"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void profiles_for_speedscope(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(nasty);
@@ -324,6 +343,7 @@ int main(void)
         cmocka_unit_test(csv_has_no_formulas),
         cmocka_unit_test(json_lines_are_rows_of_all_tables),
         cmocka_unit_test(a_trace_for_perfetto),
+        cmocka_unit_test(annotations_of_any_stage),
         cmocka_unit_test(profiles_for_speedscope),
         cmocka_unit_test(a_database),
         cmocka_unit_test(a_database_without_memory),

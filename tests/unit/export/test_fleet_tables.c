@@ -140,6 +140,35 @@ static void one_device(void **state)
     asked.options.one_device = true;
     asked.options.device = 1;
     report_says(exported, &asked, "rank_id,verdict,is_limited,requests,first_event,request\r\n");
+    asked.options.device = 0;
+    char *text = report_text(exported, &asked);
+
+    assert_non_null(strstr(text, "\r\n2,\""));
+    free(text);
+}
+
+/* With one step nothing grows from one to the next. */
+static void one_step_has_no_growth(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 1000,"
+        " 'stream': 0, 'time_us': 5}]], 'external_annotations': ["
+        "{'stage': 'START', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': 6},"
+        "{'stage': 'END', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': 7}]}");
+    const struct tarn_export_options options = {.struct_size = sizeof options,
+                                                .table = TARN_TABLE_RANKS};
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_fleet *fleet;
+
+    (void)state;
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    assert_int_equal(tarn_fleet_add(fleet, snapshot, "rank0", NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_export_fleet(fleet, TARN_EXPORT_JSONL, &options, &writer, NULL), TARN_OK);
+    assert_non_null(strstr(collect.text, "\"steps\":1,\"growth\":null,"));
+    free(collect.text);
+    tarn_fleet_destroy(fleet);
+    tarn_snapshot_destroy(snapshot);
 }
 
 static void the_order_of_ranks_does_not_matter(void **state)
@@ -294,6 +323,7 @@ int main(void)
         cmocka_unit_test(csv_of_what_is_held),
         cmocka_unit_test(every_table_of_csv_has_its_rows),
         cmocka_unit_test(one_device),
+        cmocka_unit_test(one_step_has_no_growth),
         cmocka_unit_test(the_order_of_ranks_does_not_matter),
         cmocka_unit_test(a_database),
         cmocka_unit_test(what_is_refused),

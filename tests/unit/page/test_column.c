@@ -156,7 +156,7 @@ static void check_section(size_t size)
 
 static void sections_hold_what_they_got(void **state)
 {
-    static const size_t sizes[] = {0, 1, 2, 3, 1000, 3072, 20000, 1000000};
+    static const size_t sizes[] = {0, 1, 2, 3, 1000, 3072, 20000, 1000000, 1 << 20, 2500000};
 
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -243,6 +243,19 @@ static void sections_need_host_memory(void **state)
         assert_int_equal(tn_text_finish(&out), TARN_OK);
     }
     assert_in_range(n, 6, 30);
+    for (uint64_t i = 1; i < n; i++) { /* what follows a part that failed is taken */
+        struct tn_section section;
+
+        tn_text_init(&out, &writer);
+        tarn_host_fail_nth(i);
+        if (tn_section_begin(&section, &(struct tn_section_out){&out, ""}, "test", 10000)) {
+            tn_section_add(&section, column.bytes.items, column.bytes.count);
+            tn_section_add(&section, column.bytes.items, column.bytes.count);
+            assert_false(tn_section_end(&section));
+        }
+        tarn_host_fail_nth(0);
+        assert_int_equal(tn_text_finish(&out), TARN_OK);
+    }
     tn_column_fini(&column);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
     free(collect.text);

@@ -3,6 +3,7 @@
 #include "support/report.h"
 
 #include "analysis/category.h"
+#include "page/view_write.h"
 #include "tarn/findings.h"
 #include "tarn/replay.h"
 #include "tarn/viewer.h"
@@ -172,6 +173,19 @@ static void too_many_devices_are_refused(void **state)
     asked.options.one_device = true;
     free(report_text(page, &asked));
     tarn_snapshot_destroy(snapshot);
+    used = (size_t)snprintf(json, ROOM, "{'segments': [], 'device_traces': [");
+    for (int i = 0; i < DEVICES; i++) {
+        used += (size_t)snprintf(json + used, ROOM,
+                                 "%s[{'action': 'alloc', 'addr': 1, 'size': 1,"
+                                 " 'stream': 0}]",
+                                 i > 0 ? "," : "");
+    }
+    (void)snprintf(json + used, ROOM, "]}");
+    snapshot = report_parse(json);
+    asked = asked_for(snapshot);
+    assert_int_equal(page(&asked, &writer, &error), TARN_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "more than 256 devices"));
+    tarn_snapshot_destroy(snapshot);
     free(json);
 }
 
@@ -206,6 +220,130 @@ static void limits_hold(void **state)
     free(whole);
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* A snapshot of a trace with `count` events in no order, and pages of a segment. */
+static struct tarn_snapshot *long_trace(size_t count)
+{
+    static const char head[] =
+        "\x80\x04}(\x8c\x08segments](}(\x8c\x07"
+        "addressJ\0\0\x20\0\x8c\x0a"
+        "total_sizeJ\0\0\x20\0\x8c\x06"
+        "blocks]\x8c\x0atarn_pages}(\x8c\x09page_sizeJ\0\0\x20\0\x8c\x07handles](K\7e"
+        "\x8c\x05times](K\1euue\x8c\x0d"
+        "device_traces](](";
+    static const char entry[] = "}(\x8c\x06"
+                                "action\x8c\x03oom\x8c\x0b"
+                                "device_freeK\0\x8c\x04sizeM";
+    static const char rest[] = "\x8c\x06streamK\0u\x94";
+    enum {
+        KINDS = 200
+    };
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                            .max_memory = (uint64_t)1 << 30};
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error = {.text = ""};
+    char *bytes = malloc(sizeof head + KINDS * (sizeof entry + sizeof rest + 2) + 2 * count + 8);
+    size_t used = sizeof head - 1;
+    uint32_t seed = 1;
+
+    assert_non_null(bytes);
+    memcpy(bytes, head, used);
+    for (int i = 0; i < KINDS; i++) {
+        memcpy(bytes + used, entry, sizeof entry - 1);
+        used += sizeof entry - 1;
+        bytes[used++] = (char)i;
+        bytes[used++] = 1;
+        memcpy(bytes + used, rest, sizeof rest - 1);
+        used += sizeof rest - 1;
+    }
+    for (size_t i = KINDS; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        bytes[used++] = 'h';
+        bytes[used++] = (char)((seed >> 16) % KINDS);
+    }
+    memcpy(bytes + used, "eeu.", 5);
+    if (tarn_snapshot_load_memory(bytes, used + 4, &limits, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    free(bytes);
+    return snapshot;
+}
+
+/* Entries come in pieces; a writer that refuses one gets no other. */
+static void long_traces_come_in_pieces(void **state)
+{
+    struct tarn_snapshot *snapshot = long_trace((1 << 18) + 10);
+    const struct asked asked = asked_for(snapshot);
+    char *text = report_text(page, &asked);
+    const char *second = strstr(text, "data-name=\"d0.trace.1\"");
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+
+    (void)state;
+    assert_non_null(strstr(text, "data-name=\"d0.pages\""));
+    assert_non_null(second);
+    assert_null(strstr(text, "data-name=\"d0.trace.2\""));
+    collect.room = (size_t)(strstr(text, "data-name=\"d0.trace.0\"") - text);
+    assert_int_equal(page(&asked, &writer, NULL), TARN_ERR_IO);
+    free(collect.text);
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void longer_traces_fail_cleanly(void **state)
+{
+    struct tarn_snapshot *snapshot = long_trace(9000);
+    const struct asked asked = asked_for(snapshot);
+
+    (void)state;
+    assert_true(report_fails_or_copes(page, &asked) > 40);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Of a cut page blocks may have lasted from before the trace, and the first event may be one's. */
+static void cut_pages_have_blocks_from_before(void **state)
+{
+    enum {
+        COUNT = 400
+    };
+    char *json = malloc(COUNT * 160 + 1024);
+    size_t used = (size_t)snprintf(
+        json, 1024,
+        "{'segments': [{'address': 1048576, 'total_size': 2097152, 'blocks': [{'size': 512,"
+        " 'requested_size': 5, 'state': 'active_allocated', 'frames': [{'name': 'f', 'filename':"
+        " 'a.py', 'line': 3}]}, {'size': 2096640, 'state': 'inactive'}]}], 'device_traces': [["
+        "{'action': 'annotate', 'addr': 4096, 'size': 8, 'stream': 0, "
+        "'user_metadata': 'was there'},"
+        "{'action': 'free_requested', 'addr': 8192, 'size': 8, 'stream': 0}");
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used += (size_t)snprintf(json + used, 160,
+                                 ",{'action': '%s', 'addr': %d, 'size': %d, 'stream': 0,"
+                                 " 'time_us': %d}",
+                                 i % 2 ? "free_completed" : "alloc", 16384 + i / 2 * 512,
+                                 i / 2 * 7919 % 500 + 1, 1000 + i * i);
+    }
+    (void)snprintf(json + used, 512,
+                   ",{'action': 'free_requested', 'addr': 4096, 'size': 8, 'stream': 0},"
+                   "{'action': 'free_completed', 'addr': 4096, 'size': 8, 'stream': 0},"
+                   "{'action': 'free_completed', 'addr': 8192, 'size': 8, 'stream': 0}]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct asked asked = asked_for(snapshot);
+    char *whole = report_text(page, &asked);
+
+    asked.options.max_bytes = strlen(whole) - 200;
+    char *cut = report_text(page, &asked);
+
+    check_form(cut);
+    assert_true(strlen(cut) <= asked.options.max_bytes);
+    assert_true(report_fails_or_copes(page, &asked) > 40);
+    free(cut);
+    free(whole);
+    tarn_snapshot_destroy(snapshot);
+    free(json);
 }
 
 static void failures_leave_nothing(void **state)
@@ -402,6 +540,34 @@ static void empty_pages_have_a_reader_or_are_refused(void **state)
     report_is_refused(empty_page, NULL);
 }
 
+/* With any bytes as the reader, in a build that has none. */
+static enum tarn_status page_with_reader(const void *context, const struct tarn_writer *writer,
+                                         struct tarn_error *error)
+{
+    return tn_view_write_reader(context, 9000, NULL, writer, error);
+}
+
+static void a_reader_is_a_section(void **state)
+{
+    static char reader[9000];
+    struct tarn_error error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof reader; i++) {
+        reader[i] = (char)(i * i >> 4);
+    }
+    char *text = report_text(page_with_reader, reader);
+
+    assert_non_null(strstr(text, " 'wasm-unsafe-eval'"));
+    assert_non_null(strstr(text, "data-name=\"reader\" data-size=\"9000\""));
+    assert_null(strstr(text, "data-name=\"head\""));
+    free(text);
+    assert_true(report_fails_or_copes(page_with_reader, reader) > 4);
+    report_is_refused(page_with_reader, reader);
+    assert_int_equal(tn_view_write_reader("", 0, NULL, NULL, &error), TARN_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "without its reader"));
+}
+
 /* ---- answers ---- */
 
 /* One of each, with texts that need an escape. */
@@ -409,13 +575,14 @@ static void answers_are_written_or_fail_cleanly(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("tiny");
     struct pair_asked asked = asked_for_pair(snapshot, snapshot);
-    const struct tarn_tune_row rows[] = {{.conf = "a\"b", .ooms = 1}, {.conf = "c:1"}};
-    const struct tarn_view_settings settings[] = {{.device = 0, .rows = rows, .count = 2},
+    const struct tarn_tune_row rows[] = {
+        {.conf = "a\"b", .ooms = 1}, {.conf = "c:1"}, {.conf = "a:1,b:2"}};
+    const struct tarn_view_settings settings[] = {{.device = 0, .rows = rows, .count = 3},
                                                   {.device = 1, .missing = "why \"not\""}};
     const struct tarn_findings findings = {.count = 40, .text = {"one\n", "two"}};
     const struct tarn_frag_state frag_state = {.event = TARN_NONE, .reserved = 4};
     const struct tarn_frag_result frag = {.state_count = 1, .states = &frag_state};
-    const struct tarn_step step = {.number = TARN_NONE, .growth = -1};
+    const struct tarn_step step = {.number = TARN_NONE, .growth = -1, .is_outlier = true};
     const struct tarn_steps_result steps = {.row_count = 1, .rows = &step};
     const struct tarn_oom_remedy remedy = {.conf = "a,b", .memory = 5};
     const struct tarn_oom_failure failure = {.event = 1, .since = TARN_NONE};
@@ -442,6 +609,18 @@ static void answers_are_written_or_fail_cleanly(void **state)
     assert_string_not_equal(with, without);
     assert_true(report_fails_cleanly(pair_page, &asked) > 20);
     free(with);
+
+    /* Without texts: settings that a search combined may be the recording's own. */
+    asked.options.redact = TARN_VIEW_REDACT_ALL;
+    asked.runs[0].name = "";
+    char *hidden = report_text(pair_page, &asked);
+
+    check_form(hidden);
+    asked.runs[0].answers = NULL;
+    with = report_text(pair_page, &asked);
+    assert_string_not_equal(with, hidden);
+    free(hidden);
+    free(with);
     free(without);
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
@@ -456,6 +635,9 @@ int main(void)
         cmocka_unit_test(one_device_can_be_asked_for),
         cmocka_unit_test(too_many_devices_are_refused),
         cmocka_unit_test(limits_hold),
+        cmocka_unit_test(long_traces_come_in_pieces),
+        cmocka_unit_test(longer_traces_fail_cleanly),
+        cmocka_unit_test(cut_pages_have_blocks_from_before),
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(labels_of_cut_pages_fail_cleanly),
         cmocka_unit_test(rules_of_ones_own_are_used),
@@ -463,6 +645,7 @@ int main(void)
         cmocka_unit_test(pairs_fail_cleanly),
         cmocka_unit_test(pairs_need_both),
         cmocka_unit_test(empty_pages_have_a_reader_or_are_refused),
+        cmocka_unit_test(a_reader_is_a_section),
         cmocka_unit_test(answers_are_written_or_fail_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,38 @@ static void devices_are_told_apart(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* A place is one part of a path, of at most 512 bytes, however it is named. */
+static void places_have_any_name(void **state)
+{
+    char json[4096] = "{'segments': [], 'device_traces': [["
+                      "{'action': 'alloc', 'addr': 512, 'size': 3, 'stream': 0,"
+                      " 'user_metadata': 'a;b'},"
+                      "{'action': 'alloc', 'addr': 1024, 'size': 5, 'stream': 0,"
+                      " 'user_metadata': 'x";
+    char expected[1024] = "a,b;(not recorded) 3\nx";
+
+    (void)state;
+    for (int i = 0; i < 400; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "\xc3\xa9");
+    }
+    for (int i = 0; i < 255; i++) { /* with the first letter an odd number of bytes */
+        (void)snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "\xc3\xa9");
+    }
+    (void)snprintf(json + strlen(json), sizeof json - strlen(json), "'}]]}");
+    (void)snprintf(expected + strlen(expected), sizeof expected - strlen(expected),
+                   ";(not recorded) 5\n");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    const struct asked asked = {snapshot,
+                                {.struct_size = sizeof asked.options, .by = TARN_BY_METADATA},
+                                {.struct_size = sizeof asked.how, .folded = true}};
+    char *text = report_text(flame, &asked);
+
+    assert_non_null(strstr(text, "a,b;(not recorded) 3\n"));
+    assert_non_null(strstr(text, strchr(expected, '\n') + 1));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void failures_leave_nothing(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("cudagraph");
@@ -113,12 +145,44 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* More boxes than a piece of their array holds. */
+static void many_boxes_leave_nothing(void **state)
+{
+    enum {
+        COUNT = 1100
+    };
+    char *json = malloc(COUNT * 128 + 64);
+    size_t used = (size_t)snprintf(json, 64, "{'segments': [], 'device_traces': [[");
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used += (size_t)snprintf(json + used, 128,
+                                 "%s{'action': 'alloc', 'addr': %d, 'size': 1, 'stream': 0,"
+                                 " 'frames': [{'name': 'f', 'filename': 'a', 'line': %d}]}",
+                                 i > 0 ? "," : "", i + 1, i);
+    }
+    (void)snprintf(json + used, 64, "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    const struct asked asked = {
+        snapshot, {.struct_size = sizeof asked.options}, {.struct_size = sizeof asked.how}};
+
+    char *text = report_text(flame, &asked);
+
+    assert_true(report_fails_or_copes(flame, &asked) >= 10);
+    assert_non_null(strstr(text, "a:1098:f"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+    free(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folded),
         cmocka_unit_test(pictures),
         cmocka_unit_test(devices_are_told_apart),
+        cmocka_unit_test(places_have_any_name),
+        cmocka_unit_test(many_boxes_leave_nothing),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

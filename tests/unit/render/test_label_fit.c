@@ -73,7 +73,8 @@ static void rows_stay_apart(void **state)
 
 static void failures_leave_nothing(void **state)
 {
-    static const char *const labels[] = {"aaa < bbb < ccc < x1", "aaa < bbb < ccc < x2"};
+    static const char *const labels[] = {"aaa < bbb < ccc < x1", "aaa < bbb < ccc < x2",
+                                         "ddd < bbb < ccc < x2"};
     bool good = false;
     uint64_t n = 0;
 
@@ -82,7 +83,7 @@ static void failures_leave_nothing(void **state)
         struct tn_label_fit fit;
 
         tarn_host_fail_nth(++n);
-        good = tn_label_fit_init(&fit, labels, 2, 15);
+        good = tn_label_fit_init(&fit, labels, 3, 15);
         tarn_host_fail_nth(0);
         if (good) {
             tn_label_fit_fini(&fit);

@@ -136,6 +136,53 @@ static void hostile_text_is_escaped(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* As Python prints them: a tuple of one has a comma. */
+static void values_are_written_as_python_does(void **state)
+{
+    static const char bytes[] =
+        "\x80\x04}(\x8c\x08segments]\x8c\x0d"
+        "device_traces](](}(\x8c\x06"
+        "action\x8c\x08snapshot"
+        "\x8c\x04"
+        "addrK\0\x8c\x04sizeK\1\x8c\x06streamK\0\x8c\x01xK\7\x85\x8c\x01yK\7N\x86\x8c\x01z)"
+        "\x8c\x01t\x88\x8c\x01"
+        "f\x89ueeu.";
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    if (tarn_snapshot_load_memory(bytes, sizeof bytes - 1, NULL, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    const struct asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+
+    report_says(trace, &asked,
+                "Device 0 ----------------\n1 entries\n"
+                "{'action': 'snapshot', 'addr': 0, 'size': 1, 'stream': 0, 'x': (7,), "
+                "'y': (7, None), 'z': (), 't': True, 'f': False}\nTOTAL MEM: 0.0B\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* The stack of an event, for other reports; of one that is not there it is said. */
+static void stacks_of_events(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 1,"
+        " 'stream': 0, 'frames': [{'name': 'f', 'filename': 'a.py', 'line': 3}]}]]}");
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+
+    (void)state;
+    assert_int_equal(tarn_report_stack(snapshot, 0, 0, &writer), TARN_OK);
+    assert_string_equal(collect.text, "a.py:3:f");
+    assert_int_equal(tarn_report_stack(snapshot, 0, 1, &writer), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_report_stack(snapshot, 1, 0, &writer), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_report_stack(snapshot, -1, 0, &writer), TARN_ERR_NOT_FOUND);
+    assert_string_equal(collect.text, "a.py:3:f");
+    free(collect.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void no_trace_is_an_error(void **state)
 {
     struct tarn_snapshot *list = report_parse(
@@ -181,6 +228,8 @@ int main(void)
         cmocka_unit_test(the_total_is_what_is_in_use),
         cmocka_unit_test(every_kind_of_entry),
         cmocka_unit_test(hostile_text_is_escaped),
+        cmocka_unit_test(values_are_written_as_python_does),
+        cmocka_unit_test(stacks_of_events),
         cmocka_unit_test(no_trace_is_an_error),
         cmocka_unit_test(failures_leave_nothing),
     };

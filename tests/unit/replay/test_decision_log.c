@@ -312,6 +312,9 @@ static void a_line_without_sense_is_refused(void **state)
          "\"value\" is missing or neither true nor false"},
         {"{\"op\":\"set_checkpoint\",\"pool\":[1,2],\"freed\":[]" REST,
          "\"created\" is missing or not a list"},
+        {"{\"op\":\"set_checkpoint\",\"freed\":[],\"created\":[]" REST,
+         "\"pool\" is missing or not a list"},
+        {"{\"op\":\"set_pool_no_split\",\"value\":true" REST, "\"pool\" is missing or not a list"},
         {"{\"op\":\"stats\",\"stats\":[]" REST, "\"stats\" is not an object"},
         {"{\"op\":\"snapshot\",\"segments\":{}" REST, "\"segments\" is missing or not a list"},
         {"{\"op\":\"set_config\"" REST, "\"conf\" is missing or not a text"},
@@ -319,6 +322,10 @@ static void a_line_without_sense_is_refused(void **state)
         {"{\"op\":\"synchronize\",\"events\":[]}\n", "\"brief\" is missing or not a list"},
         {"{\"op\":\"synchronize\",\"brief\":[],\"events\":[[\"alloc\",1,2,3],[\"alloc\",1,2]]}\n",
          "event 1 is not [action, address, size, stream]"},
+        {"{\"op\":\"synchronize\",\"brief\":[],\"events\":[[\"alloc\",1,\"2\",3]]}\n",
+         "event 0 is not [action, address, size, stream]"},
+        {"{\"op\":\"synchronize\",\"brief\":[],\"events\":[[\"alloc\",1,2,null]]}\n",
+         "event 0 is not [action, address, size, stream]"},
     };
 
     (void)state;

@@ -539,6 +539,18 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
     assert_int_equal(made.program.limit.device, 150 * MIB);
     made_close(&made);
 
+    /* Sizes that nobody requests bound nothing. */
+    static const struct trace_row absurd[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
+        {TN_TRACE_SEGMENT_FREE, A, 100 * MIB, 0},
+        {TN_TRACE_OOM, 500 * MIB, (uint64_t)1 << 60, 0},
+    };
+
+    made_open(&made, absurd, 3, NULL, 0);
+    assert_int_equal(made.program.limit.at_least, 100 * MIB);
+    assert_false(made.program.limit.by_device);
+    made_close(&made);
+
     /* A collection says that its share of the limit was held. */
     static const struct trace_row collected[] = {
         {TN_TRACE_SEGMENT_ALLOC, A, 100 * MIB, 0},
@@ -555,6 +567,15 @@ static void limits_lie_between_what_was_had_and_what_was_refused(void **state)
     assert_int_equal(op_at(&made, 0)->kind, TN_OP_FLUSH_WANT);
     assert_int_equal(made.program.limit.at_least, 210 * MIB);
     assert_int_equal(made.program.limit.below, 320 * MIB + 1);
+    made_close(&made);
+
+    /* So small a share says nothing. */
+    assert_int_equal(tarn_config_parse("garbage_collection_threshold:0.00000000001", &config, NULL),
+                     TARN_OK);
+    trace_open(&made.trace, collected, 6, NULL, 0);
+    assert_int_equal(tn_program_compile(&made.program, &made.trace.model, 0, &config, &error),
+                     TARN_OK);
+    assert_int_equal(made.program.limit.below, UINT64_MAX);
     made_close(&made);
 }
 

@@ -507,8 +507,75 @@ static void misuse_is_refused(void **state)
     result.struct_size = 4;
     assert_int_equal(tarn_replay_run(replay, NULL, &result, &error), TARN_ERR_INVALID_ARGUMENT);
     assert_int_equal(tarn_replay_run(replay, NULL, NULL, &error), TARN_ERR_INVALID_ARGUMENT);
+
+    /* A snapshot that it is not of: with other events, and without that device. */
+    static const char *const others[] = {
+        "{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":1,\"size\":1,"
+        "\"stream\":0}]]}",
+        "{\"segments\":[],\"device_traces\":[]}"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_snapshot *other = NULL;
+        struct tarn_snapshot *made = NULL;
+
+        assert_int_equal(
+            tarn_snapshot_load_memory(others[i], strlen(others[i]), NULL, &other, NULL), TARN_OK);
+        result.struct_size = sizeof result;
+        assert_int_equal(tarn_replay_capture(replay, other, NULL, &result, &made, &error),
+                         TARN_ERR_INVALID_ARGUMENT);
+        assert_string_equal(error.text, "the replay was not created from this snapshot");
+        assert_null(made);
+        tarn_snapshot_destroy(other);
+    }
     tarn_replay_destroy(replay);
     tarn_replay_destroy(NULL);
+}
+
+static struct tarn_replay *replay_read(const char *json)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_error error = {.text = ""};
+
+    assert_int_equal(tarn_snapshot_load_memory(json, strlen(json), NULL, &snapshot, NULL), TARN_OK);
+    if (tarn_replay_create(snapshot, -1, &replay, &error)) {
+        fail_msg("%s", error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+    return replay;
+}
+
+/* A limit beyond the device is none; times far apart and settings of any kind are replayed. */
+static void what_a_file_may_say(void **state)
+{
+    static const char *const confs[] = {"", "rules:2.14", "backend:cudaMallocAsync",
+                                        "expandable_segments:True", "nonsense"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof confs / sizeof *confs; i++) {
+        char json[2048];
+
+        (void)snprintf(
+            json, sizeof json,
+            "{\"segments\":[],\"allocator_settings\":{\"PYTORCH_CUDA_ALLOC_CONF\":\"%s\"},"
+            "\"device_traces\":[[{\"action\":\"segment_alloc\",\"addr\":4194304,\"size\":2097152,"
+            "\"stream\":0,\"time_us\":1},{\"action\":\"alloc\",\"addr\":4194304,\"size\":512,"
+            "\"stream\":0,\"time_us\":2},{\"action\":\"free_requested\",\"addr\":4194304,"
+            "\"size\":512,\"stream\":0,\"time_us\":9000000000000000},{\"action\":"
+            "\"free_completed\",\"addr\":4194304,\"size\":512,\"stream\":0,\"time_us\":"
+            "9000000000000000},{\"action\":\"segment_free\",\"addr\":4194304,\"size\":2097152,"
+            "\"stream\":0,\"time_us\":9000000000000001}]]}",
+            confs[i]);
+        struct tarn_replay *replay = replay_read(json);
+        const struct tarn_replay_options options = {
+            .struct_size = sizeof options, .conf = "", .memory_limit = UINT64_MAX / 2};
+        struct tarn_replay_result result = {.struct_size = sizeof result};
+
+        assert_int_equal(tarn_replay_run(replay, &options, &result, NULL), TARN_OK);
+        assert_int_equal(result.first_oom, -1);
+        assert_int_equal(result.stats.num_device_alloc, 1);
+        tarn_replay_destroy(replay);
+    }
 }
 
 /* ---- small traces made here ---- */
@@ -935,6 +1002,7 @@ int main(void)
         cmocka_unit_test(every_invariant_holds_after_every_operation),
         cmocka_unit_test(a_replay_can_run_again),
         cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(what_a_file_may_say),
         cmocka_unit_test(frees_wait_and_complete_where_they_did),
         cmocka_unit_test(a_flush_and_a_failed_request_come_again),
         cmocka_unit_test(the_rules_of_a_run_are_found),

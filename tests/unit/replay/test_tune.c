@@ -286,6 +286,33 @@ static void misuse_is_refused(void **state)
     tarn_replay_destroy(replay);
 }
 
+/* More tries and threads than there may be, and room for one row or two. */
+static void bounds_of_a_search(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay};
+    static struct tarn_tune_row rows[ROWS];
+    struct tarn_tune_options options = {.struct_size = sizeof options,
+                                        .tries = 3,
+                                        .threads = 1000,
+                                        .recommends = true,
+                                        .device_total = (uint64_t)80 << 30};
+    struct tarn_error error;
+    size_t count = 0;
+
+    (void)state;
+    for (size_t capacity = 1; capacity <= 3; capacity++) {
+        assert_int_equal(tarn_replay_tune(replays, 1, &options, rows, capacity, &count, &error),
+                         TARN_OK);
+        assert_true(count >= 1 && count <= capacity);
+    }
+    options.tries = UINT32_MAX;
+    options.each = true; /* which needs few */
+    assert_int_equal(tarn_replay_tune(replays, 1, &options, rows, ROWS, &count, &error), TARN_OK);
+    assert_true(count > 1);
+    tarn_replay_destroy(replay);
+}
+
 /* Each row is what a replay under those settings takes. */
 static void each_setting_is_shown_by_itself(void **state)
 {
@@ -455,6 +482,7 @@ int main(void)
         cmocka_unit_test(collection_is_only_tried_under_a_limit),
         cmocka_unit_test(progress_is_told_and_may_stop_it),
         cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(bounds_of_a_search),
         cmocka_unit_test(each_setting_is_shown_by_itself),
         cmocka_unit_test(what_it_recommends_is_the_simplest_of_the_best),
         cmocka_unit_test(recorded_settings_are_kept_when_nothing_gains),

@@ -447,6 +447,94 @@ static void a_changed_message_differs(void **state)
     log_free(&log);
 }
 
+/* ... and after it, whatever form it has; without one there is nothing to compare. */
+static void messages_of_any_form_are_compared(void **state)
+{
+    static const struct {
+        const char *from, *to; /* the first such part of the message; NULL: all of it */
+    } rows[] = {{" of which ", " or "},
+                {"GPU 0", "GPU  0"},
+                {" GiB allowed", " MiB allowed"},
+                {" is free. ", " was free. "},
+                {" in use. 2.00", " at hand. 2.00"},
+                {NULL, "out of memory"},
+                {NULL, " of which "}};
+    struct log_lines log = log_read("limit_default", 2954);
+    size_t at = 0;
+
+    (void)state;
+    for (size_t i = 1; i < log.count && at == 0; i++) {
+        at = json_object_get(log.lines[i], "message") ? i : 0;
+    }
+    char *message = strdup(json_string_value(json_object_get(log.lines[at], "message")));
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char changed[4096];
+        const char *part = rows[i].from ? strstr(message, rows[i].from) : message;
+
+        assert_non_null(part);
+        (void)snprintf(changed, sizeof changed, "%.*s%s%s", (int)(part - message), message,
+                       rows[i].to, rows[i].from ? part + strlen(rows[i].from) : "");
+        (void)json_object_set_new(log.lines[at], "message", json_string(changed));
+        log_differs(&log, at, "malloc", "  message: expected \"");
+    }
+    (void)json_object_del(log.lines[at], "message");
+    struct temp_file file = log_write(&log);
+
+    assert_int_equal(verify(file.path).differing, 0);
+    temp_remove(&file);
+    free(message);
+    log_free(&log);
+}
+
+/* What a checkpoint freed and created, and numbers of a snapshot that are none. */
+static void a_changed_checkpoint_differs(void **state)
+{
+    struct log_lines log = log_read("change_expandable_pools-21", 80);
+    const size_t line = log.count - 1;
+    json_t *freed = json_object_get(log.lines[line], "freed");
+    json_t *created = json_object_get(log.lines[line], "created");
+
+    (void)state;
+    add_to(json_array_get(freed, 0), 512);
+    log_differs(&log, line, "set_checkpoint", " was not to be freed");
+    add_to(json_array_get(freed, 0), -512);
+    add_to(json_array_get(json_array_get(created, 0), 0), 512);
+    log_differs(&log, line, "set_checkpoint", " was to be created");
+    add_to(json_array_get(json_array_get(created, 0), 0), -512);
+    (void)json_array_append_new(freed, json_integer(7));
+    log_differs(&log, line, "set_checkpoint", "  expected 2 freed and 1 created, got 1 and 1");
+    (void)json_array_remove(freed, 1);
+    (void)json_array_clear(created);
+    log_differs(&log, line, "set_checkpoint", "  expected 1 freed and 0 created, got 1 and 1");
+    log_free(&log);
+}
+
+static void a_snapshot_of_other_kinds_differs(void **state)
+{
+    struct log_lines log = log_read("pools_default", 3324);
+    size_t line = log_find(&log, "snapshot", 1);
+
+    for (int n = 2; json_array_size(json_object_get(log.lines[line], "segments")) == 0; n++) {
+        line = log_find(&log, "snapshot", n);
+    }
+    json_t *segment = json_array_get(json_object_get(log.lines[line], "segments"), 0);
+    json_t *block = json_array_get(json_object_get(segment, "blocks"), 0);
+    json_t *size = json_incref(json_array_get(block, 0));
+    json_t *total = json_incref(json_object_get(segment, "total_size"));
+
+    (void)state;
+    (void)json_object_set_new(segment, "total_size", json_string("7"));
+    log_differs(&log, line, "snapshot", ": total_size expected 0, got ");
+    (void)json_object_set_new(segment, "total_size", total);
+    (void)json_array_set_new(block, 0, json_null());
+    log_differs(&log, line, "snapshot", ": size expected 0, got ");
+    (void)json_array_set_new(block, 0, size);
+    add_to(json_array_get(json_object_get(segment, "pool"), 0), 1);
+    log_differs(&log, line, "snapshot", ": belongs to another pool");
+    log_free(&log);
+}
+
 /* ---- logs that make no sense ---- */
 
 #define HEADER "{\"conf\":\"\",\"device_total\":1073741824,\"streams\":[0],\"brief\":[]}\n"
@@ -595,6 +683,68 @@ static void calls_without_sense_differ(void **state)
             fail_msg("%s", rows[i]);
         }
     }
+}
+
+/* Failures of calls that could not succeed either: nothing differs. */
+static void failures_without_sense_agree(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *says; /* "": it agrees */
+    } rows[] = {
+        {"{\"op\":\"set_checkpoint_failed\",\"pool\":[0,9]," REST, ""},
+        {"{\"op\":\"malloc\",\"size\":9223372036854775807,\"stream\":0,\"error\":\"oom\"," REST,
+         ""},
+        {"{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"error\":\"oom\"," REST,
+         "expected out of memory, got TARN_OK"},
+    };
+    char text[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)snprintf(text, sizeof text, "%s%s", HEADER, rows[i].line);
+        struct temp_file file = temp_write(text, strlen(text));
+        const struct tarn_verify_result result = verify(file.path);
+
+        temp_remove(&file);
+        if (!strstr(result.first, rows[i].says) || (!rows[i].says[0] && result.differing > 0)) {
+            fail_msg("%s: %s", rows[i].line, result.first);
+        }
+    }
+}
+
+/* A log uses so many pools, and no more, whichever call is their first. */
+static void pools_have_a_limit(void **state)
+{
+    static const char *const last[] = {
+        "{\"op\":\"begin_allocate_to_pool\",\"pool\":[0,999],\"stream\":0," REST,
+        "{\"op\":\"get_checkpoint_failed\",\"pool\":[0,999]," REST,
+    };
+    char *text = malloc(300 * 128 + 1024);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+        size_t used = (size_t)snprintf(text, 512, "%s", HEADER);
+        struct tarn_verify_result result = {.struct_size = sizeof result};
+        struct tarn_error error = {.text = ""};
+
+        for (int pool = 0; pool < 256; pool++) {
+            used += (size_t)snprintf(text + used, 128,
+                                     "{\"op\":\"get_checkpoint_failed\",\"pool\":[0,%d]," REST,
+                                     pool + 1);
+        }
+        struct temp_file file = temp_write(text, used);
+
+        assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_OK);
+        assert_int_equal(result.calls, 256);
+        temp_remove(&file);
+        used += (size_t)snprintf(text + used, 512, "%s", last[i]);
+        file = temp_write(text, used);
+        assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_ERR_LIMIT);
+        assert_non_null(strstr(error.text, "uses more than 256 pools"));
+        temp_remove(&file);
+    }
+    free(text);
 }
 
 /* Bytes of the largest piece of host memory asked for. */
@@ -977,6 +1127,11 @@ int main(void)
         cmocka_unit_test(bad_logs_are_refused_with_their_line),
         cmocka_unit_test(other_reasons_have_their_own_status),
         cmocka_unit_test(a_log_cut_in_its_packing_is_truncated),
+        cmocka_unit_test(messages_of_any_form_are_compared),
+        cmocka_unit_test(a_changed_checkpoint_differs),
+        cmocka_unit_test(a_snapshot_of_other_kinds_differs),
+        cmocka_unit_test(failures_without_sense_agree),
+        cmocka_unit_test(pools_have_a_limit),
         cmocka_unit_test(calls_without_sense_differ),
         cmocka_unit_test(ids_cost_by_number_not_by_value),
         cmocka_unit_test(a_created_block_has_an_id_from_zero_on),

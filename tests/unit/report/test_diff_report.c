@@ -182,6 +182,12 @@ static void two_instants_of_one_file(void **state)
         }
     }
     tarn_diff_count(results, count, &sums);
+    struct tarn_diff_result *plain;
+
+    assert_int_equal(tarn_diff_compute(snapshot, snapshot, NULL, NULL, &plain, &count, &error),
+                     TARN_OK);
+    assert_int_equal(plain[0].changes.total.change, 0); /* by default both at the peak */
+    tarn_report_destroy(plain);
     assert_int_equal(sums.before_bytes, results[0].before.at.requested);
     assert_int_equal(sums.after_bytes, results[0].after.at.requested);
     assert_true(sums.growth_bytes == (double)results[0].changes.total.change);
@@ -204,9 +210,23 @@ static void devices_that_one_lacks(void **state)
     says(&asked, "after: no trace of this device\ntotal change: -1.07 KiB (-100.00%)\n");
     says(&asked, "device 1\nbefore: no trace of this device\n");
     assert_true(counts.growth_percent > 1e6);
+    asked.options.format = TARN_REPORT_JSON;
+    says(&asked, "\"after\": {},\n");
+    says(&asked, "\"before\": {},\n");
+    asked.options.format = TARN_REPORT_TEXT;
+    asked.before = after;
+    asked.after = before;
+    says(&asked, "device 0\nbefore: no trace of this device\n");
+    says(&asked, "after: no trace of this device\ntotal change: -9 B (-100.00%)\n");
+    asked.before = before;
+    asked.after = after;
     asked.options.one_device = true;
     asked.options.device = 2;
     assert_int_equal(diff(&asked, NULL, &error), TARN_ERR_NOT_FOUND);
+    asked.options.device = -1;
+    assert_int_equal(diff(&asked, NULL, &error), TARN_ERR_NOT_FOUND);
+    assert_string_equal(error.text,
+                        "the file has no trace of device -1; \"tarn info\" lists the devices");
     tarn_snapshot_destroy(after);
     after = report_load("tiny.before");
     asked.after = after;

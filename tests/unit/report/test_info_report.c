@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "support/pickle_out.h"
 #include "support/report.h"
 
 #include "tarn/report.h"
@@ -60,6 +61,38 @@ static void pages_that_moved_are_counted(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Numbers that no counter reaches count as the largest one of 32 bits. */
+static void a_page_is_not_mapped_without_end(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse("[" SEGMENT(
+        "2097152",
+        "{'page_size': 2097152, 'handles': [7, 8], 'times': [18446744073709551615, 1]}") "]");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "had another page before; mapped 4294967296 times\n"));
+    free(text);
+
+    const struct report_asked json = {
+        snapshot, {.struct_size = sizeof json.options, .format = TARN_REPORT_JSON}};
+
+    text = report_text(info, &json);
+    assert_non_null(strstr(text, "\"pages\": 2,"));
+    assert_non_null(strstr(text, "\"moved_pages\": 1"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse(
+        "[" SEGMENT("2097152", "{'page_size': 2097152, 'handles': [7, 8], 'times': [2, 2]}") "]");
+
+    const struct report_asked both = {snapshot, {.struct_size = sizeof both.options}};
+
+    text = report_text(info, &both);
+    assert_non_null(strstr(text, "pages: 2 of 2.00 MiB, 2 at addresses that had another page "));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* Files come from anywhere. */
 static void what_is_no_list_of_pages_is_passed_over(void **state)
 {
@@ -74,6 +107,7 @@ static void what_is_no_list_of_pages_is_passed_over(void **state)
         SEGMENT("0", "{'page_size': 2097152, 'handles': ['a'], 'times': [1]}"),
         SEGMENT("0", "{'page_size': 2097152, 'handles': {'a': 1}, 'times': [1]}"),
         SEGMENT("0", "{'page_size': 2097152, 'handles': [], 'times': []}"),
+        SEGMENT("0", "{'page_size': 2097152, 'handles': 5, 'times': [1]}"),
     };
 
     (void)state;
@@ -179,6 +213,62 @@ static void an_overflow_is_warned_of(void **state)
 }
 
 /* Here a setting was requested that is not in effect. */
+static void defaults_are_said_where_something_was_requested(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'allocator_settings': {"
+                     "'PYTORCH_CUDA_ALLOC_CONF': 'max_split_size_mb:64', 'max_split_size': -1, "
+                     "'expandable_segments': false, 'garbage_collection_threshold': 0.0}}");
+    struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "settings: max_split_size_mb:64\nin effect: (default)\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse("{'segments': [], 'allocator_settings': {"
+                            "'PYTORCH_CUDA_ALLOC_CONF': '', 'max_split_size': -1, "
+                            "'expandable_segments': false}}");
+    asked.snapshot = snapshot;
+    text = report_text(info, &asked);
+    assert_null(strstr(text, "in effect"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void a_file_that_ends_early_has_no_trace(void **state)
+{
+    static struct pickle_out out;
+    struct tarn_snapshot *snapshot = NULL;
+
+    (void)state;
+    pickle_begin(&out);
+    pickle_dict(&out);
+    pickle_text(&out, "segments");
+    pickle_list(&out);
+    pickle_dict(&out);
+    pickle_item(&out, "address", 4096);
+    pickle_item(&out, "total_size", 512);
+    pickle_text(&out, "blocks");
+    pickle_list(&out);
+    pickle_dict(&out);
+    pickle_item(&out, "size", 512);
+    pickle_item_text(&out, "state", "inactive");
+    pickle_dict_end(&out);
+    pickle_list_end(&out);
+    pickle_dict_end(&out);
+    pickle_list_end(&out);
+    pickle_text(&out, "device_traces");
+    assert_int_equal(tarn_snapshot_load_memory(out.bytes, out.size, NULL, &snapshot, NULL),
+                     TARN_ERR_TRUNCATED);
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    assert_non_null(strstr(text, "  no trace: the file ends before it\n"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void settings_in_effect_are_beside_those_requested(void **state)
 {
     struct tarn_snapshot *snapshot =
@@ -194,6 +284,98 @@ static void settings_in_effect_are_beside_those_requested(void **state)
     assert_non_null(strstr(text, "settings: max_split_size_mb:64\nin effect: "
                                  "garbage_collection_threshold 0.5, expandable_segments True, "));
     assert_null(strchr(text, '\x1b'));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static struct tarn_info_result *info_of(const struct tarn_snapshot *snapshot)
+{
+    struct tarn_info_result *result;
+
+    assert_int_equal(tarn_info_compute(snapshot, NULL, &result, NULL), TARN_OK);
+    return result;
+}
+
+/* Whatever the kind of a value is, it has a text, and is on or not. */
+static void settings_may_have_any_kind(void **state)
+{
+    static const struct {
+        const char *name, *json, *text;
+        bool is_on;
+    } rows[] = {
+        {"pinned_num_register_threads", "1", "1", false},
+        {"pinned_num_register_threads", "4", "4", true},
+        {"pinned_num_register_threads", "'8'", "8", true},
+        {"pinned_num_register_threads", "true", "True", false},
+        {"other", "18446744073709551615", "18446744073709551615", false},
+        {"other", "null", "None", false},
+        {"other", "''", "", false},
+        {"other", "[{'name': 'f', 'filename': 'a.py', 'line': 1}]", "...", false},
+        {"other", "{'name': 'f', 'filename': 'a.py', 'line': 1}", "...", false},
+        {"other", "[1, [2]]", "...", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char json[256];
+        bool found = false;
+
+        (void)snprintf(json, sizeof json, "{'segments': [], 'allocator_settings': {'%s': %s}}",
+                       rows[i].name, rows[i].json);
+        struct tarn_snapshot *snapshot = report_parse(json);
+        struct tarn_info_result *result = info_of(snapshot);
+
+        for (size_t k = 0; k < result->in_effect_count; k++) {
+            const struct tarn_info_setting *setting = &result->in_effect[k];
+
+            if (strcmp(setting->name, rows[i].name) == 0) {
+                found = true;
+                assert_string_equal(setting->value, rows[i].text);
+                assert_int_equal(setting->is_on, rows[i].is_on);
+            }
+        }
+        assert_true(found);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Only a number above 0 says how many entries a trace may have. */
+static void the_length_of_traces_is_a_number(void **state)
+{
+    static const struct {
+        const char *json;
+        uint64_t entries;
+    } rows[] = {{"100000", 100000}, {"0", 0}, {"-1", 0}, {"'5'", 0}, {"0.5", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char json[256];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments': [], 'allocator_settings': {'trace_alloc_max_entries': %s}}",
+                       rows[i].json);
+        struct tarn_snapshot *snapshot = report_parse(json);
+        struct tarn_info_result *result = info_of(snapshot);
+
+        assert_int_equal(result->trace_entries_max, rows[i].entries);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Without the number of entries the warning does not say how many it holds. */
+static void an_overflow_of_unknown_length(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [" ONE_EVENT
+                     "], 'allocator_settings': {'trace_alloc_overflowed': true}}");
+    const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+    char *text = report_text(info, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "warning: the trace overflowed, its oldest events were dropped; "
+                                 "record with a larger max_entries\n"));
     free(text);
     tarn_snapshot_destroy(snapshot);
 }
@@ -240,6 +422,12 @@ int main(void)
         cmocka_unit_test(an_overflow_is_warned_of),
         cmocka_unit_test(settings_in_effect_are_beside_those_requested),
         cmocka_unit_test(in_numbers),
+        cmocka_unit_test(defaults_are_said_where_something_was_requested),
+        cmocka_unit_test(a_file_that_ends_early_has_no_trace),
+        cmocka_unit_test(an_overflow_of_unknown_length),
+        cmocka_unit_test(a_page_is_not_mapped_without_end),
+        cmocka_unit_test(settings_may_have_any_kind),
+        cmocka_unit_test(the_length_of_traces_is_a_number),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

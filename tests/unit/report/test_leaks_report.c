@@ -167,6 +167,36 @@ static void suppressed_stacks_are_said(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* A row of their own where something else leaks. */
+static void suppressed_stacks_have_a_row(void **state)
+{
+    static const char text[] = "leak:s.py\n";
+    char json[8192] = "{'segments': [], 'device_traces': [[";
+    struct tarn_suppressions *suppressions;
+
+    (void)state;
+    assert_int_equal(tn_suppressions_parse(text, sizeof text - 1, "x", &suppressions, NULL),
+                     TARN_OK);
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json),
+                       "%s{'action': 'alloc', 'addr': %d, 'size': 100, 'stream': 0, 'frames':"
+                       " [{'name': 'f', 'filename': '%s.py', 'line': 1}]}",
+                       i > 0 ? "," : "", (i + 1) * 512, i % 2 ? "s" : "l");
+    }
+    (void)snprintf(json + strlen(json), sizeof json - strlen(json), "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    const struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .suppressions = suppressions, .parts = 10}};
+    char *out = report_text(leaks, &asked);
+
+    assert_non_null(strstr(out, "l.py:1:f\n"));
+    assert_null(strstr(out, "s.py"));
+    assert_non_null(strstr(out, "        20                       suppressed\n"));
+    free(out);
+    tarn_suppressions_destroy(suppressions);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void nothing_to_go_by(void **state)
 {
     struct tarn_snapshot *snapshot =
@@ -182,6 +212,40 @@ static void nothing_to_go_by(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* More stacks than the table has room for from the beginning; one of them leaks. */
+static void many_stacks(void **state)
+{
+    enum {
+        COUNT = 10000
+    };
+    char *json = malloc(COUNT * 256 + 512);
+    size_t used = (size_t)snprintf(json, 64, "{'segments': [], 'device_traces': [[");
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used +=
+            (size_t)snprintf(json + used, 256,
+                             "%s{'action': 'alloc', 'addr': %d, 'size': 100, 'stream': 0, 'frames':"
+                             " [{'name': 'f', 'filename': 'a.py', 'line': %d}]}",
+                             i > 0 ? "," : "", (i + 1) * 512, i % 2 ? 1 : i);
+    }
+    (void)snprintf(json + used, 256, "]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    const struct tarn_report_options options = {.struct_size = sizeof options, .parts = 10};
+    struct tarn_leaks_result *result;
+    size_t count;
+
+    assert_int_equal(tarn_leaks_compute(snapshot, &options, &result, &count, NULL), TARN_OK);
+    assert_int_equal(result->leak_count, 1);
+    assert_string_equal(result->rows[0].group.text, "a.py:1:f");
+    assert_int_equal(result->rows[0].blocks, COUNT / 2);
+    assert_int_equal(result->other_count, COUNT / 2);
+    assert_int_equal(result->total.last, COUNT * 100);
+    tarn_report_destroy(result);
+    tarn_snapshot_destroy(snapshot);
+    free(json);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -195,6 +259,8 @@ int main(void)
         cmocka_unit_test(without_steps_a_stack_that_repeats_tells),
         cmocka_unit_test(suppressed_stacks_are_said),
         cmocka_unit_test(nothing_to_go_by),
+        cmocka_unit_test(suppressed_stacks_have_a_row),
+        cmocka_unit_test(many_stacks),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

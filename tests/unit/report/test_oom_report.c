@@ -185,6 +185,29 @@ static void the_promise_of_the_compact_policy(void **state)
     }
 }
 
+/* Rounding by the settings takes what the request lacks. */
+static void what_settings_round_is_said(void **state)
+{
+    const struct tarn_report_options options = {.struct_size = sizeof options};
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'allocator_settings': {'PYTORCH_CUDA_ALLOC_CONF':"
+        " 'roundup_power2_divisions:2', 'max_split_size': -1, 'roundup_power2_divisions': {'1': 2, "
+        "'2': 2, '4': 2,"
+        " '8': 2, '16': 2, '32': 2, '64': 2, '128': 2, '256': 2, '512': 2, '1024': 2, '2048': 2,"
+        " '4096': 2, '8192': 2, '16384': 2, '32768': 2}}, 'device_traces': [["
+        "{'action': 'segment_alloc', 'addr': 1073741824, 'size': 100663296, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 1073741824, 'size': 69206016, 'stream': 0},"
+        "{'action': 'oom', 'device_free': 0, 'size': 16777216, 'stream': 0},"
+        "{'action': 'free_completed', 'addr': 1073741824, 'size': 69206016, 'stream': 0},"
+        "{'action': 'segment_free', 'addr': 1073741824, 'size': 100663296, 'stream': 0}]]}");
+
+    (void)state;
+    says(snapshot, &options,
+         "only 0 B of 96.00 MiB reserved is free, but roundup_power2_divisions adds 30.00 MiB to "
+         "the allocated blocks\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void many_failures(void **state)
 {
     char json[16384] = "{'segments': [], 'device_traces': [[";
@@ -209,6 +232,17 @@ static void many_failures(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static size_t no_remedy(void *context, int device, uint64_t *memory,
+                        struct tarn_oom_remedy *remedies, size_t count)
+{
+    (void)context;
+    (void)device;
+    (void)memory;
+    (void)remedies;
+    (void)count;
+    return 0;
+}
+
 static void no_failure(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("tiny");
@@ -216,6 +250,11 @@ static void no_failure(void **state)
 
     (void)state;
     report_says(oom, &asked, "device 0: no request failed in 21 events\n");
+
+    const struct report_asked helped = {
+        snapshot, {.struct_size = sizeof helped.options, .find_remedies = no_remedy}};
+
+    report_says(oom, &helped, "device 0: no request failed in 21 events\n");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -304,6 +343,10 @@ static void failures_with_one_reason_are_one_cause(void **state)
     assert_true(result->causes[1].is_limited);
     says(snapshot, &options, "4 requests failed for this reason, from event 2 to 6");
     says(snapshot, &options, "3  4.00 MiB to 16.00 MiB, by train.py:2:step");
+
+    const struct tarn_report_options wide = {.struct_size = sizeof wide, .columns = 200};
+
+    says(snapshot, &wide, "3  4.00 MiB to 16.00 MiB, by train.py:2:step\n");
     tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
@@ -323,17 +366,6 @@ static size_t two_remedies(void *context, int device, uint64_t *memory,
     return 2;
 }
 
-static size_t no_remedy(void *context, int device, uint64_t *memory,
-                        struct tarn_oom_remedy *remedies, size_t count)
-{
-    (void)context;
-    (void)device;
-    (void)memory;
-    (void)remedies;
-    (void)count;
-    return 0;
-}
-
 static void what_would_have_helped(void **state)
 {
     struct tarn_snapshot *snapshot = report_load("oom");
@@ -348,6 +380,115 @@ static void what_would_have_helped(void **state)
     assert_int_equal(asked, 7488929792); /* the most that the limit let it reserve */
     options.find_remedies = no_remedy;
     says(snapshot, &options, "  no settings: it fails in the same memory");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A trace of `count` events of which each `every`-th is a failed request, else an annotation's. */
+static struct tarn_snapshot *failures_among(size_t count, size_t every)
+{
+    static const char head[] = "\x80\x04}(\x8c\x08segments]\x8c\x0d"
+                               "device_traces](](";
+    static const char oom_entry[] = "}(\x8c\x06"
+                                    "action\x8c\x03"
+                                    "oom\x8c\x0b"
+                                    "device_freeK\0\x8c\x04"
+                                    "sizeM\0\x02\x8c\x06streamK\0u\x94";
+    static const char other[] = "}(\x8c\x06"
+                                "action\x8c\x08snapshot\x8c\x04"
+                                "addrK\0\x8c\x04"
+                                "sizeK\0\x8c\x06streamK\0u\x94";
+    const size_t room = sizeof head + sizeof oom_entry + sizeof other + 2 * count + 8;
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                            .max_memory = (uint64_t)4 << 30};
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error = {.text = ""};
+    char *bytes = malloc(room);
+    char *at = bytes;
+
+    assert_non_null(bytes);
+    memcpy(at, head, sizeof head - 1);
+    at += sizeof head - 1;
+    memcpy(at, oom_entry, sizeof oom_entry - 1);
+    at += sizeof oom_entry - 1;
+    memcpy(at, other, sizeof other - 1);
+    at += sizeof other - 1;
+    for (size_t i = 2; i < count; i++) {
+        *at++ = 'h';
+        *at++ = (char)(i % every != 0);
+    }
+    memcpy(at, "eeu.", 5);
+    if (tarn_snapshot_load_memory(bytes, (size_t)(at + 4 - bytes), &limits, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    free(bytes);
+    return snapshot;
+}
+
+/* Of a long trace fewer failures are examined, but some. */
+static void few_failures_of_a_long_trace(void **state)
+{
+    static const struct {
+        size_t events, every, examined, later;
+    } rows[] = {{400000, 8000, 49, 1}, {1200000, 50000, 20, 4}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct tarn_report_options options = {.struct_size = sizeof options};
+        struct tarn_snapshot *snapshot = failures_among(rows[i].events, rows[i].every);
+        struct tarn_oom_result *result = compute(snapshot, &options);
+
+        assert_int_equal(result->oom_count, rows[i].examined);
+        assert_int_equal(result->later_ooms, rows[i].later);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Steps that end before a selected part or after the failure are not what changes count from. */
+static void changes_count_from_the_last_step(void **state)
+{
+    static const struct {
+        const char *action;
+        int size;
+    } rows[] = {{"segment_alloc", 104857600},
+                {"alloc", 1024},
+                {"free_completed", 1024},
+                {"alloc", 2048},
+                {"oom", 4194304},
+                {"free_completed", 2048}};
+    char json[4096] = "{'segments': [], 'device_traces': [[";
+
+    (void)state;
+    for (int i = 0; i < 6; i++) { /* a step ends before each of the even ones */
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json),
+                       "%s{'action': '%s', 'addr': 1073741824, 'device_free': 0, 'size': %d,"
+                       " 'stream': 0, 'time_us': %d}",
+                       i > 0 ? "," : "", rows[i].action, rows[i].size, 10 * i + 10);
+    }
+    (void)snprintf(json + strlen(json), sizeof json - strlen(json),
+                   "]], 'external_annotations': [");
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(
+            json + strlen(json), sizeof json - strlen(json),
+            "%s{'stage': 'START', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': %d},"
+            "{'stage': 'END', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': %d}",
+            i > 0 ? "," : "", 20 * i + 12, 20 * i + 15);
+    }
+    (void)snprintf(json + strlen(json), sizeof json - strlen(json), "]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct tarn_selection part = {.struct_size = sizeof part};
+    struct tarn_report_options options = {.struct_size = sizeof options, .selection = &part};
+    struct tarn_oom_result *result = compute(snapshot, &options);
+
+    assert_true(result->ooms[0].is_since_step);
+    assert_int_equal(result->ooms[0].since, 2);
+    tarn_report_destroy(result);
+    part.events =
+        (struct tarn_span){true, 3, 5}; /* all steps are before it, or after the failure */
+    result = compute(snapshot, &options);
+    assert_false(result->ooms[0].is_since_step);
+    assert_true(result->ooms[0].since >= 2);
+    tarn_report_destroy(result);
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -402,8 +543,11 @@ int main(void)
         cmocka_unit_test(the_recorded_failure),
         cmocka_unit_test(every_verdict),
         cmocka_unit_test(the_promise_of_the_compact_policy),
+        cmocka_unit_test(what_settings_round_is_said),
         cmocka_unit_test(many_failures),
         cmocka_unit_test(no_failure),
+        cmocka_unit_test(few_failures_of_a_long_trace),
+        cmocka_unit_test(changes_count_from_the_last_step),
         cmocka_unit_test(failures_with_one_reason_are_one_cause),
         cmocka_unit_test(requesters_differ),
         cmocka_unit_test(what_would_have_helped),

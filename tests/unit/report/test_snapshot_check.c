@@ -132,6 +132,60 @@ static void memory_that_sleeps_is_no_contradiction(void **state)
     finds(ONLY_TRACE(ALLOCATED("6144") "," MAPPED("segment_free", "4096")), MISSING);
 }
 
+/* A block at the last address is no key of a table: it is not looked for, and hides no others. */
+static void the_last_address_is_passed_over(void **state)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [{'address': 18446744073709551615, 'total_size': 0, 'blocks': ["
+        "{'address': 18446744073709551615, 'size': 0, 'requested_size': 0,"
+        " 'state': 'active_allocated'}]},"
+        "{'address': 6144, 'total_size': 1024, 'allocated_size': 1024, 'active_size': 1024,"
+        " 'blocks': [{'address': 6144, 'size': 1024, 'requested_size': 1024,"
+        " 'state': 'active_allocated'}]}], 'device_traces': [[" ALLOCATED("6144") "]]}");
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_check(snapshot, &findings, NULL), TARN_OK);
+    for (uint64_t i = 0; i < findings.count; i++) {
+        print_message("%s\n", findings.text[i]);
+    }
+    assert_int_equal(findings.count, 0);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A file may be made to take long: from some entry on nobody looks whether a block sleeps. */
+static void a_search_for_sleepers_has_an_end(void **state)
+{
+    enum {
+        COUNT = 4600
+    };
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    char *json = malloc(COUNT * 80 + 512);
+    size_t used = (size_t)snprintf(json, 64, "{'segments': [], 'device_traces': [[");
+    char expected[256];
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) { /* the last one sleeps */
+        used += (size_t)snprintf(json + used, 256,
+                                 "{'action': 'alloc', 'addr': %d, 'size': 512, 'stream': 0},",
+                                 (i + 1) * 4096);
+    }
+    (void)snprintf(json + used, 256,
+                   "{'action': 'segment_unmap', 'addr': %d, 'size': 4096, 'stream': 0}]]}",
+                   COUNT * 4096);
+    struct tarn_snapshot *snapshot = report_parse(json);
+
+    assert_int_equal(tarn_snapshot_check(snapshot, &findings, NULL), TARN_OK);
+    (void)snprintf(expected, sizeof expected,
+                   "device 0: %d blocks of %d bytes that the trace leaves allocated are not in the "
+                   "segments with that size",
+                   COUNT, COUNT * 512);
+    assert_string_equal(findings.text[0], expected);
+    assert_int_equal(findings.count, 1);
+    tarn_snapshot_destroy(snapshot);
+    free(json);
+}
+
 static enum tarn_status check(const void *context, const struct tarn_writer *writer,
                               struct tarn_error *error)
 {
@@ -158,6 +212,8 @@ int main(void)
         cmocka_unit_test(every_contradiction),
         cmocka_unit_test(devices_do_not_overlap),
         cmocka_unit_test(memory_that_sleeps_is_no_contradiction),
+        cmocka_unit_test(the_last_address_is_passed_over),
+        cmocka_unit_test(a_search_for_sleepers_has_an_end),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,6 +253,65 @@ static void a_part_has_its_own_numbers(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Steps of these peaks: a block that is allocated and freed, and the end of a step. */
+static struct tarn_snapshot *steps_of(const int *peaks, int count)
+{
+    static char json[8192];
+    size_t used = (size_t)snprintf(json, sizeof json, "{'segments': [], 'device_traces': [[");
+
+    for (int i = 0; i < count; i++) {
+        used += (size_t)snprintf(
+            json + used, sizeof json - used,
+            "%s{'action': 'alloc', 'addr': 512, 'size': %d, 'stream': 0, 'time_us': %d},"
+            "{'action': 'free_completed', 'addr': 512, 'size': %d, 'stream': 0, 'time_us': %d}",
+            i > 0 ? "," : "", peaks[i], 1000 + i * 100, peaks[i], 1010 + i * 100);
+    }
+    used += (size_t)snprintf(json + used, sizeof json - used, "]], 'external_annotations': [");
+    for (int i = 0; i < count; i++) {
+        used += (size_t)snprintf(
+            json + used, sizeof json - used,
+            "%s{'stage': 'START', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': %d},"
+            "{'stage': 'END', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': %d}",
+            i > 0 ? "," : "", 1040 + i * 100, 1050 + i * 100);
+    }
+    (void)snprintf(json + used, sizeof json - used, "]}");
+    return report_parse(json);
+}
+
+/* A step above the others is named before one below, however far that is, and in either order. */
+static void the_outlier_above_is_named(void **state)
+{
+    static const struct {
+        int peaks[8];
+        uint64_t named;
+        const char *text;
+    } rows[] = {{{1000, 1001, 2, 1000, 1002, 1100, 1001, 999},
+                 6,
+                 "step 6 stands out: its peak is 100 B above the median, 1000 B\n"},
+                {{1000, 1001, 1100, 1000, 1002, 2, 1001, 999},
+                 3,
+                 "step 3 stands out: its peak is 100 B above the median, 1000 B\n"},
+                {{1000, 1001, 5, 1000, 1002, 2, 1001, 999},
+                 6,
+                 "step 6 stands out: its peak is 998 B below the median, 1000 B\n"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_snapshot *snapshot = steps_of(rows[i].peaks, 8);
+        const struct report_asked asked = {snapshot, {.struct_size = sizeof asked.options}};
+        struct tarn_steps_result *result = compute(&asked);
+
+        assert_int_equal(result->outlier_count, 2);
+        assert_int_equal(result->outlier.number, rows[i].named);
+        char *text = report_text(steps, &asked);
+
+        assert_non_null(strstr(text, rows[i].text));
+        free(text);
+        tarn_report_destroy(result);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 /* Only blocks that are selected count. */
 static void a_selection_of_blocks(void **state)
 {
@@ -304,6 +363,46 @@ static void recorded_runs_add_up(void **state)
     }
 }
 
+/* A part that the trace of one device does not reach. */
+static void a_device_without_the_part(void **state)
+{
+    const struct tarn_selection part = {.struct_size = sizeof part, .events = {true, 3, 5}};
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'alloc', 'addr': 512, 'size': 1, 'stream': 0}], ["
+                     "{'action': 'alloc', 'addr': 512, 'size': 1, 'stream': 0},"
+                     "{'action': 'free_completed', 'addr': 512, 'size': 1, 'stream': 0},"
+                     "{'action': 'alloc', 'addr': 512, 'size': 1, 'stream': 0},"
+                     "{'action': 'free_completed', 'addr': 512, 'size': 1, 'stream': 0},"
+                     "{'action': 'alloc', 'addr': 512, 'size': 1, 'stream': 0},"
+                     "{'action': 'free_completed', 'addr': 512, 'size': 1, 'stream': 0}]]}");
+    struct report_asked asked = {snapshot,
+                                 {.struct_size = sizeof asked.options, .selection = &part}};
+    struct tarn_steps_result *results = NULL;
+    struct tarn_leaks_result *leaks = NULL;
+    struct tarn_error error = {.text = ""};
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(tarn_steps_compute(snapshot, &asked.options, &results, &count, &error),
+                     TARN_ERR_NOT_FOUND);
+    assert_string_equal(error.text, "nothing is selected: the trace of device 0 has events 0 to 0, "
+                                    "none of them in that part");
+    assert_int_equal(tarn_leaks_compute(snapshot, &asked.options, &leaks, &count, &error),
+                     TARN_ERR_NOT_FOUND);
+    asked.options.one_device = true;
+    asked.options.device = 1;
+    assert_int_equal(tarn_steps_compute(snapshot, &asked.options, &results, &count, &error),
+                     TARN_OK);
+    assert_int_equal(tarn_leaks_compute(snapshot, &asked.options, &leaks, &count, &error), TARN_OK);
+    assert_int_equal(results->total.first_event, 3);
+    assert_int_equal(results->total.last_event, 5);
+    assert_int_equal(leaks->point_count, 3);
+    tarn_report_destroy(results);
+    tarn_report_destroy(leaks);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -322,6 +421,8 @@ int main(void)
         cmocka_unit_test(a_part_has_its_own_numbers),
         cmocka_unit_test(a_selection_of_blocks),
         cmocka_unit_test(recorded_runs_add_up),
+        cmocka_unit_test(the_outlier_above_is_named),
+        cmocka_unit_test(a_device_without_the_part),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,126 @@ static void totals_are_the_counters_of_the_run(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Without a trace devices are those of segments, whose numbers may be any. */
+static void devices_have_numbers_of_devices(void **state)
+{
+#define ON(device)                                                                                 \
+    "{'address': 4096, 'total_size': 512, 'device': " device ", 'blocks': [{'size': 512,"          \
+    " 'requested_size': 500, 'state': 'active_allocated'}]}"
+    static const struct {
+        const char *json;
+        size_t count;
+    } rows[] = {{"[" ON("-1") "," ON("1023") "," ON("1024") "]", 1},
+                {"[" ON("-1") "," ON("1024") "," ON("2147483647") "]", 0}};
+#undef ON
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_report_options options = {.struct_size = sizeof options};
+        struct tarn_snapshot *snapshot = report_parse(rows[i].json);
+        struct tarn_top_result *results = NULL;
+        struct tarn_error error = {.text = ""};
+        size_t count = 0;
+
+        assert_int_equal(tarn_top_compute(snapshot, &options, &results, &count, &error),
+                         rows[i].count > 0 ? TARN_OK : TARN_ERR_NOT_FOUND);
+        assert_int_equal(count, rows[i].count);
+        if (count > 0) {
+            assert_int_equal(results[0].head.device, 1023);
+            tarn_report_destroy(results);
+        } else {
+            assert_string_equal(error.text, "the file has no segments of devices 0 to 1023; "
+                                            "\"tarn info\" lists the devices");
+        }
+        options.one_device = true;
+        options.device = 5;
+        assert_int_equal(tarn_top_compute(snapshot, &options, &results, &count, &error),
+                         TARN_ERR_NOT_FOUND);
+        assert_string_equal(error.text, "the file has no segments of device 5; \"tarn info\" lists "
+                                        "the devices");
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* A tree in lines of JSON and CSV has the frames of each row, outermost first. */
+static void trees_have_lines(void **state)
+{
+    static const char json[] =
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 100, 'stream': 0, 'frames': ["
+        " {'name': 'in', 'filename': 'a.py', 'line': 1},"
+        " {'name': 'out', 'filename': 'm.py', 'line': 9}]},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 30, 'stream': 0, 'frames': ["
+        " {'name': 'b', 'filename': 'b.py', 'line': 2},"
+        " {'name': 'out', 'filename': 'm.py', 'line': 9}]}]]}";
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .format = TARN_REPORT_CSV, .tree = true}};
+    char *text = report_text(top, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, ",\"m.py:9:out\""));
+    assert_non_null(strstr(text, ",\"a.py:1:in\""));
+    const size_t columns = 1 + (size_t)(strcspn(text, "\n") > 0);
+    size_t wanted = 0;
+
+    (void)columns;
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) { /* as many cells */
+        size_t cells = 1;
+        bool quoted = false;
+
+        for (const char *at = line; *at != '\n'; at++) {
+            quoted ^= *at == '"';
+            cells += *at == ',' && !quoted;
+        }
+        wanted = wanted ? wanted : cells;
+        assert_int_equal(cells, wanted);
+    }
+    free(text);
+    asked.options.tree = false; /* and no columns of trees without one */
+    text = report_text(top, &asked);
+    assert_null(strstr(text, "parent"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void the_peak_needs_no_heading_of_its_own(void **state)
+{
+    struct tarn_selection selection = {.struct_size = sizeof selection,
+                                       .at = {.kind = TARN_AT_PEAK}};
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    const struct report_asked asked = {
+        snapshot, {.struct_size = sizeof asked.options, .selection = &selection}};
+    char *text = report_text(top, &asked);
+
+    (void)state;
+    assert_non_null(strstr(text, "at peak"));
+    free(text);
+    selection.at.kind = TARN_AT_END;
+    text = report_text(top, &asked);
+    assert_non_null(strstr(text, "at instant"));
+    free(text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void what_matches_nothing_is_said(void **state)
+{
+    const struct tarn_selection selection = {.struct_size = sizeof selection, .match = "nowhere"};
+    const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                .selection = &selection};
+    struct tarn_snapshot *snapshot = report_load("tiny");
+    struct tarn_top_result *results = NULL;
+    struct tarn_error error = {.text = ""};
+    size_t count;
+
+    (void)state;
+    assert_int_equal(tarn_top_compute(snapshot, &options, &results, &count, &error),
+                     TARN_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.text, "nothing is selected: none of the 9 blocks of device 0 "));
+    assert_null(results);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -180,6 +300,10 @@ int main(void)
         cmocka_unit_test(every_order),
         cmocka_unit_test(others_and_total),
         cmocka_unit_test(totals_are_the_counters_of_the_run),
+        cmocka_unit_test(devices_have_numbers_of_devices),
+        cmocka_unit_test(trees_have_lines),
+        cmocka_unit_test(the_peak_needs_no_heading_of_its_own),
+        cmocka_unit_test(what_matches_nothing_is_said),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,24 @@ static void shared_entries_are_copied(void **state)
     end(&f);
 }
 
+/* Pairs are numbered in 32 bits. */
+static void pairs_have_an_end(void **state)
+{
+    struct fixture f;
+    const struct tn_value items[2] = {num(1), num(2)};
+    struct tn_value value;
+
+    (void)state;
+    start(&f);
+    const uint64_t count = f.decoder.pairs.count;
+
+    f.decoder.pairs.count = UINT32_MAX;
+    assert_int_not_equal(tn_decode_tuple(&f.decoder, items, 2, 44, &value), TARN_OK);
+    f.decoder.pairs.count = count;
+    assert_int_equal(tn_decode_tuple(&f.decoder, items, 2, 44, &value), TARN_OK);
+    end(&f);
+}
+
 static void equal_stacks_are_one(void **state)
 {
     struct fixture f;
@@ -639,6 +657,7 @@ int main(void)
         cmocka_unit_test(a_dict_is_told_by_a_late_key),
         cmocka_unit_test(annotations_keep_any_key),
         cmocka_unit_test(shared_entries_are_copied),
+        cmocka_unit_test(pairs_have_an_end),
         cmocka_unit_test(equal_stacks_are_one),
         cmocka_unit_test(sizes_and_times_stay_in_bounds),
         cmocka_unit_test(sizes_of_segments_stay_in_bounds),

@@ -162,6 +162,69 @@ static void pools_are_what_the_list_says(void **state)
 
 /* ---- settings ---- */
 
+/* Of old blocks: stacks of their own beside a history, and keys that nobody knows. */
+static void old_blocks_have_what_they_say(void **state)
+{
+    struct tarn_snapshot *snapshot = must_load(
+        "[{'address':4096,'total_size':1024,'blocks':[{'size':512,'state':'active_allocated',"
+        "'frames':[{'name':'own','filename':'a','line':1}],'history':[{'addr':4096,'real_size':7,"
+        "'x':1,'frames':[{'name':'old','filename':'b','line':2}]}]},{'size':512,'state':"
+        "'inactive'}]}]");
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    const struct tn_model_block *block = &model->segments[0].blocks[0];
+    const struct tn_frame *frame =
+        tn_model_frame(model, tn_model_stack(model, block->stack).frames[0]);
+
+    (void)state;
+    assert_string_equal(tn_model_string(model, frame->name).text, "own");
+    assert_int_equal(block->requested_size, 512);
+    assert_int_equal(block->history[0].real_size, 7);
+    assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A pool of zeros beside none, and a line that no file has. */
+static void numbers_at_the_edges(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        must_load("{'segments':[],'device_traces':[[{'action':'alloc','addr':1,'size':1,'stream':0,"
+                  "'pool_id':[0,0]},{'action':'alloc','addr':2,'size':1,'stream':0},"
+                  "{'action':'alloc','addr':3,'size':1,'stream':0,'pool_id':[0,0]}]]}");
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    (void)state;
+    /* Also behind more keys than an entry keeps the order of. */
+    char json[4096] = "{'segments':[],'device_traces':[[";
+
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json),
+                       "%s{'action':'alloc','addr':1,'size':1,'stream':0", i > 0 ? "}," : "");
+        for (int k = 0; k < 28; k++) {
+            (void)snprintf(json + strlen(json), sizeof json - strlen(json), ",'x%d':1", k);
+        }
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "%s",
+                       i > 0 ? ",'pool_id':[0,0]}]]}" : "");
+    }
+    struct tarn_snapshot *behind = must_load(json);
+
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct tn_model *other = tn_snapshot_model(behind);
+        const struct tn_trace_entry *entry = tn_trace_at(other, &other->traces[0], i);
+
+        assert_int_equal(tn_model_extra(other, entry->extra)->has_pool, i == 1);
+    }
+    tarn_snapshot_destroy(behind);
+    for (uint64_t i = 0; i < 3; i++) {
+        const struct tn_trace_entry *entry = tn_trace_at(model, &model->traces[0], i);
+
+        assert_int_equal(tn_model_extra(model, entry->extra)->has_pool, i != 1);
+    }
+    tarn_snapshot_destroy(snapshot);
+    load_says("{'segments':[],'device_traces':[[{'action':'alloc','addr':1,'size':1,'stream':0,"
+              "'frames':[{'line':18446744073709551615,'name':'f','filename':'a'}]}]]}",
+              "line");
+}
+
 static void divisions_are_by_powers_of_two(void **state)
 {
     static const struct {
@@ -308,6 +371,8 @@ int main(void)
         cmocka_unit_test(one_key_tells_a_segment),
         cmocka_unit_test(segments_have_values_of_kinds),
         cmocka_unit_test(pools_are_what_the_list_says),
+        cmocka_unit_test(old_blocks_have_what_they_say),
+        cmocka_unit_test(numbers_at_the_edges),
         cmocka_unit_test(divisions_are_by_powers_of_two),
         cmocka_unit_test(numbers_of_settings_have_kinds),
         cmocka_unit_test(each_key_of_fx_counts),

@@ -134,6 +134,36 @@ static void limits_hold(void **state)
     assert_int_equal(load_value(text, &error), TARN_ERR_LIMIT);
 }
 
+/* Values of one container, and memory for strings of any kind, within a budget. */
+static void memory_is_limited(void **state)
+{
+    enum {
+        SIZE = 1 << 20
+    };
+    static const char *const items[] = {"1,", "[],", "\"\\n\",", "\"\xff\","};
+    char *text = malloc(SIZE + 64);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                                .max_memory = 1 << 18};
+        struct tarn_snapshot *snapshot = NULL;
+        struct tarn_error error = {.text = ""};
+        size_t used = (size_t)snprintf(text, 64, "{\"segments\":[],\"x\":[");
+
+        while (used < SIZE) {
+            memcpy(text + used, items[i], strlen(items[i]));
+            used += strlen(items[i]);
+        }
+        memcpy(text + used, "1]}", 4);
+        assert_int_equal(tarn_snapshot_load_memory(text, used + 3, &limits, &snapshot, &error),
+                         TARN_ERR_LIMIT);
+        assert_non_null(strstr(error.text, "memory"));
+        assert_null(snapshot);
+    }
+    free(text);
+}
+
 /* Cut anywhere it ends early; what is not a snapshot is no snapshot. */
 static void cut_input_ends_early(void **state)
 {
@@ -164,7 +194,8 @@ static void cut_input_ends_early(void **state)
 static void every_host_allocation_may_fail(void **state)
 {
     static const char text[] =
-        "{\"segments\":[],\"device_traces\":[[{\"action\":\"a\\n\",\"addr\":0}]]}";
+        "{\"segments\":[],\"device_traces\":[[{\"action\":\"a\\n\",\"addr\":0,"
+        "\"user_metadata\":\"\xff\"}]]} \n";
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t n = 0;
 
@@ -181,11 +212,9 @@ static void every_host_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_values_are_read),
-        cmocka_unit_test(bad_values_are_refused),
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(cut_input_ends_early),
-        cmocka_unit_test(every_host_allocation_may_fail),
+        cmocka_unit_test(good_values_are_read), cmocka_unit_test(bad_values_are_refused),
+        cmocka_unit_test(limits_hold),          cmocka_unit_test(memory_is_limited),
+        cmocka_unit_test(cut_input_ends_early), cmocka_unit_test(every_host_allocation_may_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,6 +210,62 @@ static void a_pool_of_zero_is_not_no_pool(void **state)
     tn_model_fini(&model);
 }
 
+/* Numbers have 32 bits. */
+static void numbers_end_where_they_must(void **state)
+{
+    struct tn_model model;
+    uint32_t number;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    const uint64_t count = model.strings.count;
+
+    model.strings.count = UINT32_MAX;
+    assert_int_equal(tn_model_add_string(&model, "one more", 8, &number), TARN_ERR_LIMIT);
+    model.strings.count = count;
+    assert_int_equal(tn_model_add_string(&model, "one more", 8, &number), TARN_OK);
+    const uint64_t extras = model.extras.count;
+    const struct tn_trace_extra extra = {.category = 7};
+
+    model.extras.count = (uint64_t)1 << 27; /* as many as an entry can name */
+    assert_int_equal(tn_model_add_extra(&model, &extra, &number), TARN_ERR_LIMIT);
+    model.extras.count = extras;
+    tn_model_fini(&model);
+}
+
+/* Where a new piece of a table begins, and at every other item. */
+static void tables_grow_or_stay(void **state)
+{
+    struct tn_model model;
+    bool failed[3000] = {false};
+    size_t failures = 0;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    for (uint32_t i = 0; i < 3000; i++) {
+        char text[16];
+        uint32_t number = 0;
+
+        (void)snprintf(text, sizeof text, "%u", i);
+        tarn_host_fail_nth(1);
+        enum tarn_status status = tn_model_add_string(&model, text, strlen(text), &number);
+
+        if (status) { /* the memory of the text, then that of the table */
+            failed[i] = true;
+            failures++;
+            tarn_host_fail_nth(2);
+            status = tn_model_add_string(&model, text, strlen(text), &number);
+        }
+        tarn_host_fail_nth(0);
+        status = status ? tn_model_add_string(&model, text, strlen(text), &number) : status;
+        assert_int_equal(status, TARN_OK);
+        assert_int_equal(number, i + 1);
+    }
+    assert_true(failures >= 4 && failed[1023]);
+    tn_model_fini(&model);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 /* ---- containers ---- */
 
 static struct tn_field field_of(enum tn_field_kind kind, uint32_t number)
@@ -432,6 +488,8 @@ int main(void)
         cmocka_unit_test(what_is_shared_counts_each_time),
         cmocka_unit_test(equal_hashes_do_not_make_equal),
         cmocka_unit_test(a_pool_of_zero_is_not_no_pool),
+        cmocka_unit_test(numbers_end_where_they_must),
+        cmocka_unit_test(tables_grow_or_stay),
         cmocka_unit_test(containers_differ_in_kind_count_and_kinds_of_items),
         cmocka_unit_test(containers_know_what_they_cost),
         cmocka_unit_test(containers_know_of_frames_within),

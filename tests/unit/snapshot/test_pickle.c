@@ -331,7 +331,178 @@ static void plain_containers_by_name_are_understood(void **state)
     refused(BYTES("\x80\2ccollections\ndefaultdict\nN\x85R."), TARN_ERR_UNSAFE, "with arguments");
     refused(BYTES("\x80\2cbuiltins\nlist\n)R."), TARN_ERR_UNSAFE, "with arguments");
     refused(BYTES("\x80\2ctorch.jit._pickle\nbuild_intlist\n}\x85R."), TARN_ERR_UNSAFE, "with arg");
+    refused(BYTES("\x80\2ctorch.jit._pickle\nbuild_intlist\n]]\x86R."), TARN_ERR_UNSAFE,
+            "with arg");
+    refused(BYTES("\x80\2ctorch.jit._pickle\nrestore_type_tag\n}N\x86R."), TARN_ERR_UNSAFE,
+            "with arg");
+    refused(BYTES("\x80\2ccollections\ndefaultdict\n)R."), TARN_ERR_UNSAFE, "with arg");
+    refused(BYTES("\x80\2ccollections\nOrderedDict\nNR."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2ccollections\nOrderedDict\n."), TARN_ERR_FORMAT, "not a memory snapshot");
+}
+
+/* The only entry of the only trace; its dict comes in two parts. */
+#define ENTRY(first, second)                                                                       \
+    BYTES("\x80\x04}(\x8c\x08segments]\x8c\x0d"                                                    \
+          "device_traces](](}(\x8c\x06"                                                            \
+          "action\x8c\x08snapshot\x8c\x04"                                                         \
+          "addrK\0\x8c\x04sizeK\0\x8c\x06streamK\0" first "u(" second "ueeu.")
+
+static void warns(const char *bytes, size_t size, const char *said)
+{
+    struct tarn_snapshot *snapshot = accepted(bytes, size);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    bool found = said == NULL;
+
+    for (size_t i = 0; said && i < model->warning_count; i++) {
+        found = found || strstr(model->warnings[i].text, said);
+    }
+    if (!found || (!said && model->warning_count > 0)) {
+        fail_msg("%s: %s", said ? said : "no warning",
+                 model->warning_count ? model->warnings[0].text : "none");
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Keys that nobody knows, again in the second part, and more of them than an entry keeps. */
+static void entries_come_in_parts(void **state)
+{
+    static const char head[] = "\x80\x04}(\x8c\x08segments]\x8c\x0d"
+                               "device_traces](](}(\x8c\x06"
+                               "action\x8c\x08snapshot\x8c\x04"
+                               "addrK\0\x8c\x04sizeK\0\x8c\x06streamK\0";
+    char many[4096];
+    size_t used = 0;
+
+    (void)state;
+    warns(ENTRY("\x8c\1aK\1", "\x8c\1bK\2"), "unknown key `b`");
+    warns(ENTRY("\x8c\1aK\1\x8c\1bK\1", "\x8c\1bK\2"), "twice");
+    warns(ENTRY("\x8c\4addrK\1", "\x8c\1bK\2"), "twice");
+    memcpy(many, head, sizeof head - 1);
+    used = sizeof head - 1;
+    for (int i = 0; i < 40; i++) {
+        memcpy(many + used, "\x8c\2x?K\1", 7);
+        many[used + 3] = (char)('0' + i);
+        used += 6;
+    }
+    memcpy(many + used, "ueeu.", 6);
+    warns(many, used + 5, "");
+}
+
+/* A value that no snapshot has where any may be: it is left out, and that is said. */
+static void values_that_cannot_be_kept(void **state)
+{
+    (void)state;
+    warns(SETTINGS("\x8c\1kccollections\nOrderedDict\n"), "");
+    warns(SETTINGS("\x8c\1k]ccollections\nOrderedDict\na"), "");
+    warns(SETTINGS("\x8c\1k}K\1K\2s"), "");
+    warns(SETTINGS("\x8c\1k}\x8c\3a\0bK\2s"), "");
+    warns(SETTINGS("\x8c\1k]}(\x8c\4name\x8c\1f\x8c\x08"
+                   "filename\x8c\1g\x8c\4lineK\1"
+                   "\x8c\1x]}(\x8c\4name\x8c\1f\x8c\x08"
+                   "filename\x8c\1g\x8c\4lineK\1uaua"),
+          "unexpected kind");
+}
+
+/* A frame or the history of a block with a key that is no text. */
+static void keys_are_texts(void **state)
+{
+    (void)state;
+    refused(ENTRY("\x8c\6"
+                  "frames](}(\x8c\4name\x8c\1f\x8c\x08"
+                  "filename\x8c\1g\x8c\4lineK\1u(K\1K\2ue",
+                  "\x8c\1bK\2"),
+            TARN_ERR_FORMAT, "");
+    refused(BYTES("\x80\4](}(\x8c\7"
+                  "addressK\1\x8c\x0atotal_sizeK\1\x8c\6"
+                  "blocks](}(\x8c\4sizeK\1"
+                  "\x8c\5state\x8c\x08inactive\x8c\7history](}(K\1K\2\x8c\4"
+                  "addrK\1ueueue."),
+            TARN_ERR_FORMAT, "");
+}
+
+/* What is at the top of a file that is no snapshot. */
+static void other_tops_are_refused(void **state)
+{
+    (void)state;
+    refused(BYTES("\x80\4)."), TARN_ERR_FORMAT, "not a memory snapshot");
+    refused(BYTES("\x80\4K\1K\2\x86."), TARN_ERR_FORMAT, "not a memory snapshot");
+    refused(BYTES("\x80\4N\x85."), TARN_ERR_FORMAT, "not a memory snapshot");
+    refused(BYTES("\x80\4(K\1K\2K\3K\4t."), TARN_ERR_FORMAT, "not a memory snapshot");
+    refused(BYTES("\x80"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}r\1"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}q"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4("), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4(K\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4K\1(K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(K\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1aK\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1a]}"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1a]K\1K\2"), TARN_ERR_TRUNCATED, "");
+    refused(BYTES("\x80\4}(\x8c\1a](}(\x8c\4name\x8c\1f\x8c\x08"
+                  "filename\x8c\1g\x8c\4lineK\1ueK\2"),
+            TARN_ERR_TRUNCATED, "");
+}
+
+/* A stack that comes frame by frame has an end. */
+static void stacks_of_too_many_pieces(void **state)
+{
+    static const char head[] = "\x80\4}(\x8c\x08segments](}(\x8c\7"
+                               "addressK\1\x8c\x0atotal_sizeK\1"
+                               "\x8c\6"
+                               "blocks]\x8c\6"
+                               "frames]";
+    static const char frame[] = "}(\x8c\4name\x8c\1f\x8c\x08"
+                                "filename\x8c\1g\x8c\4lineK\1ua";
+    char *bytes = malloc(sizeof head + 200 * sizeof frame + 16);
+    size_t used = sizeof head - 1;
+
+    (void)state;
+    memcpy(bytes, head, used);
+    for (int i = 0; i < 200; i++) {
+        memcpy(bytes + used, frame, sizeof frame - 1);
+        used += sizeof frame - 1;
+    }
+    memcpy(bytes + used, "ueu.", 5);
+    refused(bytes, used + 4, TARN_ERR_LIMIT, "frames or pieces");
+    free(bytes);
+}
+
+/* Every allocation of a pickle of these opcodes may fail: it is that, and nothing leaks. */
+static void every_allocation_may_fail(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } cases[] = {
+        {SETTINGS("\x8c\1k\x8c\3a\xff\xc3")},
+        {SETTINGS("\x8c\1kM\x34\x12q\1\x8c\1lh\1")},
+        {SETTINGS("\x8c\1k(K\1K\2l")},
+        {SETTINGS("\x8c\1k\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0q\1\x8c\1lh\1")},
+        {SETTINGS("\x8c\1k(\x8c\1aK\2d")},
+        {BYTES("\x80\2ccollections\ndefaultdict\ncbuiltins\nlist\n\x85R\x8c\x08segments]s.")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool reached = true;
+
+        for (uint64_t n = 1; reached; n++) {
+            const uint64_t calls = tarn_host_get_usage().alloc_calls;
+            struct tarn_snapshot *snapshot;
+
+            tarn_host_fail_nth(n);
+            const enum tarn_status status = load(cases[i].bytes, cases[i].size, &snapshot, NULL);
+
+            tarn_host_fail_nth(0);
+            reached = tarn_host_get_usage().alloc_calls - calls >= n;
+            if (status != TARN_OK && status != TARN_ERR_HOST_MEMORY) {
+                fail_msg("case %zu, allocation %llu: %s", i, (unsigned long long)n,
+                         tarn_status_name(status));
+            }
+            tarn_snapshot_destroy(snapshot);
+            assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+        }
+    }
 }
 
 static void damaged_pickles(void **state)
@@ -470,6 +641,12 @@ int main(void)
         cmocka_unit_test(imports_and_calls_are_refused_by_name),
         cmocka_unit_test(every_opcode_is_executed_or_refused),
         cmocka_unit_test(plain_containers_by_name_are_understood),
+        cmocka_unit_test(entries_come_in_parts),
+        cmocka_unit_test(values_that_cannot_be_kept),
+        cmocka_unit_test(keys_are_texts),
+        cmocka_unit_test(other_tops_are_refused),
+        cmocka_unit_test(stacks_of_too_many_pieces),
+        cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(damaged_pickles),
         cmocka_unit_test(lengths_are_not_believed),
         cmocka_unit_test(nesting_is_bounded),

@@ -4,6 +4,7 @@
 #include "snapshot/pickle_rows.h"
 #include "tarn/host.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const uint8_t row[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7e";
@@ -72,6 +73,44 @@ static void rows_may_begin_alike(void **state)
     rows_close(&rows);
 }
 
+/* Of rows with one beginning only some are looked at, and of all only some MiB are kept. */
+static void what_is_kept_has_bounds(void **state)
+{
+    enum {
+        ALIKE = 12,
+        LARGE = 6000000
+    };
+    uint8_t one[] = "h\1h\2j\3\0\0\0h\4h\5h\6h\7h\10e";
+    uint8_t *large = malloc(LARGE);
+    struct rows rows;
+
+    (void)state;
+    rows_open(&rows);
+    for (unsigned i = 0; i < ALIKE; i++) {
+        one[sizeof one - 3] = (uint8_t)(100 + i);
+        tn_row_cache_keep(&rows.cache, one, sizeof one - 1, i + 1);
+    }
+    for (unsigned i = 0; i < ALIKE; i++) {
+        one[sizeof one - 3] = (uint8_t)(100 + i);
+        const struct tn_row *found = tn_row_cache_find(&rows.cache, one, sizeof one - 1);
+
+        assert_true(i < ALIKE - 8 ? !found : found && found->stack == i + 1); /* the newest 8 */
+    }
+    for (size_t i = 0; i + 1 < LARGE; i += 2) {
+        large[i] = 'h';
+        large[i + 1] = 7;
+    }
+    large[LARGE - 2] = 'e';
+    const uint64_t before = rows.cache.bytes;
+
+    for (uint64_t i = 0; i < 4; i++) {
+        tn_row_cache_keep(&rows.cache, large, LARGE - 1, 9);
+    }
+    assert_int_equal(rows.cache.bytes, before + 2 * (uint64_t)(LARGE - 1));
+    free(large);
+    rows_close(&rows);
+}
+
 static void without_memory_nothing_is_kept(void **state)
 {
     struct rows rows;
@@ -90,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_rows_are_kept),
         cmocka_unit_test(rows_may_begin_alike),
+        cmocka_unit_test(what_is_kept_has_bounds),
         cmocka_unit_test(without_memory_nothing_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

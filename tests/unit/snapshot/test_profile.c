@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
+#include "support/temp.h"
 
 #include "snapshot/snapshot.h"
 #include "tarn/profile.h"
@@ -386,6 +387,10 @@ static void what_is_no_profile(void **state)
     fails("hello", TARN_ERR_FORMAT, "neither an object nor an array at byte 0");
     fails("{'a': 1}", TARN_ERR_FORMAT, "no traceEvents");
     fails("{'a' 1}", TARN_ERR_FORMAT, "no colon");
+    fails("{", TARN_ERR_TRUNCATED, "");
+    fails("{'a'", TARN_ERR_TRUNCATED, "");
+    fails("{'a':}", TARN_ERR_TRUNCATED, "ends early");
+    fails("{'a':,", TARN_ERR_TRUNCATED, "");
     fails("{'a': 1 'b': 2}", TARN_ERR_FORMAT, "no comma between members");
     fails("{1: 1}", TARN_ERR_FORMAT, "no key");
     fails("{'traceEvents': 3}", TARN_ERR_FORMAT, "no [");
@@ -451,6 +456,81 @@ static enum tarn_status load_and_drop(const void *context, const struct tarn_wri
     return status;
 }
 
+static enum tarn_status load_file_and_drop(const void *context, const struct tarn_writer *writer,
+                                           struct tarn_error *error)
+{
+    struct tarn_snapshot *snapshot;
+    const enum tarn_status status = tarn_profile_load(context, NULL, &snapshot, NULL, error);
+
+    (void)writer;
+    tarn_snapshot_destroy(snapshot);
+    return status;
+}
+
+/* Keys and events of any length, which the window grows for. */
+static void long_keys_and_events(void **state)
+{
+    enum {
+        LONG = 200000
+    };
+    char *json = malloc(LONG + 1000);
+    size_t used = (size_t)snprintf(json, 1000, "{'");
+
+    (void)state;
+    memset(json + used, 'k', 100);
+    used += 100;
+    used += (size_t)snprintf(json + used, 400,
+                             "': 1, 'traceEvents': [" MEMORY(30, 512, 4096, 0, 1) ", {'name': '");
+    memset(json + used, 'x', LONG);
+    used += LONG;
+    (void)snprintf(json + used, 400, "'}, " MEMORY(31, 512, 8192, 0, 1) "]}");
+    struct tarn_snapshot *snapshot = must_load(json, NULL);
+
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 2);
+    tarn_snapshot_destroy(snapshot);
+    assert_true(report_fails_or_copes(load_and_drop, json) > 20);
+
+    char *text = quoted(json);
+    struct temp_file file = temp_write(text, strlen(text));
+
+    assert_int_equal(tarn_profile_load(file.path, NULL, &snapshot, NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 2);
+    tarn_snapshot_destroy(snapshot);
+    assert_true(report_fails_or_copes(load_file_and_drop, file.path) > 20);
+    temp_remove(&file);
+    free(text);
+    free(json);
+}
+
+/* More entries than a piece of their table holds, and more than the memory that they may take. */
+static void many_events(void **state)
+{
+    enum {
+        COUNT = 1500
+    };
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = 1 << 16};
+    char *json = malloc(COUNT * 240 + 64);
+    size_t used = (size_t)snprintf(json, 64, "[");
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used += (size_t)snprintf(
+            json + used, 240,
+            "%s{'ph':'i','name':'[memory]','pid':1,'tid':2,'ts':%d,'args':{'Total Allocated':9000,"
+            "'Bytes':%d,'Addr':%d,'Device Id':0,'Device Type':1}}",
+            i > 0 ? "," : "", i, i % 2 ? -512 : 512, 4096 + i / 2 * 512);
+    }
+    (void)snprintf(json + used, 64, "]");
+    assert_true(report_fails_or_copes(load_and_drop, json) > 20);
+    char *text = quoted(json);
+
+    assert_int_equal(tarn_profile_load_memory(text, strlen(text), &limits, &snapshot, NULL, NULL),
+                     TARN_ERR_LIMIT);
+    free(text);
+    free(json);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -472,6 +552,8 @@ int main(void)
         cmocka_unit_test(equal_times_keep_their_order),
         cmocka_unit_test(what_is_no_profile),
         cmocka_unit_test(bounds),
+        cmocka_unit_test(long_keys_and_events),
+        cmocka_unit_test(many_events),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,19 @@
 #include "snapshot/read_limits.h"
 
 #include <string.h>
+#include <unistd.h>
+
+/* ---- the machine's memory ---- */
+
+static long pages = 1 << 20; /* of 4 KiB; -1: the system does not say */
+static long page_size = 4096;
+
+long sysconf(int name)
+{
+    return name == _SC_PHYS_PAGES ? pages : name == _SC_PAGESIZE ? page_size : -1;
+}
+
+/* ---- limits ---- */
 
 static struct tn_input input_of(int64_t size, enum tn_packing packing)
 {
@@ -99,6 +112,46 @@ static void a_limit_of_the_callers_is_fixed(void **state)
     assert_int_equal(tn_model_written_limit(&model), 5);
 }
 
+/* However large the input: half of the machine's memory, 4 GiB where that is not known. */
+static void the_machine_limits_all(void **state)
+{
+    const uint64_t gib = (uint64_t)1 << 30;
+
+    (void)state;
+    assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 2 * gib);
+    pages = 1024;
+    assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 2 << 20);
+    assert_int_equal(memory_of(1, TN_PACKING_NONE), 2 << 20); /* less than the least otherwise */
+    pages = -1;
+    assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 4 * gib);
+    pages = 1024;
+    page_size = -1;
+    assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 4 * gib);
+    pages = 1 << 20;
+    page_size = 4096;
+}
+
+/* Those that are given count, the others are as by default. */
+static void limits_are_completed(void **state)
+{
+    const struct tarn_read_limits none = {.struct_size = sizeof none};
+    const struct tarn_read_limits all = {.struct_size = sizeof all,
+                                         .max_bytes = 1,
+                                         .max_ratio = 2,
+                                         .max_string = 3,
+                                         .max_depth = 4,
+                                         .max_frames = 5,
+                                         .max_memory = 6};
+    struct tarn_read_limits limits;
+
+    (void)state;
+    assert_int_equal(tn_read_limits_complete(&all, &limits, NULL), TARN_OK);
+    assert_memory_equal(&limits, &all, sizeof all);
+    assert_int_equal(tn_read_limits_complete(&none, &limits, NULL), TARN_OK);
+    assert_true(limits.max_bytes && limits.max_ratio && limits.max_string && limits.max_depth &&
+                limits.max_frames && !limits.max_memory);
+}
+
 static void wrong_limits_are_refused(void **state)
 {
     const struct tarn_read_limits deep = {.struct_size = sizeof deep, .max_depth = 121};
@@ -117,6 +170,8 @@ int main(void)
         cmocka_unit_test(an_input_of_unknown_size_counts_as_it_comes),
         cmocka_unit_test(what_is_written_out_is_in_proportion_to_the_file),
         cmocka_unit_test(a_limit_of_the_callers_is_fixed),
+        cmocka_unit_test(the_machine_limits_all),
+        cmocka_unit_test(limits_are_completed),
         cmocka_unit_test(wrong_limits_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

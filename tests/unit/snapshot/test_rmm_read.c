@@ -6,6 +6,7 @@
 #include "snapshot/warning.h"
 #include "tarn/host.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream\n"
@@ -82,16 +83,39 @@ static void times_of_the_epoch_and_none(void **state)
     struct tarn_snapshot *snapshot = load(HEADER "1,1634567890.123456,allocate,1,1,0\n"
                                                  "1,,allocate,2,1,0\n"
                                                  "1,24:00:00,allocate,3,1,0\n"
-                                                 "1,1:2,allocate,4,1,0\n");
-    static const int64_t times[] = {1634567890123456, TN_TIME_NONE, TN_TIME_NONE, TN_TIME_NONE};
+                                                 "1,1:2,allocate,4,1,0\n"
+                                                 "1,0:0:3:4,allocate,5,1,0\n");
+    static const int64_t times[] = {1634567890123456, TN_TIME_NONE, TN_TIME_NONE, TN_TIME_NONE,
+                                    INT64_C(86403000000)};
 
     (void)state;
-    for (uint64_t i = 0; i < 4; i++) {
+    for (uint64_t i = 0; i < 5; i++) {
         entry_is(snapshot, i,
                  &(struct tn_trace_entry){
                      .action = TN_TRACE_ALLOC, .address = i + 1, .size = 1, .time_us = times[i]});
     }
     tarn_snapshot_destroy(snapshot);
+}
+
+/* Digits without end are no time, and nothing behind a colon is none. */
+static void times_of_many_digits_are_none(void **state)
+{
+    static const char *const times[] = {"99999999999999999999999", "10:99999999999999999999:00",
+                                        "10:", "10:x"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        char text[256];
+        struct tarn_snapshot *snapshot = NULL;
+
+        (void)snprintf(text, sizeof text, HEADER "1,%s,allocate,1,1,0\n", times[i]);
+        assert_int_equal(tarn_snapshot_load_memory(text, strlen(text), NULL, &snapshot, NULL),
+                         TARN_OK);
+        entry_is(snapshot, 0,
+                 &(struct tn_trace_entry){
+                     .action = TN_TRACE_ALLOC, .address = 1, .size = 1, .time_us = TN_TIME_NONE});
+        tarn_snapshot_destroy(snapshot);
+    }
 }
 
 static void rows_that_are_none_name_their_line(void **state)
@@ -201,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_forms_that_are_known),
         cmocka_unit_test(times_of_the_epoch_and_none),
+        cmocka_unit_test(times_of_many_digits_are_none),
         cmocka_unit_test(rows_that_are_none_name_their_line),
         cmocka_unit_test(a_row_that_is_cut_leaves_those_before_it),
         cmocka_unit_test(a_line_without_end_is_refused),

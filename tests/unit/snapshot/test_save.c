@@ -144,6 +144,26 @@ static void every_kind_of_value_survives(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* JSON has no infinity, and writes what is no half of a pair as it is. */
+static void json_has_what_it_can(void **state)
+{
+    static const char bytes[] = "\x80\x04}(\x8c\x08segments]\x8c\x12"
+                                "allocator_settings}(\x8c\1aG\x7f\xf0\0\0\0\0\0\0\x8c\1bG\x7f\xf8\0"
+                                "\0\0\0\0\0\x8c\1c\x8c\3\xed\x9f\xbf\x8c\1d\x8c\3\xed\xa0\x80uu.";
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load_memory(bytes, sizeof bytes - 1, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_snapshot_write(snapshot, TARN_SNAPSHOT_JSON, &writer, NULL), TARN_OK);
+    assert_non_null(strstr(collect.text, "\"a\":null,\"b\":null,\"c\":\"\xed\x9f\xbf\","
+                                         "\"d\":\"\\ud800\""));
+    free(collect.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* Keys and values of a program's own, also those that records of a snapshot have. */
 static void metadata_may_be_any_dict(void **state)
 {
@@ -573,6 +593,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_snapshots_survive),
         cmocka_unit_test(every_kind_of_value_survives),
+        cmocka_unit_test(json_has_what_it_can),
         cmocka_unit_test(metadata_may_be_any_dict),
         cmocka_unit_test(long_lists_come_in_batches),
         cmocka_unit_test(numbers_of_every_length_survive),

@@ -378,6 +378,7 @@ static void other_files_are_named(void **state)
         const char *said;
     } cases[] = {
         {"PK\x03\x04....", "zip archive"},
+        {"PX", "does not begin like a pickle"},
         {"<!DOCTYPE html>", "HTML"},
         {"{\"segments\": 1}", "a list of segments"},
         {"{'segments': []}", "malformed JSON"},
@@ -397,7 +398,28 @@ static void other_files_are_named(void **state)
                          TARN_ERR_FORMAT);
         assert_non_null(strstr(error.text, cases[i].said));
         assert_null(snapshot);
+        assert_int_equal(tarn_snapshot_load_memory(cases[i].bytes, strlen(cases[i].bytes), NULL,
+                                                   &snapshot, NULL),
+                         TARN_ERR_FORMAT);
     }
+}
+
+/* A number of no device is none; one byte is no file. */
+static void devices_and_bytes_are_counted(void **state)
+{
+    static const char json[] =
+        "[{\"device\":-1,\"address\":1,\"total_size\":1,\"blocks\":[{\"size\":1,"
+        "\"state\":\"inactive\"}]},{\"device\":2,\"address\":9,\"total_size\":1,\"blocks\":["
+        "{\"size\":1,\"state\":\"inactive\"}]}]";
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load_memory(json, sizeof json - 1, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_snapshot_device_count(snapshot), 3);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_snapshot_load_memory("Q", 1, NULL, &snapshot, NULL), TARN_ERR_TRUNCATED);
+    assert_null(snapshot);
 }
 
 static void padding_is_fine_and_more_is_a_warning(void **state)
@@ -508,6 +530,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(files_that_cannot_be_read),
         cmocka_unit_test(other_files_are_named),
+        cmocka_unit_test(devices_and_bytes_are_counted),
         cmocka_unit_test(padding_is_fine_and_more_is_a_warning),
         cmocka_unit_test(standard_input_is_read),
         cmocka_unit_test(progress_is_told_and_may_stop_reading),

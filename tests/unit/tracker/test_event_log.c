@@ -2,6 +2,7 @@
 #include "support/collect.h"
 #include "support/file.h"
 
+#include "base/utf8.h"
 #include "tarn/host.h"
 #include "tarn/tracker.h"
 
@@ -118,6 +119,54 @@ static void differences_are_counted_and_shown(void **state)
                         "\"Total\": 8}}");
 }
 
+static void what_is_no_number_differs(void **state)
+{
+    static const char *const after[] = {
+        "{\"cpu\": {\"Temp\": 8}}",
+        "{\"cpu\": {\"Temp\": 8, \"Total\": \"8\"}}",
+        "{\"cpu\": {\"Temp\": 8, \"Total\": 8, \"Other\": \"0\"}}",
+        "{\"cpu\": {\"Temp\": 8.0, \"Total\": 8}}",
+        "{\"cpu\": {\"Temp\": 7, \"Total\": 8}}",
+        "{\"gpu\": {\"Temp\": 8, \"Total\": 8}}",
+    };
+    char text[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+        (void)snprintf(text, sizeof text,
+                       "{\"op\": \"create\", \"storages\": [[1, 8, \"cpu\"]], \"category\": "
+                       "\"Temp\", \"after\": %s}\n",
+                       after[i]);
+        assert_int_equal(replay(text), TARN_OK);
+        assert_int_equal(result.compared, 1);
+        if (result.differing != 1 || !strstr(result.first, after[i])) {
+            fail_msg("%s: %s", after[i], result.first);
+        }
+    }
+}
+
+/* What is shown of a recorded value ends with a whole character. */
+static void a_long_difference_is_cut(void **state)
+{
+    char text[2048] = "{\"op\": \"create\", \"storages\": [], \"after\": \"";
+    const char *tail = "\"}\n";
+    size_t used = strlen(text);
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        memcpy(text + used, "\xc3\xa9", 3);
+        used += 2;
+    }
+    memcpy(text + used, tail, strlen(tail) + 1);
+    assert_int_equal(replay(text), TARN_OK);
+    assert_int_equal(result.differing, 1);
+    assert_true(tn_utf8_is_valid(result.first, strlen(result.first)));
+    const char *here = strstr(result.first, "\xc3\xa9, here {}");
+
+    assert_non_null(here);
+    assert_true(here - result.first < 300);
+}
+
 /* What dies at the end of a log, from the first that outlives a step on, is the program's end. */
 static void the_programs_end_does_not_count(void **state)
 {
@@ -168,6 +217,31 @@ static void wrong_logs_are_refused(void **state)
          "line 2, resizing of storage 1: more bytes than any memory has"},
         {"{\"op\": \"create\", \"storages\": [[1, -8, \"cpu\"]]}\n", TARN_ERR_FORMAT,
          "line 1, create: a storage is not [id, bytes, device] with numbers of at least 0"},
+        {"{\"op\": \"create\", \"storages\": [[\"1\", 8, \"cpu\"]]}\n", TARN_ERR_FORMAT,
+         "line 1, create: a storage is not [id, bytes, device] with numbers of at least 0"},
+        {"{\"op\": \"create\", \"storages\": [[-1, 8, \"cpu\"]]}\n", TARN_ERR_FORMAT,
+         "line 1, create: a storage is not [id, bytes, device] with numbers of at least 0"},
+        {"{\"op\": \"create\", \"storages\": [[1, null, \"cpu\"]]}\n", TARN_ERR_FORMAT,
+         "line 1, create: a storage is not [id, bytes, device] with numbers of at least 0"},
+        {"{\"op\": \"op_done\", \"peak_state\": \"P\", \"parents\": 1}\n", TARN_ERR_FORMAT,
+         "line 1, op_done: \"parents\" is not a list"},
+        {"{\"op\": \"op_done\", \"peak_state\": 1, \"parents\": []}\n", TARN_ERR_FORMAT,
+         "line 1, op_done: \"peak_state\" is not a text"},
+        {"{\"op\": \"pre_forward\", \"module\": \"M\", \"inputs\": []}\n", TARN_ERR_FORMAT,
+         "line 1, pre_forward: \"module_id\" is not a number of at least 0"},
+        {"{\"op\": \"post_forward\", \"module_id\": 1, \"outputs\": []}\n", TARN_ERR_FORMAT,
+         "line 1, post_forward: \"module\" is not a text"},
+        {ENTER "{\"op\": \"post_forward\", \"module\": \"M\", \"module_id\": 1, \"outputs\": 1}\n",
+         TARN_ERR_FORMAT, "line 2, post_forward: \"outputs\" is not a list"},
+        {ENTER "{\"op\": \"post_forward\", \"module\": \"M\", \"module_id\": 1, \"outputs\": [], "
+               "\"in_backward\": 1}\n",
+         TARN_ERR_FORMAT, "line 2, post_forward: \"in_backward\" is neither true nor false"},
+        {ENTER
+         "{\"op\": \"post_forward\", \"module\": \"M\", \"module_id\": 1, \"outputs\": [[]]}\n",
+         TARN_ERR_FORMAT,
+         "line 2, post_forward: a storage is not [id, bytes, device] with numbers of at least 0"},
+        {"{\"op\": \"pre_backward\", \"module_id\": 1}\n", TARN_ERR_FORMAT,
+         "line 1, pre_backward: \"module\" is not a text"},
         {"{\"op\": \"create\", \"storages\": [7]}\n", TARN_ERR_FORMAT,
          "line 1, create: a storage is not [id, bytes, device] with numbers of at least 0"},
         {"{\"op\": \"create\", \"storages\": [[1, 8, 9]]}\n", TARN_ERR_FORMAT,
@@ -221,6 +295,30 @@ static void other_calls_are_refused(void **state)
         TARN_ERR_IO);
 }
 
+/* Another caller of the tracker, here its callback, may finish the entering of a module. */
+static void get_ready(void *context, const char *module, bool begins, bool backward)
+{
+    const struct tarn_track_event ready = {.kind = TARN_TRACK_READY};
+
+    (void)context;
+    (void)module;
+    (void)backward;
+    assert_int_equal(tarn_tracker_apply(tracker, &ready, 1, NULL, NULL),
+                     begins ? TARN_OK : TARN_ERR_STATE);
+}
+
+static void a_module_may_be_ready_already(void **state)
+{
+    const struct tarn_tracker_options options = {.struct_size = sizeof options, .scope = get_ready};
+
+    (void)state;
+    assert_int_equal(tarn_tracker_create(&options, &tracker, NULL), TARN_OK);
+    assert_int_equal(
+        tarn_tracker_replay_memory(tracker, ENTER, sizeof ENTER - 1, NULL, NULL, &error),
+        TARN_ERR_FORMAT);
+    assert_string_equal(error.text, "line 1, input from storage 1: no module was entered");
+}
+
 /* Each event of a small log once more with the n-th allocation failing. */
 static void every_allocation_may_fail(void **state)
 {
@@ -249,6 +347,9 @@ int main(void)
         cmocka_unit_test_teardown(recorded_logs_replay, close_all),
         cmocka_unit_test_teardown(a_new_module_waits_for_its_parameters, close_all),
         cmocka_unit_test_teardown(differences_are_counted_and_shown, close_all),
+        cmocka_unit_test_teardown(what_is_no_number_differs, close_all),
+        cmocka_unit_test_teardown(a_long_difference_is_cut, close_all),
+        cmocka_unit_test_teardown(a_module_may_be_ready_already, close_all),
         cmocka_unit_test_teardown(the_programs_end_does_not_count, close_all),
         cmocka_unit_test_teardown(wrong_logs_are_refused, close_all),
         cmocka_unit_test_teardown(other_calls_are_refused, close_all),

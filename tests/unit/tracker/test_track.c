@@ -103,6 +103,22 @@ static void sizes_round_up_on_cuda_only(void **state)
     must_apply(tracker, .kind = TARN_TRACK_CREATE, .id = 1, .bytes = 513, .name = GPU);
     assert_int_equal(row_of(tracker, TARN_TRACK_NOW, GPU).total, 513);
     close_tracker(tracker);
+
+    static const struct {
+        const char *name;
+        int64_t bytes;
+    } devices[] = {{"cuda", 1024}, {"cudaX", 513}, {"cud", 513}, {"cuda:11", 1024}};
+
+    tracker = open_tracker(NULL);
+    for (uint32_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        uint32_t id;
+
+        assert_int_equal(
+            tarn_tracker_add_name(tracker, TARN_TRACK_DEVICE, devices[i].name, &id, NULL), TARN_OK);
+        must_apply(tracker, .kind = TARN_TRACK_CREATE, .id = i, .bytes = 513, .name = id);
+        assert_int_equal(row_of(tracker, TARN_TRACK_NOW, id).total, devices[i].bytes);
+    }
+    close_tracker(tracker);
 }
 
 static void results_are_what_the_phase_says(void **state)
@@ -391,6 +407,39 @@ static void wrong_events_are_refused(void **state)
     close_tracker(tracker);
 }
 
+/* A failed event does not make a module ready that is being entered. */
+static void what_is_refused_changes_nothing(void **state)
+{
+    static const struct tarn_track_event wrong[] = {
+        {.kind = TARN_TRACK_ENTER, .id = 9, .name = 77},
+        {.kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL}, /* one_iteration */
+        {.kind = TARN_TRACK_LEAVE, .id = 9},
+        {.kind = TARN_TRACK_LEAVE, .id = 2}, /* known, but not active */
+        {.kind = TARN_TRACK_ENTER_BACKWARD, .id = 9},
+        {.kind = TARN_TRACK_OP_DONE, .name = 77, .flags = TARN_TRACK_IN_STATE},
+    };
+    const struct tarn_tracker_options options = {.struct_size = sizeof options,
+                                                 .one_iteration = true};
+    struct tarn_tracker *tracker = open_tracker(&options);
+    uint32_t number;
+    size_t count;
+
+    (void)state;
+    must_apply(tracker, .kind = TARN_TRACK_ENTER, .id = 2, .name = LAYER);
+    must_apply(tracker, .kind = TARN_TRACK_LEAVE, .id = 2);
+    must_apply(tracker, .kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_not_equal(apply(tracker, wrong[i], NULL), TARN_OK);
+        assert_int_equal(tarn_tracker_get_state(tracker, 1, 0, &number, &count),
+                         TARN_ERR_NOT_FOUND);
+    }
+    must_apply(tracker, .kind = TARN_TRACK_READY);
+    assert_int_equal(tarn_tracker_get_state(tracker, 1, 0, &number, &count), TARN_OK);
+    assert_int_equal(number, TARN_TRACK_PEAK_FORWARD);
+    assert_int_equal(count, 1);
+    close_tracker(tracker);
+}
+
 static void a_batch_stops_at_its_first_error(void **state)
 {
     struct tarn_tracker *tracker = open_tracker(NULL);
@@ -521,6 +570,65 @@ static void scopes_are_told_and_labelled(void **state)
     close_tracker(tracker);
 }
 
+/* Each without the other; in recomputation; events that fail. */
+static void scopes_or_labels_alone(void **state)
+{
+    struct heard heard = {""};
+    const struct tarn_tracker_options told = {
+        .struct_size = sizeof told, .scope = hear, .scope_context = &heard};
+    const struct tarn_tracker_options labelled = {.struct_size = sizeof labelled,
+                                                  .label_allocations = true};
+    const struct tarn_track_event events[] = {
+        {.kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL},
+        {.kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL, .flags = TARN_TRACK_BACKWARD},
+        {.kind = TARN_TRACK_LEAVE, .id = 1, .flags = TARN_TRACK_BACKWARD},
+        {.kind = TARN_TRACK_LEAVE, .id = 9},
+        {.kind = TARN_TRACK_LEAVE, .id = 1},
+    };
+    struct tarn_tracker *tracker = open_tracker(&told);
+    size_t applied;
+
+    (void)state;
+    assert_int_equal(tarn_tracker_apply(tracker, events, 5, &applied, NULL), TARN_ERR_NOT_FOUND);
+    assert_int_equal(applied, 3);
+    assert_string_equal(heard.text, "+Model[] +Model'[] -Model'[] ");
+    close_tracker(tracker);
+    tracker = open_tracker(&labelled);
+    assert_int_equal(tarn_tracker_apply(tracker, events, 1, NULL, NULL), TARN_OK);
+    assert_string_equal(tarn_get_user_metadata(), "Model");
+    assert_int_equal(tarn_tracker_apply(tracker, &events[4], 1, NULL, NULL), TARN_OK);
+    assert_string_equal(tarn_get_user_metadata(), "");
+    close_tracker(tracker);
+}
+
+/* Of a long name the end is the label, from a whole character on. */
+static void labels_end_as_long_names_do(void **state)
+{
+    const struct tarn_tracker_options options = {.struct_size = sizeof options,
+                                                 .label_allocations = true};
+
+    (void)state;
+    for (size_t letters = 0; letters < 4; letters++) { /* before characters of two bytes */
+        struct tarn_tracker *tracker = open_tracker(&options);
+        char name[400] = "abc";
+        uint32_t id;
+
+        for (size_t at = letters; at + 2 < sizeof name; at += 2) {
+            memcpy(name + at, "\xc3\xa9", 3);
+        }
+        assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_MODULE, name, &id, NULL), 0);
+        must_apply(tracker, .kind = TARN_TRACK_ENTER, .id = 1, .name = id);
+        const char *label = tarn_get_user_metadata();
+        const size_t length = strlen(label);
+
+        assert_true(length == TARN_LABEL_MAX - 1 || length == TARN_LABEL_MAX - 2);
+        assert_int_equal((unsigned char)label[0], 0xc3);
+        assert_string_equal(label, name + strlen(name) - length);
+        must_apply(tracker, .kind = TARN_TRACK_LEAVE, .id = 1);
+        close_tracker(tracker);
+    }
+}
+
 /* ---- no host memory ---- */
 
 /* Everything that an event may need memory for. */
@@ -548,6 +656,14 @@ static const struct tarn_track_event scenario[] = {
     {.kind = TARN_TRACK_BEGIN_ITERATION},
     {.kind = TARN_TRACK_OP_DONE},
     {.kind = TARN_TRACK_RESET_MODULES},
+    {.kind = TARN_TRACK_ENTER, .id = 3, .name = MODEL},
+    {.kind = TARN_TRACK_ENTER, .id = 4, .name = LAYER}, /* and the one before is ready */
+    {.kind = TARN_TRACK_LEAVE, .id = 4},
+    {.kind = TARN_TRACK_ENTER, .id = 5, .name = LAYER},
+    {.kind = TARN_TRACK_ENTER_BACKWARD, .id = 4},
+    {.kind = TARN_TRACK_LEAVE_BACKWARD, .id = 4},
+    {.kind = TARN_TRACK_LEAVE, .id = 5},
+    {.kind = TARN_TRACK_LEAVE, .id = 3},
 };
 
 static void check_consistent(struct tarn_tracker *tracker)
@@ -599,6 +715,36 @@ static void every_allocation_may_fail(void **state)
         close_tracker(tracker);
         assert_true(n < 1000);
     }
+}
+
+/* Iterations that begin because the root is entered again. */
+static void a_new_iteration_may_fail(void **state)
+{
+    bool failed = false;
+
+    (void)state;
+    struct tarn_tracker *tracker = open_tracker(NULL);
+
+    for (uint64_t i = 0; i < 100; i++) {
+        const struct tarn_track_event enter = {.kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL};
+
+        tarn_host_fail_nth(i > 0);
+        const enum tarn_status st = apply(tracker, enter, NULL);
+
+        tarn_host_fail_nth(0);
+        check_consistent(tracker);
+        if (st) {
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            failed = true;
+            must_apply(tracker, .kind = TARN_TRACK_ENTER, .id = 1, .name = MODEL);
+        }
+        must_apply(tracker, .kind = TARN_TRACK_CREATE, .id = 1, .bytes = i + 1, .name = CPU);
+        must_apply(tracker, .kind = TARN_TRACK_OP_DONE);
+        must_apply(tracker, .kind = TARN_TRACK_LEAVE, .id = 1);
+    }
+    assert_true(failed);
+    assert_int_equal(tarn_tracker_count_iterations(tracker), 100);
+    close_tracker(tracker);
 }
 
 static void making_one_may_fail(void **state)
@@ -752,6 +898,13 @@ static void queries_end_where_the_tracker_does(void **state)
     assert_int_equal(row.total, 512);
     assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, LAYER, GPU, &row), TARN_OK);
     assert_int_equal(row.total, 0);
+    for (int point = TARN_TRACK_AT_END; point <= TARN_TRACK_POINT_COUNT; point++) { /* are now */
+        assert_int_equal(
+            tarn_tracker_get_owned(tracker, (enum tarn_track_point)point, MODEL, GPU, &row),
+            TARN_OK);
+        assert_int_equal(row.total, 512);
+        assert_int_equal(row_of(tracker, (enum tarn_track_point)point, GPU).total, 512);
+    }
     assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, 99, GPU, &row),
                      TARN_ERR_NOT_FOUND);
     assert_int_equal(tarn_tracker_get_owned(tracker, TARN_TRACK_NOW, MODEL, 63, &row),
@@ -822,12 +975,16 @@ int main(void)
         cmocka_unit_test(a_steady_run_needs_no_memory),
         cmocka_unit_test(who_had_what_at_the_peak),
         cmocka_unit_test(wrong_events_are_refused),
+        cmocka_unit_test(what_is_refused_changes_nothing),
         cmocka_unit_test(a_batch_stops_at_its_first_error),
         cmocka_unit_test(sums_have_a_limit),
         cmocka_unit_test(names_have_limits),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(scopes_are_told_and_labelled),
+        cmocka_unit_test(scopes_or_labels_alone),
+        cmocka_unit_test(labels_end_as_long_names_do),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_new_iteration_may_fail),
         cmocka_unit_test(making_one_may_fail),
         cmocka_unit_test(adding_a_device_may_fail),
         cmocka_unit_test(queries_end_where_the_tracker_does),

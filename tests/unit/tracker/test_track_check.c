@@ -82,6 +82,19 @@ static void tables_are_compared(void **state)
     struct tn_module *module = tn_track_module_at(tracker, 0);
 
     (void)state;
+    struct tn_storage *records = tracker->storages.records.items;
+    uint64_t value;
+
+    assert_int_equal(records[1].next_free, TN_STORAGE_NONE);
+    records[1].next_free = 1; /* a list without end */
+    must_find(tracker, "3 records are free and 1 known, but there are 2");
+    records[1].next_free = TN_STORAGE_NONE;
+    assert_true(tn_map_take(&tracker->modules, 1 + 1, &value));
+    must_find(tracker, "module 1 is not in all tables");
+    tn_map_insert(&tracker->modules, 1 + 1, value + 16);
+    must_find(tracker, "module 1 is not in all tables");
+    assert_true(tn_map_take(&tracker->modules, 1 + 1, &value));
+    tn_map_insert(&tracker->modules, 1 + 1, value - 16);
     tracker->storages.first_free = TN_STORAGE_NONE;
     must_find(tracker, "0 records are free and 1 known, but there are 2");
     tn_track_scope(tracker, 1)->active = 0;
@@ -101,12 +114,34 @@ static void tables_are_compared(void **state)
     assert_int_equal(tarn_host_get_usage().live_count, 0);
 }
 
+/* The numbers of records end before TN_STORAGE_NONE. */
+static void the_table_of_storages_has_an_end(void **state)
+{
+    struct tarn_tracker *tracker = open_used();
+    struct tn_storage_table *table = &tracker->storages;
+    const size_t count = table->records.count;
+
+    (void)state;
+    assert_true(tn_storage_table_reserve(table)); /* a free record */
+    const uint32_t first_free = table->first_free;
+
+    table->first_free = TN_STORAGE_NONE;
+    assert_true(tn_storage_table_reserve(table));
+    table->records.count = TN_STORAGE_NONE;
+    assert_false(tn_storage_table_reserve(table));
+    table->records.count = count;
+    table->first_free = first_free;
+    tarn_tracker_destroy(tracker);
+    assert_int_equal(tarn_host_get_usage().live_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_wrong),
         cmocka_unit_test(sums_are_recomputed),
         cmocka_unit_test(tables_are_compared),
+        cmocka_unit_test(the_table_of_storages_has_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

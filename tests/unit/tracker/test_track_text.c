@@ -115,8 +115,8 @@ static void tables_are_tabulates(void **state)
         "cuda:0",       "512 B",  "512 B",           "",       "cpu",
         "100 B",        "100 B",  "Pre-Forward # 1", "cuda:0", "512 B",
         "512 B"};
-    static const char *const odd[] = {"A", "B",     "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f",
-                                      "",  "x\x1b", "y"};
+    static const char *const odd[] = {
+        "A", "B", "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f", "", "x\x1b", "y", "a\\b", "z"};
     char *text = table_text(cells, 16, 4);
 
     (void)state;
@@ -134,12 +134,13 @@ static void tables_are_tabulates(void **state)
                               "==============  ========  ===========  =======\n"
                               "==============  ========  ===========  =======\n");
     free(text);
-    text = table_text(odd, 6, 2); /* characters count, not bytes; escapes as they are shown */
+    text = table_text(odd, 8, 2); /* characters count, not bytes; escapes as they are shown */
     assert_string_equal(text, "=====  ===\n"
                               "A      B\n"
                               "=====  ===\n"
                               "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f\n"
                               "x\\x1b  y\n"
+                              "a\\b    z\n"
                               "=====  ===\n");
     free(text);
 }
@@ -285,6 +286,197 @@ static void nothing_tracked_is_said(void **state)
     free(collect.text);
 }
 
+static char *tree_text(struct tarn_tracker *tracker, enum tarn_track_point point, uint32_t depth,
+                       uint32_t bar_width)
+{
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+
+    assert_int_equal(
+        tarn_tracker_write_tree(tracker, point, depth, TARN_UNITS_BYTES, bar_width, &writer, NULL),
+        TARN_OK);
+    return collect.text;
+}
+
+/* Names that begin alike, categories of the caller's, and bars of no and of too large a width. */
+static void trees_have_what_is_asked(void **state)
+{
+    static const char *const modules[] = {"M.l2", "M", "M.l.x", "M.l10", "M.l", "N.a.b.c"};
+    static const char *const categories[] = {"Zebra", "1st", "~end"};
+    static const char *const head = "\n\nwith children            own\n";
+    struct tarn_tracker *tracker = NULL;
+    uint64_t storage = 0;
+    uint32_t id;
+
+    (void)state;
+    assert_int_equal(tarn_tracker_create(NULL, &tracker, NULL), TARN_OK);
+    assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_DEVICE, "cpu", &id, NULL), 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_MODULE, modules[i], &id, NULL),
+                         TARN_OK);
+        const struct tarn_track_event events[] = {
+            {.kind = TARN_TRACK_ENTER, .id = i, .name = id},
+            {.kind = TARN_TRACK_CREATE, .id = storage++, .bytes = 100, .category = i % 3},
+            {.kind = TARN_TRACK_LEAVE, .id = i},
+        };
+
+        assert_int_equal(tarn_tracker_apply(tracker, events, 3, NULL, NULL), TARN_OK);
+    }
+    char *text = tree_text(tracker, TARN_TRACK_NOW, 0, 0);
+
+    assert_string_equal(text, "600 B now: 200 B Parameter, 200 B Buffer, 200 B Gradient\n\n"
+                              "with children            own\n"
+                              "        500 B          100 B   83.3%  M\n"
+                              "        200 B          100 B   33.3%    M.l\n"
+                              "        100 B          100 B   16.7%      M.l.x\n"
+                              "        100 B          100 B   16.7%    M.l2\n"
+                              "        100 B          100 B   16.7%    M.l10\n"
+                              "        100 B          100 B   16.7%        N.a.b.c\n");
+    free(text);
+    text = tree_text(tracker, TARN_TRACK_NOW, 2, 0); /* what is deeper counts above */
+    assert_string_equal(strstr(text, head) + strlen(head),
+                        "        500 B          100 B   83.3%  M\n"
+                        "        200 B          100 B   33.3%    M.l\n"
+                        "        100 B          100 B   16.7%    M.l2\n"
+                        "        100 B          100 B   16.7%    M.l10\n");
+    free(text);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(
+            tarn_tracker_add_name(tracker, TARN_TRACK_CATEGORY, categories[i], &id, NULL), TARN_OK);
+        const struct tarn_track_event event = {
+            .kind = TARN_TRACK_CREATE, .id = storage++, .bytes = 200, .category = id};
+
+        assert_int_equal(tarn_tracker_apply(tracker, &event, 1, NULL, NULL), TARN_OK);
+    }
+    text = tree_text(tracker, TARN_TRACK_NOW, 1, 4000);
+    assert_non_null(strstr(text, "200 B Zebra (z), 200 B 1st (1), 200 B ~end (~)\n"));
+    const char *bar = strstr(text, "50.0%  ") + strlen("50.0%  "); /* outside of all modules */
+
+    assert_int_equal(strspn(bar, "z1~"), 60); /* half of the widest bar */
+    assert_int_equal(strspn(bar, "z1~ "), 122);
+    free(text);
+    tarn_tracker_destroy(tracker);
+}
+
+/* Of modules of one name the last counts, in the place of the first; names that are alike but for
+ * case and zeros are in order of first use. */
+static void modules_may_have_one_name(void **state)
+{
+    static const char *const names[] = {"l.2", "a", "L.02"};
+    static const struct {
+        uint32_t name;
+        uint64_t bytes;
+    } rows[] = {{1, 10}, {2, 20}, {1, 30}, {3, 40}, {1, 50}};
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+    struct tarn_tracker *tracker = NULL;
+    uint32_t id;
+
+    (void)state;
+    assert_int_equal(tarn_tracker_create(NULL, &tracker, NULL), TARN_OK);
+    assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_DEVICE, "cpu", &id, NULL), 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_MODULE, names[i], &id, NULL),
+                         TARN_OK);
+        assert_int_equal(id, i + 1);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        const struct tarn_track_event events[] = {
+            {.kind = TARN_TRACK_ENTER, .id = i, .name = rows[i].name},
+            {.kind = TARN_TRACK_CLASSIFY, .id = i, .bytes = rows[i].bytes},
+            {.kind = TARN_TRACK_LEAVE, .id = i},
+        };
+
+        assert_int_equal(tarn_tracker_apply(tracker, events, 3, NULL, NULL), TARN_OK);
+    }
+    assert_int_equal(tarn_tracker_write_json(tracker, false, &writer, NULL), TARN_OK);
+    const char *first = strstr(collect.text, "\"modules\": {\"l.2\": {");
+    const char *second = strstr(collect.text, "}, \"a\": {");
+    const char *third = strstr(collect.text, "}, \"L.02\": {");
+
+    assert_true(first && second && third && first < second && second < third);
+    assert_null(strstr(second, "\"l.2\": {"));
+    assert_non_null(strstr(first, "\"parameter_mem\": 50, "));
+    assert_null(strstr(first, "\"parameter_mem\": 10, "));
+    assert_null(strstr(first, "\"parameter_mem\": 30, "));
+    free(collect.text);
+    collect = (struct test_collect){0};
+    assert_int_equal(
+        tarn_tracker_write_modules(tracker, 9, TARN_UNITS_BYTES, TARN_TRACK_TEXT, &writer, NULL),
+        TARN_OK);
+    const char *at = strstr(collect.text, "Module:  a\n");
+
+    for (size_t i = 0; i < 4; i++) { /* a, then both l.2 and L.02 by their first use */
+        static const char *const order[] = {"Module:  l.2\n", "Module:  l.2\n", "Module:  L.02\n",
+                                            "Module:  l.2\n"};
+
+        at = at ? strstr(at + 1, "Module:") : NULL;
+        assert_non_null(at);
+        assert_memory_equal(at, order[i], strlen(order[i]));
+    }
+    assert_null(strstr(at + 1, "Module:"));
+    free(collect.text);
+    tarn_tracker_destroy(tracker);
+}
+
+/* A module that could not be made ready for want of memory has nothing to show. */
+static void states_without_calls_are_not_shown(void **state)
+{
+    static const struct tarn_track_event enter = {.kind = TARN_TRACK_ENTER, .id = 1, .name = 1};
+    static const struct tarn_track_event ready = {.kind = TARN_TRACK_READY};
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+
+    (void)state;
+    for (uint64_t n = 1; status; n++) {
+        struct test_collect collect = {0};
+        const struct tarn_writer writer = {test_collect_write, &collect};
+        struct tarn_tracker *tracker = NULL;
+        uint32_t id;
+
+        assert_int_equal(tarn_tracker_create(NULL, &tracker, NULL), TARN_OK);
+        assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_DEVICE, "cpu", &id, NULL), 0);
+        assert_int_equal(tarn_tracker_add_name(tracker, TARN_TRACK_MODULE, "M", &id, NULL), 0);
+        assert_int_equal(tarn_tracker_apply(tracker, &enter, 1, NULL, NULL), TARN_OK);
+        tarn_host_fail_nth(n);
+        status = tarn_tracker_apply(tracker, &ready, 1, NULL, NULL);
+        tarn_host_fail_nth(0);
+        if (status) {
+            assert_int_equal(tarn_tracker_write_modules(tracker, 1, TARN_UNITS_BYTES,
+                                                        TARN_TRACK_TEXT, &writer, NULL),
+                             TARN_OK);
+            assert_int_equal(tarn_tracker_write_modules(tracker, 1, TARN_UNITS_BYTES,
+                                                        TARN_TRACK_TABLE, &writer, NULL),
+                             TARN_OK);
+            assert_string_equal(collect.text, "Module:  M\n\nModule:  M\n\n");
+            assert_int_equal(tarn_tracker_write_json(tracker, false, &writer, NULL), TARN_OK);
+            assert_non_null(strstr(collect.text, "\"snapshots\": {}"));
+        }
+        free(collect.text);
+        tarn_tracker_destroy(tracker);
+        assert_true(n < 20);
+    }
+}
+
+static void units_are_those_of_pytorch(void **state)
+{
+    const struct tarn_writer writer = {.write = test_collect_write};
+    struct tarn_tracker *tracker = open_small();
+
+    (void)state;
+    assert_int_equal(tarn_tracker_write_rows(tracker, TARN_TRACK_NOW, TARN_UNITS_IEC,
+                                             TARN_TRACK_TEXT, &writer, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        tarn_tracker_write_modules(tracker, 1, TARN_UNITS_IEC, TARN_TRACK_TEXT, &writer, NULL),
+        TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        tarn_tracker_write_tree(tracker, TARN_TRACK_NOW, 0, TARN_UNITS_IEC, 0, &writer, NULL),
+        TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_tracker_write_iterations(tracker, TARN_UNITS_IEC, &writer, NULL),
+                     TARN_ERR_INVALID_ARGUMENT);
+    tarn_tracker_destroy(tracker);
+}
+
 static enum tarn_status drop(void *context, const char *bytes, size_t size)
 {
     (void)context;
@@ -319,9 +511,16 @@ static void failures_are_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(amounts_are_pythons),        cmocka_unit_test(other_units_are_refused),
-        cmocka_unit_test(names_sort_as_people_count), cmocka_unit_test(tables_are_tabulates),
-        cmocka_unit_test(everything_is_written),      cmocka_unit_test(nothing_tracked_is_said),
+        cmocka_unit_test(amounts_are_pythons),
+        cmocka_unit_test(other_units_are_refused),
+        cmocka_unit_test(names_sort_as_people_count),
+        cmocka_unit_test(tables_are_tabulates),
+        cmocka_unit_test(everything_is_written),
+        cmocka_unit_test(nothing_tracked_is_said),
+        cmocka_unit_test(trees_have_what_is_asked),
+        cmocka_unit_test(modules_may_have_one_name),
+        cmocka_unit_test(states_without_calls_are_not_shown),
+        cmocka_unit_test(units_are_those_of_pytorch),
         cmocka_unit_test(failures_are_reported),
     };
 
