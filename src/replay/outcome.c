@@ -90,8 +90,9 @@ enum tarn_status tn_outcome_attach(struct tn_outcome *outcome, const struct tn_m
     }
     tarn_history_get_sink(outcome->history, TARN_CONTEXT_ALL, &sink);
     st = tarn_allocator_add_sink(runner->allocator, &sink, error);
-    tn_assert(st == TARN_OK); /* the allocator is new, and has room for some */
-    st = tarn_allocator_add_sink(runner->allocator, &causes, error);
+    if (tn_always(st == TARN_OK)) { /* the allocator is new, and has room for some */
+        st = tarn_allocator_add_sink(runner->allocator, &causes, error);
+    }
     if (tn_never(st)) {
         tn_outcome_detach(outcome);
     }
