@@ -3,8 +3,7 @@
 
 enum {
     FIRST_SHARE = 128, /* of what lived at most */
-    GROWS_AFTER = 4,   /* halves of what is reserved have moved */
-    GROWS_AGAIN = 1,   /* half has moved since: no need to see again that moving goes on */
+    GROWS_AFTER = 2,   /* times what is reserved has moved */
     GROWTH_SHARE = 64, /* of what is reserved then */
     GROWTHS_MOST = 4
 };
@@ -22,10 +21,8 @@ void tn_slack_note_live(struct tn_slack *slack, uint64_t bytes)
 
 void tn_slack_note_moved(struct tn_slack *slack, uint64_t bytes, uint64_t reserved)
 {
-    uint64_t halves = slack->growths > 0 ? GROWS_AGAIN : GROWS_AFTER;
-
     slack->moved += bytes;
-    if (slack->moved > reserved / 2 * halves && slack->growths < GROWTHS_MOST) {
+    if (slack->moved > reserved * GROWS_AFTER && slack->growths < GROWTHS_MOST) {
         slack->grown_to = reserved + reserved / GROWTH_SHARE;
         slack->growths++;
         slack->moved = 0;
