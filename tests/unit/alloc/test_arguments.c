@@ -376,8 +376,8 @@ static void what_the_cache_does_not_have_is_known(void **state)
     (void)state;
     rig_open(&rig, GIB, "");
     assert_int_equal(tarn_allocator_set_enabled(rig.allocator, false, &rig.error), TARN_OK);
-    assert_int_equal(
-        tarn_alloc_with(rig.allocator, 3 * MIB, 0, &options, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(tarn_alloc_with(rig.allocator, 3 * MIB, 0, &options, &ptr, &rig.error),
+                     TARN_OK);
     assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
     assert_int_equal(tarn_allocator_block_size(rig.allocator, ptr, &size, &rig.error), TARN_OK);
     assert_int_equal(size, 3 * MIB);
@@ -392,8 +392,7 @@ static void what_the_cache_does_not_have_is_known(void **state)
         TARN_ERR_DEVICE);
     assert_non_null(strstr(rig.error.text, "sharing memory"));
     assert_int_equal(
-        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &length, &rig.error),
-        TARN_OK);
+        tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &length, &rig.error), TARN_OK);
     rig_free(&rig, ptr);
     rig_close(&rig);
 }

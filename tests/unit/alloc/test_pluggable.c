@@ -247,9 +247,9 @@ static void what_cannot_be_loaded_is_named(void **state)
                  "pluggable allocator: the library has no function \"no_reset\"");
     expect_error(tarn_pluggable_set_hook(opened, TARN_PLUGGABLE_HOOKS, "library_reset", &error),
                  TARN_ERR_INVALID_ARGUMENT, "pluggable allocator: there is no hook number 4");
-    expect_error(tarn_pluggable_set_hook(opened, (enum tarn_pluggable_hook)99, "library_reset",
-                                         &error),
-                 TARN_ERR_INVALID_ARGUMENT, "pluggable allocator: there is no hook number 99");
+    expect_error(
+        tarn_pluggable_set_hook(opened, (enum tarn_pluggable_hook)99, "library_reset", &error),
+        TARN_ERR_INVALID_ARGUMENT, "pluggable allocator: there is no hook number 99");
     assert_null(none);
 }
 

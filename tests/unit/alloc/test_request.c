@@ -210,7 +210,7 @@ static void a_full_device_is_not_asked_each_time(void **state)
                              TARN_ERR_OUT_OF_MEMORY);
         }
         assert_true(asked(&rig) - before < (uint64_t)15 * 200); /* of up to 15 pages each */
-        const struct timespec pause = {.tv_nsec = 12000000}; /* a refusal counts for 10 ms */
+        const struct timespec pause = {.tv_nsec = 12000000};    /* a refusal counts for 10 ms */
         const uint64_t later = asked(&rig);
         tarn_ptr none = 0;
 
@@ -218,7 +218,7 @@ static void a_full_device_is_not_asked_each_time(void **state)
         assert_int_equal(tarn_alloc_try(rig.allocator, 100 * MIB, 0, 0, &none),
                          TARN_ERR_OUT_OF_MEMORY);
         assert_true(asked(&rig) > later);
-        rig_free(&rig, try_alloc(&rig, 2 * MIB, 0));            /* smaller ones are asked for */
+        rig_free(&rig, try_alloc(&rig, 2 * MIB, 0)); /* smaller ones are asked for */
         rig_free(&rig, most);
         rig_free(&rig, try_alloc(&rig, 100 * MIB, 0));
         rig_close(&rig);
