@@ -57,11 +57,12 @@ static bool segment_look(struct tn_asleep *asleep, struct tn_segment *segment, u
             block = block->next;
             continue;
         }
-        /* Its last block is never mapped: it has more addresses than the device has memory. */
-        while (tn_always(block) && block->mapped) {
-            block = block->next;
-        }
-        const uint64_t end = tn_always(block) ? block->address : segment->address + segment->size;
+        uint64_t end = address;
+
+        do {
+            end += block->size;
+            block = block->next; /* the last is never mapped: its addresses exceed the memory */
+        } while (tn_always(block) && block->mapped);
         const struct tn_asleep_range range = {
             .segment = segment, .begin = page_of(segment, address), .end = page_of(segment, end)};
 
