@@ -5,8 +5,8 @@
 
 enum {
     ENTRIES_PER_LIFETIME = 3, /* of most: an allocation, a free and its completion */
-    ENTRIES_PER_HIGHEST = 64,
-    ENTRIES_AHEAD = 16 /* whose blocks are looked up early */
+    ENTRIES_PER_HIGHEST = 64, /* of which the most requested bytes are kept */
+    ENTRIES_AHEAD = 16        /* whose blocks are looked up early */
 };
 
 /* While the trace is read. */

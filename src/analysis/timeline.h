@@ -61,11 +61,12 @@ struct tn_timeline {
     struct tn_vec ooms;      /* uint64_t: entries */
     struct tn_vec requested; /* by entry, uint64_t: requested bytes right after it, less those at
                                 the start, modulo 2^64 */
-    struct tn_vec highest;   /* uint64_t: the most requested bytes after one of so many entries */
-    struct tn_vec memory;    /* struct tn_memory_change, of the segments that count; of a selection
+    struct tn_vec highest;  /* uint64_t: the most requested bytes after an entry of the first 64, of
+                                the next 64, ... */
+    struct tn_vec memory;   /* struct tn_memory_change, of the segments that count; of a selection
                                those before its limit */
-    bool limits_memory;      /* not all segments count */
-    uint64_t request_limit;  /* as of a source; of a selection 0 */
+    bool limits_memory;     /* not all segments count */
+    uint64_t request_limit; /* as of a source; of a selection 0 */
     const struct tn_timeline *whole; /* what this is a selection of, or NULL */
 
     /* What somebody who needs it several times has made; borrowed. NULL: whoever needs it makes it

@@ -72,8 +72,7 @@ bool tn_pickle_salvage(struct tn_pickle *pickle, struct tn_value *top_out)
     while (pickle->mark_count > 0) {
         const size_t first = pickle->marks[--pickle->mark_count];
 
-        tn_assert(first <= pickle->depth); /* nothing is popped from below a mark */
-        if (first == 0) {
+        if (first == 0 || tn_never(first > pickle->depth)) { /* nothing is popped below a mark */
             pickle->depth = 0;
         } else {
             container_close(pickle, first);

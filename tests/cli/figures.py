@@ -459,6 +459,9 @@ def recording_checks(tarn, path, conf, folder):
 
 
 def main(program, paths):
+    if not os.access(program, os.X_OK):
+        print(f'there is no {program}: run "make build" first')
+        return 1
     tarn = Tarn(program)
     passed = 0
     failed = 0

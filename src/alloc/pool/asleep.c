@@ -59,9 +59,10 @@ static bool segment_look(struct tn_asleep *asleep, struct tn_segment *segment, u
         }
         uint64_t end = address;
 
+        /* A segment's last block is never mapped: it has more addresses than the device memory. */
         do {
             end += block->size;
-            block = block->next; /* the last is never mapped: its addresses exceed the memory */
+            block = block->next;
         } while (tn_always(block) && block->mapped);
         const struct tn_asleep_range range = {
             .segment = segment, .begin = page_of(segment, address), .end = page_of(segment, end)};

@@ -208,14 +208,14 @@ static void hostile_names_stay_text(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
-static void long_names_are_cut_between_characters(void **state)
+/* The flame graph of one block whose function's name is `part`, so many times. */
+static char *boxes_of_name(const char *part, int times)
 {
     char json[20000] = "[{'address': 1, 'total_size': 1, 'blocks': [{'size': 1,"
                        " 'requested_size': 1, 'state': 'active_allocated', 'frames': ["
                        " {'name': '";
-    (void)state;
-    for (int i = 0; i < 3000; i++) {
-        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "\xe4\xb8\x80");
+    for (int i = 0; i < times; i++) {
+        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "%s", part);
     }
     (void)snprintf(json + strlen(json), sizeof json - strlen(json),
                    "', 'filename': 'f', 'line': 1}]}]}]");
@@ -224,34 +224,30 @@ static void long_names_are_cut_between_characters(void **state)
         NULL, snapshot, TARN_FLAME_MEMORY, {.struct_size = sizeof asked.options}};
     char *text = boxes_of(&asked);
 
+    tarn_snapshot_destroy(snapshot);
+    return text;
+}
+
+static void long_names_are_cut_between_characters(void **state)
+{
+    char *text = boxes_of_name("\xe4\xb8\x80", 3000);
+
+    (void)state;
     assert_non_null(strstr(text, "\xe4\xb8\x80... (1 B"));
     assert_non_null(strstr(text, "\xe4\xb8\x80..</text>"));
     free(text);
-    tarn_snapshot_destroy(snapshot);
 }
 
 /* A name may have half of a surrogate pair, as JSON can write it: its bytes count one by one. */
 static void half_a_character_is_cut_as_well(void **state)
 {
-    char json[20000] = "[{'address': 1, 'total_size': 1, 'blocks': [{'size': 1,"
-                       " 'requested_size': 1, 'state': 'active_allocated', 'frames': ["
-                       " {'name': '";
-    (void)state;
-    for (int i = 0; i < 400; i++) {
-        (void)snprintf(json + strlen(json), sizeof json - strlen(json), "\\ud800");
-    }
-    (void)snprintf(json + strlen(json), sizeof json - strlen(json),
-                   "', 'filename': 'f', 'line': 1}]}]}]");
-    struct tarn_snapshot *snapshot = report_parse(json);
-    const struct asked asked = {
-        NULL, snapshot, TARN_FLAME_MEMORY, {.struct_size = sizeof asked.options}};
-    char *text = boxes_of(&asked);
+    char *text = boxes_of_name("\\ud800", 400);
 
+    (void)state;
     assert_non_null(strstr(text, "\\ud800"));
     assert_non_null(strstr(text, "..</text>"));
     assert_null(strstr(text, "\xed"));
     free(text);
-    tarn_snapshot_destroy(snapshot);
 }
 
 static void an_empty_picture(void **state)
