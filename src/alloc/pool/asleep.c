@@ -48,24 +48,19 @@ static uint64_t page_address(const struct tn_segment *segment, uint64_t index)
 
 static bool segment_look(struct tn_asleep *asleep, struct tn_segment *segment, uint64_t *pages)
 {
-    const struct tn_block *block = segment->first;
-
-    while (block) {
-        const uint64_t address = block->address;
-
+    for (const struct tn_block *block = segment->first; block; block = block->next) {
         if (!block->mapped) {
-            block = block->next;
             continue;
         }
-        uint64_t end = address;
+        const uint64_t begin = block->address;
 
         /* A segment's last block is never mapped: it has more addresses than the device memory. */
-        do {
-            end += block->size;
+        while (tn_always(block->next) && block->next->mapped) {
             block = block->next;
-        } while (tn_always(block) && block->mapped);
+        }
+        const uint64_t end = block->address + block->size;
         const struct tn_asleep_range range = {
-            .segment = segment, .begin = page_of(segment, address), .end = page_of(segment, end)};
+            .segment = segment, .begin = page_of(segment, begin), .end = page_of(segment, end)};
 
         *pages += range.end - range.begin;
         if (!tn_vec_add(&asleep->ranges, &range)) {
