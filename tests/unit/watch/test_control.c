@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include "support/child.h"
+#include "support/child_end.h"
 #include "support/sim.h"
 
 #include "base/os_process.h"
@@ -485,7 +486,7 @@ static void child_ends(void *context)
 
     tarn_allocator_destroy(parent->allocator);
     CHILD_REQUIRE(access(socket_path, F_OK) == 0);
-    exit(0);
+    child_end();
 }
 
 static void a_child_leaves_the_socket_alone(void **state)

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "support/child.h"
+#include "support/child_end.h"
 #include "support/sim.h"
 
 #include "alloc/watch/watch_page.h"
@@ -662,7 +663,7 @@ static void child_ends(void *context)
     CHILD_REQUIRE(access(page_path(getpid()), F_OK) == 0);
 #endif
     CHILD_REQUIRE(access(page_path(getppid()), F_OK) == 0);
-    exit(0); /* with what is called at exit */
+    child_end();
 }
 
 /* A child neither writes nor removes its parent's page, and may have one of its own. */
