@@ -37,11 +37,17 @@ export class Address {
 
   /** @param {boolean} isStep whether going back should return here */
   keep(isStep) {
+    clearTimeout(this.timer); // also when the address is right again before the change was put
+    if (this.isRight()) return;
     const fragment = this.fragment();
-    if (fragment === location.hash || (fragment === '#' && location.hash === '')) return;
-    clearTimeout(this.timer);
     if (isStep) putAddress(fragment, true);
     else this.timer = setTimeout(() => putAddress(fragment, false), ADDRESS_REST);
+  }
+
+  /** Whether the address is that of what is looked at. */
+  isRight() {
+    const fragment = this.fragment();
+    return fragment === location.hash || (fragment === '#' && location.hash === '');
   }
 
   /** The address of what is looked at. */

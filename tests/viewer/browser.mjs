@@ -101,6 +101,26 @@ export async function whenReady(page) {
   );
 }
 
+/** Whether something comes to hold within ten seconds. */
+export function becomes(page, condition, argument = null) {
+  return page.waitForFunction(condition, argument, { timeout: 10000 }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Searches for words: the page begins a moment after the last key. */
+export async function searchFor(page, words) {
+  await page.fill('#search', words);
+  await becomes(page, (wanted) => window.tarnView.app.state.query === wanted, words);
+}
+
+/** What the address says of what is looked at, once it says it: it follows a moment later. */
+export async function addressOf(page) {
+  await becomes(page, () => window.tarnView.app.address.isRight());
+  return page.evaluate(() => location.hash);
+}
+
 /** Draws now, not with the next frame. */
 export async function draw(page) {
   await page.evaluate(() => window.tarnView.app.draw());

@@ -5,7 +5,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { axeFinds } from './axe.mjs';
-import { draw, openPage, whenReady } from './browser.mjs';
+import { addressOf, draw, openPage, whenReady } from './browser.mjs';
 import { axePath, data, expect, expectTrue, pictures, report, tarn, work } from './check.mjs';
 
 const BY = { stack: 'stack', line: 'line', module: 'module', category: 'category' };
@@ -171,8 +171,7 @@ async function eitherIsShown(browser) {
     peaks[0],
   );
   expect('compare: at its own event', (await state(page)).cursor, clicked);
-  await page.waitForFunction(() => /rb=1/.test(location.hash));
-  const hash = await page.evaluate(() => location.hash);
+  const hash = await addressOf(page);
   await page.goto('about:blank');
   await page.goto(`file://${file}${hash}`);
   await whenReady(page);

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { join } from 'node:path';
-import { draw, openPage, whenReady } from './browser.mjs';
+import { addressOf, becomes, draw, openPage, searchFor, whenReady } from './browser.mjs';
 import { data, expect, expectTrue, report, tarn, work, writePage } from './check.mjs';
 
 const state = (page) => page.evaluate(() => ({ ...window.tarnView.app.state }));
@@ -290,8 +290,7 @@ async function cutFiguresSaySo(browser) {
     names.some((text) => text.startsWith(`peak ${since}: `)),
     names,
   );
-  await page.fill('#search', '_init_group');
-  await page.waitForTimeout(200);
+  await searchFor(page, '_init_group');
   await says('what is found', '#found', `in total ${since}`);
   await page.keyboard.press('Enter');
   await draw(page);
@@ -365,12 +364,12 @@ async function viewsStay(browser) {
     const { page, troubles, close } = await openPage(browser, file);
     expect(`a page ${what} opens with its view`, (await state(page)).view, opens);
     await page.keyboard.press('1');
-    await page.waitForTimeout(200);
+    await addressOf(page);
     await page.reload();
     await whenReady(page);
     expect(`a page ${what}: the view chosen stays`, (await state(page)).view, chosen);
     await page.goBack();
-    await page.waitForTimeout(150);
+    await becomes(page, (view) => window.tarnView.app.state.view === view, opens);
     expect(`a page ${what}: going back`, (await state(page)).view, opens);
     expect(`a page ${what}: troubles`, troubles, []);
     await close();

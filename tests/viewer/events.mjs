@@ -2,7 +2,7 @@
 // The list of events beside each view, and the card of whatever is clicked.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { draw, openPage } from './browser.mjs';
+import { becomes, draw, openPage, searchFor } from './browser.mjs';
 import { VIEWS, data, expect, expectTrue, tarn, work } from './check.mjs';
 
 const state = (page) => page.evaluate(() => ({ ...window.tarnView.app.state }));
@@ -87,7 +87,7 @@ async function wheeling(browser) {
   const box = await (await page.$('#events .scroller')).boundingBox();
   await page.mouse.move(box.x + 50, box.y + 50);
   await page.mouse.wheel(0, 400);
-  await page.waitForTimeout(80);
+  await becomes(page, () => window.tarnView.app.eventList.top > 30000);
   const top = await page.evaluate(() => window.tarnView.app.eventList.top);
   expect('a turn of the wheel goes ten rows on', Math.round(top), 30010);
   await page.focus('#events .scroller');
@@ -140,8 +140,7 @@ async function listing(browser) {
     /Out of memory: 585.94 MiB/.test(await page.innerText('.card h2')),
   );
   await page.selectOption('#events select', '');
-  await page.fill('#search', 'segment free');
-  await page.waitForTimeout(250);
+  await searchFor(page, 'segment free');
   await settled(page);
   const frees = exported('oom').filter((event) => event.action === 'segment_free').length;
   const shown = await page.textContent('#events .head .number');

@@ -48,7 +48,7 @@ async function walkTabs(page) {
 async function walkTools(page) {
   await tabTo(page, 'the search', (at) => at.id === 'search');
   await page.keyboard.type('adam');
-  await page.waitForTimeout(250);
+  await becomes(page, () => window.tarnView.app.state.query === 'adam');
   await page.keyboard.press('Enter');
   const { lifetime } = await state(page);
   expectTrue('keyboard: a match is chosen', lifetime >= 0, lifetime);

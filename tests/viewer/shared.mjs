@@ -2,7 +2,7 @@
 // What one chooses is the same in every view and in a link: groups, blocks and boxes of the flame;
 // and what keys, words and the pointer do to it.
 import { join } from 'node:path';
-import { draw, openPage, whenReady } from './browser.mjs';
+import { addressOf, becomes, draw, openPage, searchFor, whenReady } from './browser.mjs';
 import { VIEWS, expect, expectTrue, work } from './check.mjs';
 
 const state = (page) => page.evaluate(() => ({ ...window.tarnView.app.state }));
@@ -20,8 +20,7 @@ async function flameFocus(browser) {
   await page.keyboard.press('ArrowRight');
   await draw(page);
   expect('flame: the box stays when the cursor moves', await text(), chosen);
-  await page.waitForFunction(() => /fb=/.test(location.hash));
-  const hash = await page.evaluate(() => location.hash);
+  const hash = await addressOf(page);
   const again = await openPage(browser, file, { hash });
   await draw(again.page);
   expect(
@@ -202,8 +201,7 @@ async function filterKeepsColours(browser) {
       );
     });
   const before = await colours();
-  await page.fill('#search', '/forward|optim/');
-  await page.waitForTimeout(200);
+  await searchFor(page, '/forward|optim/');
   await page.evaluate(() => window.tarnView.app.set({ filter: true }));
   await draw(page);
   const after = Object.entries(await colours()).filter(([key]) => key in before);
@@ -220,8 +218,7 @@ async function filterKeepsColours(browser) {
 async function words(browser) {
   const { page, troubles, close } = await openPage(browser, join(work, 'oom.html'));
   const blocks = async (query) => {
-    await page.fill('#search', query);
-    await page.waitForTimeout(180);
+    await searchFor(page, query);
     return page.evaluate((words) => {
       const { app } = window.tarnView;
       const { source } = app;
@@ -242,11 +239,9 @@ async function words(browser) {
     expect(`search: ${query}`, found, wanted);
     expectTrue(`search: ${query} finds some`, wanted > 0);
   }
-  await page.fill('#search', '/[/ (');
-  await page.waitForTimeout(180);
+  await searchFor(page, '/[/ (');
   expect('search: what is no expression does no harm', troubles, []);
-  await page.fill('#search', 'gpt2 forward');
-  await page.waitForTimeout(180);
+  await searchFor(page, 'gpt2 forward');
   await page.evaluate(() => {
     const { app } = window.tarnView;
     app.set({ lifetime: app.matches.lifetimes[0] });
@@ -444,8 +439,8 @@ async function keysAlone(browser) {
   await page.mouse.move(304, 500);
   expectTrue('hovering shows it again', await page.isVisible('#tip'));
   await page.mouse.wheel(0, 120);
-  await page.waitForTimeout(60);
-  expectTrue('the wheel takes the tooltip away', await page.isHidden('#tip'));
+  const isGone = await becomes(page, () => document.getElementById('tip').hidden);
+  expectTrue('the wheel takes the tooltip away', isGone);
   const outline = () => page.$eval('#canvas', (canvas) => getComputedStyle(canvas).outlineStyle);
   await page.mouse.click(400, 500);
   await page.keyboard.press('ArrowRight');
@@ -465,9 +460,14 @@ async function keysAlone(browser) {
   );
   await page.mouse.move(500, 500);
   await page.keyboard.down('Control');
+  const { from, to } = await state(page);
   await page.mouse.wheel(0, -200);
   await page.keyboard.up('Control');
-  await page.waitForTimeout(60);
+  await becomes(
+    page,
+    (entries) => window.tarnView.app.state.to - window.tarnView.app.state.from !== entries,
+    to - from,
+  );
   const pinched = await state(page);
   expectTrue(
     'pinching a touchpad zooms the window, not the height',

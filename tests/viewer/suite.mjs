@@ -4,7 +4,17 @@
 // there.
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MODES, draw, openBrowser, openPage, rasterOf, whenReady } from './browser.mjs';
+import {
+  MODES,
+  addressOf,
+  becomes,
+  draw,
+  openBrowser,
+  openPage,
+  rasterOf,
+  searchFor,
+  whenReady,
+} from './browser.mjs';
 import { answering } from './answers.mjs';
 import { axeFinds } from './axe.mjs';
 import {
@@ -249,7 +259,11 @@ async function interactions(browser) {
   const all = await span();
   await page.mouse.move(500, 500);
   await page.mouse.wheel(0, -300);
-  await page.waitForTimeout(60);
+  await becomes(
+    page,
+    (entries) => window.tarnView.app.state.to - window.tarnView.app.state.from !== entries,
+    all,
+  );
   const zoomed = await span();
   expectTrue('the wheel zooms in', zoomed < all * 0.7, zoomed);
   const before = (await state()).from;
@@ -295,7 +309,7 @@ async function searching(page) {
   await page.keyboard.press('1');
   await page.keyboard.press('/');
   await page.keyboard.type('_init_group');
-  await page.waitForTimeout(250);
+  await becomes(page, () => window.tarnView.app.state.query === '_init_group');
   const wanted = await page.evaluate(() => {
     const { source } = window.tarnView.app;
     let bytes = 0;
@@ -325,8 +339,7 @@ async function searching(page) {
     return [...app.grouping.sumsAt(4442)].reduce((a, b) => a + b) - app.curve.requested(4442);
   });
   expect('with a filter groups still add up', sum, 0);
-  await page.fill('#search', '');
-  await page.waitForTimeout(200);
+  await searchFor(page, '');
   await page.keyboard.press('Escape');
 }
 
@@ -358,8 +371,7 @@ async function deepLinks(browser) {
   );
   await first.page.keyboard.press('ArrowLeft');
   await first.page.keyboard.press('4');
-  await first.page.waitForTimeout(250);
-  const hash = await first.page.evaluate(() => location.hash);
+  const hash = await addressOf(first.page);
   const second = await openPage(browser, file, { hash });
   expect(
     'its address shows the same',
@@ -367,7 +379,7 @@ async function deepLinks(browser) {
     await first.page.evaluate(() => ({ ...window.tarnView.app.state })),
   );
   await first.page.goBack();
-  await first.page.waitForTimeout(150);
+  await becomes(first.page, () => window.tarnView.app.state.view === 'blocks');
   expect(
     'going back returns to the view',
     await first.page.evaluate(() => window.tarnView.app.state.view),
