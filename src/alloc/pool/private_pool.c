@@ -4,6 +4,7 @@
 #include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/id_table.h"
 
 #include <string.h>
 
@@ -18,21 +19,87 @@ static enum tarn_status pool_not_found(struct tarn_pool_id id, struct tarn_error
                    (unsigned long long)id.first, (unsigned long long)id.second);
 }
 
+static uint64_t key_of(struct tarn_pool_id id)
+{
+    const uint64_t halves[] = {id.first, id.second};
+
+    return UINT64_C(1) + tn_hash_bytes(halves, sizeof halves); /* a map's key is not 0 */
+}
+
+/* The first pool whose id has this key, NULL if none has. */
+static struct tn_private_pool *first_alike(const struct tn_private_pools *pools, uint64_t key)
+{
+    const uint64_t *value = tn_map_find(&pools->by_key, key);
+
+    return value ? (struct tn_private_pool *)(uintptr_t)*value : NULL;
+}
+
 struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pools,
                                              struct tarn_pool_id id)
 {
-    struct tn_private_pool *pool = pools->first;
+    struct tn_private_pool *pool = first_alike(pools, key_of(id));
 
     while (pool && !id_equal(pool->id, id)) {
-        pool = pool->next;
+        pool = pool->alike;
     }
     return pool;
 }
 
+/* Sets which pool is the first one with this key, NULL for none; space was reserved. */
+static void set_first_alike(struct tn_private_pools *pools, uint64_t key,
+                            struct tn_private_pool *first)
+{
+    uint64_t ignored;
+
+    tn_map_take(&pools->by_key, key, &ignored);
+    if (first) {
+        tn_map_insert(&pools->by_key, key, (uintptr_t)first);
+    }
+}
+
+static void key_add(struct tn_private_pools *pools, struct tn_private_pool *pool)
+{
+    const uint64_t key = key_of(pool->id);
+
+    pool->alike = first_alike(pools, key);
+    set_first_alike(pools, key, pool);
+}
+
+static void key_remove(struct tn_private_pools *pools, const struct tn_private_pool *pool)
+{
+    const uint64_t key = key_of(pool->id);
+    struct tn_private_pool *first = first_alike(pools, key);
+    struct tn_private_pool **link = &first;
+
+    while (*link != pool) {
+        link = &(*link)->alike;
+    }
+    *link = pool->alike;
+    set_first_alike(pools, key, first);
+}
+
+/* Puts it behind another one; NULL: first. */
+static void list_add(struct tn_private_pools *pools, struct tn_private_pool *pool,
+                     struct tn_private_pool *prev)
+{
+    struct tn_private_pool *next = prev ? prev->next : pools->first;
+
+    pool->prev = prev;
+    pool->next = next;
+    *(prev ? &prev->next : &pools->first) = pool;
+    *(next ? &next->prev : &pools->last) = pool;
+}
+
+static void list_remove(struct tn_private_pools *pools, const struct tn_private_pool *pool)
+{
+    *(pool->prev ? &pool->prev->next : &pools->first) = pool->next;
+    *(pool->next ? &pool->next->prev : &pools->last) = pool->prev;
+}
+
 static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struct tarn_pool_id id)
 {
-    struct tn_private_pool *pool = tn_host_alloc_zero(sizeof *pool);
-    struct tn_private_pool **link = &pools->first;
+    struct tn_private_pool *pool =
+        tn_map_reserve(&pools->by_key, 1) ? tn_host_alloc_zero(sizeof *pool) : NULL;
 
     if (!pool) {
         return NULL;
@@ -43,10 +110,8 @@ static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struc
     tn_pool_init(&pool->large, false, pool, pools->by_age);
     pool->small.find_count = pools->find_count;
     pool->large.find_count = pools->find_count;
-    while (*link) {
-        link = &(*link)->next;
-    }
-    *link = pool;
+    list_add(pools, pool, pools->last);
+    key_add(pools, pool);
     return pool;
 }
 
@@ -134,7 +199,7 @@ static struct tn_pool_route *route_find(const struct tn_private_pools *pools,
                                         struct tarn_pool_id id)
 {
     for (uint32_t i = 0; i < pools->route_count; i++) {
-        if (id_equal(pools->routes[i].id, id)) {
+        if (id_equal(pools->routes[i].pool->id, id)) {
             return &pools->routes[i];
         }
     }
@@ -177,7 +242,7 @@ enum tarn_status tn_private_pool_begin(struct tn_private_pools *pools, struct ta
     if (pool) {
         pool->open = false; /* a graph may come to know its addresses */
         pools->routes[pools->route_count++] =
-            (struct tn_pool_route){.id = id, .filter = filter, .context = context};
+            (struct tn_pool_route){.pool = pool, .filter = filter, .context = context};
     }
     return st;
 }
@@ -215,10 +280,7 @@ struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *poo
         const struct tn_pool_route *route = &pools->routes[i - 1];
 
         if (route->filter(route->context, stream)) {
-            struct tn_private_pool *pool = tn_private_pool_find(pools, route->id);
-
-            tn_assert(pool);
-            return pool;
+            return route->pool;
         }
     }
     return NULL;
@@ -226,30 +288,20 @@ struct tn_private_pool *tn_private_pool_route(const struct tn_private_pools *poo
 
 bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool *pool)
 {
-    struct tn_private_pool **link = &pools->first;
-
     tn_assert(pool->freeable && pool->use_count == 0);
     if (pool->segment_count > 0 || pool->pins > 0 || route_find(pools, pool->id)) {
         return false;
     }
-    while (*link != pool) {
-        link = &(*link)->next;
-    }
-    *link = pool->next;
+    list_remove(pools, pool);
+    key_remove(pools, pool);
     pool_destroy(pool);
     return true;
 }
 
 void tn_private_pool_put_first(struct tn_private_pools *pools, struct tn_private_pool *pool)
 {
-    struct tn_private_pool **link = &pools->first;
-
-    while (*link != pool) {
-        link = &(*link)->next;
-    }
-    *link = pool->next;
-    pool->next = pools->first;
-    pools->first = pool;
+    list_remove(pools, pool);
+    list_add(pools, pool, NULL);
 }
 
 void tn_private_pools_fini(struct tn_private_pools *pools)
@@ -260,6 +312,7 @@ void tn_private_pools_fini(struct tn_private_pools *pools)
         pools->first = pool->next;
         pool_destroy(pool);
     }
+    tn_map_fini(&pools->by_key);
     tn_host_free(pools->routes, pools->route_capacity * sizeof *pools->routes);
     *pools = (struct tn_private_pools){0};
 }

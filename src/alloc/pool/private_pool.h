@@ -14,6 +14,7 @@
 
 #include "alloc/pool/pool.h"
 #include "base/attr.h"
+#include "base/map.h"
 #include "tarn/graph_pool.h"
 #include "tarn/pool.h"
 
@@ -37,7 +38,9 @@ struct tn_private_pool {
     void (*asleep_gone)(struct tn_asleep *asleep); /* destroys it, with the pool */
     struct tn_pool small;
     struct tn_pool large;
-    struct tn_private_pool *next;  /* in order of creation */
+    struct tn_private_pool *next; /* in order of creation */
+    struct tn_private_pool *prev;
+    struct tn_private_pool *alike; /* another one whose id has the same key */
     char name[TARN_POOL_NAME_MAX]; /* "" = none */
 };
 
@@ -66,7 +69,7 @@ static inline void tn_private_pool_shrank(struct tn_private_pool *pool, uint64_t
 }
 
 struct tn_pool_route {
-    struct tarn_pool_id id;
+    struct tn_private_pool *pool;
     tarn_pool_filter filter;
     void *context;
 };
@@ -74,6 +77,8 @@ struct tn_pool_route {
 /* All zero is empty. */
 struct tn_private_pools {
     struct tn_private_pool *first;
+    struct tn_private_pool *last;
+    struct tn_map by_key;                /* of ids: the first of the pools that are alike */
     int64_t find_count;                  /* that new pools begin with, */
     const struct tn_segment_map *by_age; /* and this order */
     struct tn_pool_route *routes;        /* oldest first */
@@ -82,7 +87,7 @@ struct tn_private_pools {
     uint32_t capture_count; /* captures that were announced and have not ended */
 };
 
-/* NULL when there is no such pool. */
+/* NULL when there is no such pool. Cost: O(1) expected. */
 struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pools,
                                              struct tarn_pool_id id);
 

@@ -2,6 +2,7 @@
 /* Private pools, through the public interface. Names in comments are PyTorch's tests. */
 #include "support/test.h"
 
+#include "base/id_table.h"
 #include "support/rig.h"
 
 static const struct tarn_pool_id graph = {0, 1};
@@ -540,6 +541,103 @@ static void a_pool_with_a_routing_stays(void **state)
     rig_close(&rig);
 }
 
+/* An id by its hash. */
+struct hashed {
+    uint32_t hash;
+    uint32_t second;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct hashed *x = a;
+    const struct hashed *y = b;
+
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+/* Two ids of which a hash table of 32 bits sees the same. */
+static void find_alike(struct tarn_pool_id ids[2])
+{
+    enum {
+        MANY = 1000000 /* of which about a hundred pairs are alike */
+    };
+    struct hashed *all = malloc(MANY * sizeof *all);
+
+    assert_non_null(all);
+    for (uint32_t i = 0; i < MANY; i++) {
+        const uint64_t halves[] = {0, i + 1};
+
+        all[i] = (struct hashed){tn_hash_bytes(halves, sizeof halves), i + 1};
+    }
+    qsort(all, MANY, sizeof *all, by_hash);
+    size_t at = 1;
+
+    while (at < MANY && all[at - 1].hash != all[at].hash) {
+        at++;
+    }
+    assert_true(at < MANY);
+    ids[0] = (struct tarn_pool_id){0, all[at - 1].second};
+    ids[1] = (struct tarn_pool_id){0, all[at].second};
+    free(all);
+}
+
+static void ids_with_the_same_hash_are_told_apart(void **state)
+{
+    struct tarn_pool_id ids[2];
+
+    (void)state;
+    find_alike(ids);
+    for (int first_gone = 0; first_gone < 2; first_gone++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        for (int i = 0; i < 2; i++) {
+            for (int use = 0; use <= i; use++) {
+                acquire(&rig, ids[i]);
+            }
+        }
+        assert_int_equal(tarn_allocator_pool_use_count(rig.allocator, ids[0]), 1);
+        assert_int_equal(tarn_allocator_pool_use_count(rig.allocator, ids[1]), 2);
+        for (int use = 0; use <= first_gone; use++) {
+            release(&rig, ids[first_gone]);
+        }
+        rig_empty_cache(&rig);
+        assert_int_equal(tarn_allocator_pool_use_count(rig.allocator, ids[first_gone]), 0);
+        assert_int_equal(tarn_allocator_pool_use_count(rig.allocator, ids[1 - first_gone]),
+                         first_gone ? 1 : 2);
+        rig_close(&rig);
+    }
+}
+
+/* A search through all of them for each would never end. */
+static void many_pools(void **state)
+{
+    enum {
+        POOLS = 200000
+    };
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    for (uint64_t i = 1; i <= POOLS; i++) {
+        acquire(&rig, (struct tarn_pool_id){0, i});
+    }
+    for (uint64_t i = 1; i <= POOLS; i++) {
+        begin(&rig, (struct tarn_pool_id){0, i});
+        end(&rig, (struct tarn_pool_id){0, i});
+    }
+    assert_int_equal(tarn_allocator_pool_use_count(rig.allocator, (struct tarn_pool_id){0, POOLS}),
+                     2);
+    for (uint64_t i = 1; i <= POOLS; i++) {
+        release(&rig, (struct tarn_pool_id){0, i});
+        release(&rig, (struct tarn_pool_id){0, i});
+    }
+    rig_empty_cache(&rig);
+    assert_int_equal(tarn_allocator_pool_use_count(rig.allocator, (struct tarn_pool_id){0, POOLS}),
+                     0);
+    rig_close(&rig);
+}
+
 static void without_host_memory_nothing_changes(void **state)
 {
     struct rig rig;
@@ -579,6 +677,8 @@ int main(void)
         cmocka_unit_test(a_hundred_captures_leave_nothing),
         cmocka_unit_test(generators_of_graphs_leave_nothing),
         cmocka_unit_test(a_pool_with_a_routing_stays),
+        cmocka_unit_test(ids_with_the_same_hash_are_told_apart),
+        cmocka_unit_test(many_pools),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
 
