@@ -58,17 +58,13 @@ bench: ## tarn and other allocators, recorded runs, recording, scale: to bench/r
 lint: setup-lint ## format, static analysis, layers, warnings of gcc and clang
 	@JOBS=$(JOBS) tools/lint.sh
 
-# Tests of code that starts no thread: commands that read files, and what is behind them.
-ONE_THREAD := '^(analysis|export|fleet|fuzz|page|render|report|snapshot)/' \
-    '|^cli/([^mw]|markers)|^property/[^t]|^replay/[^t]|^stress/soak|^torture/tools'
-
 sanitize: build/asan/build.ninja build/tsan/build.ninja build/fuzz/build.ninja
 sanitize: setup-sanitize ## tests under asan and tsan
 	@cmake --build --preset fuzz -j $(JOBS) --target fuzz_ops # the tests have the others
 	@cmake --build --preset asan -j $(JOBS)
 	@tools/run_tests.sh build/asan -j $(JOBS)
 	@cmake --build --preset tsan -j $(JOBS)
-	@tools/run_tests.sh build/tsan -j $(JOBS) -E "$$(echo $(ONE_THREAD) | tr -d ' ')"
+	@tools/run_tests.sh build/tsan -j $(JOBS)
 
 # The others call zlib, libdw, jansson, regcomp or cmocka's strings, which are not instrumented.
 test-msan: setup-sanitize build/msan/build.ninja ## the tests that the memory sanitizer can judge

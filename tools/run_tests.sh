@@ -27,6 +27,10 @@ if grep -qs '^TARN_SANITIZE:STRING=thread' "$build/CMakeCache.txt" &&
     fixed_addresses="setarch $(uname -m) -R"
 fi
 
+# What the build was configured to leave out: it has no such programs.
+left_out=$(sed -n 's/^TARN_TESTS_LEAVE_OUT:STRING=//p' "$build/CMakeCache.txt" 2>/dev/null)
+[ -z "$left_out" ] || set -- -E "$left_out" "$@"
+
 # The verdict comes from the counts: ctest's own status would only say that some executable failed.
 # shellcheck disable=SC2086 # nothing or three words
 $fixed_addresses ctest --test-dir "$build" --timeout 600 "$@" 2>&1 | tee "$console" | awk '
