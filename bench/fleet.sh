@@ -17,7 +17,8 @@
 #
 # Why n processes are less than n times as fast stands in two columns: the processor's time for a
 # snapshot, which rises when processes share caches, memory and cores, and how much of the n cores'
-# time is used, which falls when they wait for a disk, or for the last process.
+# time is used, which falls when they wait for a disk, or for the last process. The rows "sums" are
+# of processes that add numbers and touch no memory: what the clock of so many busy cores allows.
 #
 # PIN=1 lets processes run on one thread of each physical core only, as many cores as there are
 # processes; the default for PROCESSES is then up to the number of those. TMPDIR=/dev/shm takes the
@@ -206,6 +207,12 @@ read_shares() { # PROCESSES
     cd "$work"
 }
 
+# As many sums as there are snapshots in a slice, each of about 0.1 s.
+sums() { # PROCESSES
+    timed sums "$1" xargs -a "$work/names" -P "$1" -n 1 awk \
+        'BEGIN { for (i = 0; i < 2000000; i++) x += i }'
+}
+
 # All ways of a slice, those that are compared next to each other.
 in_turns() { # PROCESSES
     lists_make "$1"
@@ -224,6 +231,7 @@ in_turns() { # PROCESSES
         awk -v a="$(cat "$work/last.read-$by")" -v b="$(cat "$work/last.$by")" \
             'BEGIN { if (b > 0) printf "%.4f\n", a / b }' >>"$work/speed.$by.$1"
     done
+    sums "$1"
     check_each "$1"
     check_shares "$1"
 }
@@ -273,7 +281,7 @@ echo
 echo "| processes | by | seconds | of linear | processor, ms a snapshot | of the cores' time |" \
     "of the reader's speed |"
 echo "| --: | --- | --: | --: | --: | --: | --: |"
-for by in each shares mpi read-each read-shares; do
+for by in each shares mpi read-each read-shares sums; do
     for count in "$@"; do
         [ -f "$work/wall.$by.$count" ] || continue
         awk -v by=$by -v n="$count" -v base="$(cat "$work/wall.$by.$1")" -v least="$1" \
