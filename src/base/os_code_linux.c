@@ -13,9 +13,9 @@
 
 #define LOOK_AGAIN_NS 10000000u
 
-enum {
-    WAITS_MAX = 10000 /* for another thread's rebuild */
-};
+/* For another thread's rebuild; longer, and that thread is one that a signal interrupted, which is
+ * this one. Turns to run are no measure: on a busy machine the other one gets none for long. */
+#define WAIT_MAX_NS UINT64_C(1000000000)
 
 /* Sorted by address. A seqlock: the writer increments `version` before and after it stores a new
  * table, so odd means being written, and a reader that sees a change searches again. Modules are
@@ -27,6 +27,16 @@ static _Atomic uint32_t range_count;
 static _Atomic uint32_t version;
 static _Atomic int builder;
 static _Atomic uint64_t looked_at; /* clock_ns of the last rebuild, 0 = never */
+
+/* Lets other threads run; false once that has lasted too long since the first call. */
+static bool wait_on(uint64_t *since)
+{
+    const uint64_t now = tn_clock_now_ns();
+
+    *since = *since == 0 ? now : *since;
+    (void)sched_yield();
+    return now - *since < WAIT_MAX_NS;
+}
 
 struct collection {
     struct tn_code_range ranges[TN_CODE_RANGES_MAX];
@@ -85,8 +95,7 @@ static TN_COLD void look_again(void)
     int found = atomic_load_explicit(&builder, memory_order_relaxed);
 
     if (found == process || !atomic_compare_exchange_strong(&builder, &found, process)) {
-        for (int i = 0; i < WAITS_MAX && atomic_load(&builder) != 0; i++) {
-            (void)sched_yield();
+        for (uint64_t since = 0; atomic_load(&builder) == process && wait_on(&since);) {
         }
         return;
     }
@@ -135,12 +144,20 @@ static enum outcome search_once(uintptr_t address, struct tn_code_range *range_o
     return low > 0 && tn_code_range_has(&range, address) ? OUTCOME_FOUND : OUTCOME_MISSING;
 }
 
+/* Whether the table will be whole without this thread's doing. */
+static bool is_being_built(void)
+{
+    const int process = atomic_load(&builder);
+
+    return process == 0 || process == (int)getpid();
+}
+
 static bool search(uintptr_t address, struct tn_code_range *range_out)
 {
     enum outcome outcome = search_once(address, range_out);
+    uint64_t since = 0;
 
-    for (int i = 0; i < WAITS_MAX && tn_unlikely(outcome == OUTCOME_CHANGED); i++) {
-        (void)sched_yield();
+    while (tn_unlikely(outcome == OUTCOME_CHANGED) && is_being_built() && wait_on(&since)) {
         outcome = search_once(address, range_out);
     }
     return outcome == OUTCOME_FOUND;

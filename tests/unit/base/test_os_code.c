@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/os_code.h"
 
 static int own_function(int number)
@@ -86,9 +87,10 @@ static void threads_may_ask_at_once(void **state)
 }
 
 enum {
-    FINDERS = 3,
-    FINDS = 20000000 /* enough to meet a rebuild, of which there are few */
+    FINDERS = 3
 };
+
+#define CHANGES_NS 400000000u /* there is a rebuild every 10 ms at most */
 
 static _Atomic bool is_over;
 
@@ -97,7 +99,7 @@ static void *find_known(void *argument)
     struct tn_code_range range;
     uint64_t *missed = argument;
 
-    for (int i = 0; i < FINDS; i++) {
+    for (unsigned i = 0; !is_over; i++) {
         *missed += !tn_os_code_find(address_of(i % 2 ? own_function : abs), &range);
     }
     return NULL;
@@ -109,7 +111,7 @@ static void *change_modules(void *argument)
     struct tn_code_range range;
 
     (void)argument;
-    while (!is_over) {
+    for (const uint64_t begin = tn_clock_now_ns(); tn_clock_now_ns() - begin < CHANGES_NS;) {
         void *module = dlopen("libm.so.6", RTLD_NOW);
 
         (void)tn_os_code_find(1, &range);
@@ -117,6 +119,7 @@ static void *change_modules(void *argument)
             (void)dlclose(module);
         }
     }
+    is_over = true;
     return NULL;
 }
 
@@ -135,7 +138,6 @@ static void nothing_is_lost_while_modules_change(void **state)
     for (int i = 0; i < FINDERS; i++) {
         assert_int_equal(pthread_join(finders[i], NULL), 0);
     }
-    is_over = true;
     assert_int_equal(pthread_join(changer, NULL), 0);
     for (int i = 0; i < FINDERS; i++) {
         assert_int_equal(missed[i], 0);
