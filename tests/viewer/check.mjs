@@ -2,7 +2,7 @@
 // What the parts of the suite share: what they were called with, pages and reports of the program,
 // and counting.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -37,7 +37,8 @@ export function writePage(name, snapshot, ...more) {
 
 /** A recording as it would have been under other settings. */
 export function replay(name, settings) {
-  const file = join(work, `${name}_replayed.pickle`);
+  const file = join(work, `${name}_${settings.replace(/\W/g, '_')}.pickle`);
+  if (existsSync(file)) return file;
   const save = String(execFileSync(tarn, ['replay', '--help'])).includes('--save')
     ? '--save'
     : '--output';

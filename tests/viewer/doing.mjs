@@ -2,11 +2,12 @@
 // What people do beyond looking: going from mark to mark, letting it run, what grew, copying,
 // looking for labels, and pages that are given away.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { join } from 'node:path';
 import { addressOf, becomes, draw, openPage, searchFor, whenReady } from './browser.mjs';
 import { data, expect, expectTrue, report, tarn, work, writePage } from './check.mjs';
+import { cutLimit } from './shared_pages.mjs';
 
 const state = (page) => page.evaluate(() => ({ ...window.tarnView.app.state }));
 
@@ -220,12 +221,10 @@ async function givenAway(browser) {
 }
 
 async function cutPagesSaySo(browser) {
-  const snapshot = join(data, 'gpt2_varlen.pickle.gz');
-  const limit = statSync(join(work, 'gpt2_varlen.html')).size - 20000;
-  const file = writePage('cut', snapshot, '--max-size', String(limit));
+  const file = join(work, 'cut.html');
   const { page, close } = await openPage(browser, file, { hash: '#v=info' });
   await draw(page);
-  expectTrue('a page is as small as it must be', statSync(file).size <= limit);
+  expectTrue('a page is as small as it must be', statSync(file).size <= cutLimit());
   const words = await page.innerText('#document');
   expectTrue('a cut page says so', /The page begins with event [1-9]/.test(words), words);
   const kept = await page.evaluate(() => window.tarnView.app.source.count);
@@ -343,21 +342,11 @@ async function wholeTimes(browser, skipped) {
  * loaded again, or by its link. */
 async function viewsStay(browser) {
   const snapshot = join(data, 'oom.pickle.gz');
-  const segment = {
-    device: 0,
-    address: 512,
-    total_size: 2097152,
-    stream: 0,
-    segment_type: 'small',
-    blocks: [{ size: 2097152, state: 'active_allocated', requested_size: 5, frames: [] }],
-  };
-  const bare = join(work, 'bare.json');
-  writeFileSync(bare, JSON.stringify({ segments: [segment], device_traces: [] }));
   const plot = join(work, 'segment_plot.html');
   execFileSync(tarn, ['segment_plot', '-q', snapshot, '-o', plot]);
   const pages = {
     'of two recordings': [writePage('two', snapshot, snapshot), 'compare', 'timeline'],
-    'without history': [writePage('bare', bare), 'map', 'timeline'],
+    'without history': [join(work, 'bare.html'), 'map', 'timeline'],
     'of segment_plot': [plot, 'map', 'timeline'],
   };
   for (const [what, [file, opens, chosen]] of Object.entries(pages)) {

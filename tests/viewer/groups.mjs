@@ -124,57 +124,16 @@ export async function groupsAreTrue(page, name, snapshot, more = []) {
   await page.evaluate(() => window.tarnView.app.set({ by: 'line', boxes: 'stack' }));
 }
 
-/** A run of which modules and steps are known: weights before, two steps with activations whose
- * labels come with or after the allocation, and temporaries without a stack. */
-function labelledRun() {
-  const trace = [];
-  let time = 1000;
-  const put = (entry) => trace.push({ stream: 0, time_us: time++, ...entry });
-  const frames = (name) => [{ name, filename: '/srv/model.py', line: 7 }];
-  const alloc = (addr, size, more) => put({ action: 'alloc', addr, size, ...more });
-  const free = (addr, size) => {
-    put({ action: 'free_requested', addr, size });
-    put({ action: 'free_completed', addr, size });
-  };
-  const notes = [];
-  for (let layer = 0; layer < 20; layer++)
-    alloc(4096 * (layer + 1), 2000, { user_metadata: `Net.layers.${layer}` });
-  alloc(1 << 20, 4000, { frames: frames('embed') });
-  put({ action: 'annotate', addr: 1 << 20, size: 4000, user_metadata: 'Net.embed' });
-  put({ action: 'annotate', addr: 4096, size: 2000 });
-  for (let step = 0; step < 3; step++) {
-    notes.push({ stage: 'START', name: `ProfilerStep#${step}`, device: 0, time_us: time });
-    for (let i = 0; i < 40; i++) {
-      alloc((2 << 20) + 4096 * i, 1000 + i, {
-        frames: frames(i % 3 ? 'forward' : 'other'),
-        user_metadata: `Net.layers.${i % 20}.act`,
-        compile_context: i % 5 ? 'N/A' : '0/0',
-      });
-    }
-    alloc((3 << 20) + 4096 * step, 512, {});
-    for (let i = 0; i < 40; i++) free((2 << 20) + 4096 * i, 1000 + i);
-    notes.push({ stage: 'END', name: `ProfilerStep#${step}`, device: 0, time_us: time });
-  }
-  const file = join(work, 'labelled.json');
-  writeFileSync(
-    file,
-    JSON.stringify({ segments: [], device_traces: [trace], external_annotations: notes }),
-  );
-  return file;
-}
-
 const RULES = '# two\nforward pass: :forward$\nembedding <b>: :embed$\n';
 
 export async function rulesAreTrue(browser) {
-  const snapshot = labelledRun();
+  const snapshot = join(work, 'labelled.json');
   const rules = join(work, 'two.rules');
   writeFileSync(rules, RULES);
   for (const more of [[], ['--rules', rules]]) {
     const name = `labelled ${more.length > 0 ? 'with rules' : 'run'}`;
-    const { page, troubles, close } = await openPage(
-      browser,
-      writePage('labelled', snapshot, ...more),
-    );
+    const file = writePage(name.replaceAll(' ', '_'), snapshot, ...more);
+    const { page, troubles, close } = await openPage(browser, file);
     await groupsAreTrue(page, name, snapshot, more);
     const found = await page.evaluate(() => {
       const { app } = window.tarnView;
@@ -191,7 +150,7 @@ export async function rulesAreTrue(browser) {
 
 /** A page without the first entries knows the modules and categories of the blocks from then. */
 async function cutPageKnows(browser, snapshot) {
-  const whole = writePage('labelled', snapshot);
+  const whole = join(work, 'labelled.html');
   const small = writePage(
     'labelled_small',
     snapshot,

@@ -159,7 +159,7 @@ async function kindsAt(page, entry) {
 /** At the end as many as the program counts; before, none that was mapped since. */
 async function listedPagesAreTrue(browser) {
   for (const name of ['oom', 'multistream']) {
-    const [wanted] = report('info', join(work, `${name}_replayed.pickle`));
+    const [wanted] = report('info', replay(name, 'policy:compact'));
     const file = join(work, `pages_${name}.html`);
     const { page, troubles, close } = await openPage(browser, file, { hash: '#v=map' });
     const last = await page.evaluate(() => window.tarnView.app.source.count - 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // For people who do not use a mouse, see other colours, or need everything larger or still.
 import { join } from 'node:path';
-import { draw, openPage } from './browser.mjs';
+import { becomes, draw, openPage } from './browser.mjs';
 import { VIEWS, expect, expectTrue, pictures, work } from './check.mjs';
 
 const OOM = () => join(work, 'oom.html');

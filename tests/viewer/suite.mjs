@@ -2,7 +2,7 @@
 // suite.mjs TARN SNAPSHOTS AXE [FOLDER]: pages of recorded snapshots in a browser. Prints a line
 // for each case that fails and ends with the count. With FOLDER it leaves pictures of every view
 // there.
-import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   MODES,
@@ -13,7 +13,6 @@ import {
   openPage,
   rasterOf,
   searchFor,
-  whenReady,
 } from './browser.mjs';
 import { answering } from './answers.mjs';
 import { axeFinds } from './axe.mjs';
@@ -45,8 +44,9 @@ import { opening } from './reader.mjs';
 import { saving } from './saving.mjs';
 import { seeing } from './seen.mjs';
 import { sharing } from './shared.mjs';
+import { RECORDED, writeSharedPages } from './shared_pages.mjs';
 import { touching } from './touch.mjs';
-import { RECORDED, smallerPagesAreTrue, truth } from './truth.mjs';
+import { smallerPagesAreTrue, truth } from './truth.mjs';
 
 // ---- figures are those of the program ----
 
@@ -325,6 +325,7 @@ async function searching(page) {
   });
   expect('search counts blocks and bytes', await page.textContent('#found'), wanted);
   await page.keyboard.press('Enter');
+  await draw(page);
   const lifetime = await page.evaluate(() => window.tarnView.app.state.lifetime);
   expectTrue('Enter goes to the first match', lifetime >= 0, lifetime);
   expectTrue('its card shows', (await page.textContent('#panel')).includes('Allocated by'));
@@ -687,53 +688,68 @@ async function picturesAreTrue(browser) {
   }
 }
 
-async function main() {
+/** Groups of cases. Each writes pages of its own, or has those of shared_pages.mjs.
+ * @type {Array<Function>} */
+const GROUPS = [
+  sizesAreTrue,
+  truth,
+  rulesAreTrue,
+  smallerPagesAreTrue,
+  ...RECORDED.map((name) => (browser) => columnsAddUp(browser, name)),
+  drawing,
+  pagesAreSmall,
+  interactions,
+  (browser) => touching(browser, VIEWS),
+  printing,
+  doing,
+  reaching,
+  seeing,
+  events,
+  noticing,
+  comparing,
+  answering,
+  paging,
+  ranking,
+  opening,
+  inFirefox,
+  sharing,
+  saving,
+  deepLinks,
+  hostile,
+  moving,
+  marking,
+  brokenPages,
+  wrongCharset,
+  joining,
+  oddFiles,
+  ...(axePath ? [accessibility] : []),
+  ...(pictures ? [takePictures] : []),
+];
+
+/** Takes groups until none is left, with a browser of its own: they mostly wait for the page. */
+async function lane(groups) {
   const browser = await openBrowser();
-  try {
-    await sizesAreTrue();
-    await truth(browser);
-    await rulesAreTrue(browser);
-    await smallerPagesAreTrue(browser);
-    for (const name of RECORDED) await columnsAddUp(browser, name);
-    await drawing();
-    pagesAreSmall();
-    await interactions(browser);
-    await touching(browser, VIEWS);
-    if (pictures) mkdirSync(pictures, { recursive: true });
-    await printing(browser);
-    await doing(browser);
-    await reaching(browser);
-    await seeing(browser);
-    await events(browser);
-    await noticing(browser);
-    await comparing(browser);
-    await answering(browser);
-    await paging(browser);
-    await ranking(browser);
-    await opening(browser);
-    await inFirefox();
-    await sharing(browser);
-    await saving(browser);
-    await deepLinks(browser);
-    await hostile(browser);
-    await moving(browser);
-    await marking(browser);
-    await brokenPages(browser);
-    await wrongCharset(browser);
-    await joining(browser);
-    await oddFiles(browser);
-    if (axePath) await accessibility(browser);
-    if (pictures) await takePictures(browser);
-  } finally {
-    await browser.close();
-    rmSync(work, { recursive: true, force: true });
+  for (let group = groups.shift(); group; group = groups.shift()) {
+    try {
+      await group(browser);
+    } catch (error) {
+      counts.failed++;
+      console.log(`FAIL ${error.stack}`);
+    }
   }
+  await browser.close();
 }
 
-await main().catch((error) => {
+const LANES = 2;
+if (pictures) mkdirSync(pictures, { recursive: true });
+writeSharedPages();
+const left = [...GROUPS];
+const ends = await Promise.allSettled(Array.from({ length: LANES }, () => lane(left)));
+for (const { reason } of ends.filter(({ status }) => status === 'rejected')) {
   counts.failed++;
-  console.log(`FAIL ${error.stack}`);
-});
+  console.log(`FAIL ${reason.stack}`);
+}
+rmSync(work, { recursive: true, force: true });
 if (process.env.TEST_COUNTS) {
   writeFileSync(
     process.env.TEST_COUNTS,

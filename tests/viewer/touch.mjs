@@ -11,11 +11,13 @@ class Fingers {
   constructor(page, client) {
     this.page = page;
     this.client = client;
+    this.time = Date.now(); // of the next event
   }
 
   send(type, points) {
     const touchPoints = points.map(([x, y, finger], i) => ({ x, y, id: finger ?? i }));
-    return this.client.send('Input.dispatchTouchEvent', { type, touchPoints });
+    const timestamp = this.time / 1000;
+    return this.client.send('Input.dispatchTouchEvent', { type, touchPoints, timestamp });
   }
 
   async slide(from, to, steps = 8) {
@@ -32,9 +34,13 @@ class Fingers {
     await draw(this.page);
   }
 
-  async tap(x, y, rest = 20) {
+  /** @param {number} after milliseconds since the event before, as the page is told
+   * @param {number} rest milliseconds that it really lasts */
+  async tap(x, y, { after = 1000, rest = 20 } = {}) {
+    this.time += after;
     await this.send('touchStart', [[x, y]]);
     await this.page.waitForTimeout(rest);
+    this.time += rest;
     await this.send('touchEnd', []);
     await draw(this.page);
   }
@@ -175,11 +181,10 @@ async function tapping(browser) {
   const tapped = await state();
   expect('a tap sets the cursor', tapped.cursor, wanted.entry);
   expectTrue('and chooses the group', tapped.group !== '', tapped.group);
-  await page.waitForTimeout(500);
   const span = tapped.to - tapped.from;
   const held = await placeAt(page, x);
   await fingers.tap(x, y);
-  await fingers.tap(x + 3, y - 2);
+  await fingers.tap(x + 3, y - 2, { after: 100 });
   const twice = await state();
   expectTrue(
     'two taps zoom in',
@@ -207,7 +212,7 @@ async function resting(browser) {
     }
     return null;
   });
-  await fingers.tap(box.x + spot.x, box.y + spot.y, 650);
+  await fingers.tap(box.x + spot.x, box.y + spot.y, { rest: 650 });
   expect('a finger that rests chooses the block', (await state()).lifetime, spot.lifetime);
   expectTrue('shows its card', (await page.innerText('#panel')).includes('Allocated by'));
   const seen = await page.evaluate(

@@ -1,38 +1,34 @@
 // SPDX-License-Identifier: MIT
 // Figures of the page are those of the program: of recorded runs, as recorded and replayed, of a
 // run on several devices, and of pages that had to be small.
-import { execFileSync } from 'node:child_process';
-import { statSync, writeFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { draw, openPage } from './browser.mjs';
-import { data, expect, expectTrue, replay, report, tarn, work, writePage } from './check.mjs';
+import { data, expect, expectTrue, replay, report, work, writePage } from './check.mjs';
 import { groupsAreTrue } from './groups.mjs';
+import { RECORDED, SEVERAL } from './shared_pages.mjs';
 
-export const RECORDED = [
-  'tiny',
-  'oom',
-  'cudagraph',
-  'multistream',
-  'gpt2_varlen',
-  'gpt2_varlen_expandable',
-  'resnet_sizes',
-  'llama_generate',
-];
+const REPLAYED = {
+  oom: 'roundup_power2_divisions:4,max_split_size_mb:64',
+  multistream: 'roundup_power2_divisions:8,expandable_segments:True',
+};
 
 export async function truth(browser) {
-  for (const [name, settings] of [
-    ...RECORDED.map((name) => [name, '']),
-    ['oom', 'roundup_power2_divisions:4,max_split_size_mb:64'],
-    ['multistream', 'roundup_power2_divisions:8,expandable_segments:True'],
-  ]) {
-    const snapshot = settings ? replay(name, settings) : join(data, `${name}.pickle.gz`);
-    const file = writePage(settings ? `${name}_replayed` : name, snapshot);
-    const { page, troubles, close } = await openPage(browser, file);
-    await deviceIsTrue(page, name, snapshot, []);
-    expect(`${name}: troubles`, troubles, []);
-    await close();
+  for (const name of RECORDED) {
+    await pageIsTrue(browser, name, join(data, `${name}.pickle.gz`));
+    if (!(name in REPLAYED)) continue;
+    const snapshot = replay(name, REPLAYED[name]);
+    writePage(`${name}_replayed`, snapshot);
+    await pageIsTrue(browser, `${name}_replayed`, snapshot);
   }
   await devicesAreTrue(browser);
+}
+
+async function pageIsTrue(browser, name, snapshot) {
+  const { page, troubles, close } = await openPage(browser, join(work, `${name}.html`));
+  await deviceIsTrue(page, name, snapshot, []);
+  expect(`${name}: troubles`, troubles, []);
+  await close();
 }
 
 /** All figures of the device that is shown.
@@ -46,27 +42,10 @@ async function deviceIsTrue(page, name, snapshot, more) {
   for (const state of of('frag').over_time) await layoutIsTrue(page, name, state);
 }
 
-/** Recorded runs as the devices of one. */
-function severalDevices() {
-  const runs = ['multistream', 'oom', 'tiny'].map((name) => {
-    const file = join(data, `${name}.pickle.gz`);
-    const options = { maxBuffer: 1 << 28 };
-    return JSON.parse(execFileSync(tarn, ['export', '-q', '--to', 'json', file], options));
-  });
-  const traces = runs.map((run) => run.device_traces.find((trace) => trace.length > 0));
-  const segments = runs.flatMap((run, device) =>
-    run.segments.map((segment) => ({ ...segment, device })),
-  );
-  const file = join(work, 'several.json');
-  writeFileSync(file, JSON.stringify({ ...runs[1], segments, device_traces: traces }));
-  return { file, count: runs.length };
-}
-
 async function devicesAreTrue(browser) {
-  const { file: snapshot, count } = severalDevices();
-  const file = writePage('several', snapshot);
-  const { page, troubles, close } = await openPage(browser, file);
-  for (let device = 0; device < count; device++) {
+  const { page, troubles, close } = await openPage(browser, join(work, 'several.html'));
+  const snapshot = join(work, 'several.json');
+  for (let device = 0; device < SEVERAL.length; device++) {
     await showDevice(page, device);
     await deviceIsTrue(page, `device ${device}`, snapshot, ['--device', String(device)]);
     await stripIsTrue(page, device);
@@ -212,7 +191,7 @@ export async function smallerPagesAreTrue(browser) {
     ['gpt2_varlen', join(data, 'gpt2_varlen.pickle.gz'), 1],
     ['llama_generate', join(data, 'llama_generate.pickle.gz'), 1],
     ['gpt2_varlen_expandable', join(data, 'gpt2_varlen_expandable.pickle.gz'), 1],
-    ['several', join(work, 'several.json'), 3],
+    ['several', join(work, 'several.json'), SEVERAL.length],
   ]) {
     const whole = join(work, `${name}.html`);
     const limit = String(statSync(whole).size - (count > 1 ? 20000 : 40000));
