@@ -8,6 +8,8 @@ a GPU, for `tarn replay`. KIND is one of
     fsdp      one of two ranks of fully_shard with a GPT-2 of 16 layers, texts of varying length
               (tests/gpu/compact/two_gpus.py), 40 steps: parameters are gathered one block ahead
               on two streams, gradients reduced on a fourth
+    experts   four layers of eight experts, as many tokens to each as the step's routing gives it
+              (the first file), 40 steps
     training  a GPT-2 124M in mixed precision, 8 texts of one length, 40 steps that are all alike
 
 The sizes follow from the programs, which libraries a program calls does not: small temporary
@@ -349,7 +351,118 @@ def training(trace):
         trace.now_us += 3000
 
 
-KINDS = {"streams": streams, "serving": serving, "fsdp": fsdp, "training": training}
+class Experts:
+    """Four layers in mixed precision: a gate, and eight experts of two matrices each."""
+
+    WIDTH, LAYERS, COUNT = 1024, 4, 8
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.matrix = 4 * self.WIDTH * self.WIDTH * FLOAT
+        self.gate = [self.COUNT * self.WIDTH * FLOAT, self.COUNT * FLOAT]
+        self.expert = [self.matrix, 4 * self.WIDTH * FLOAT, self.matrix, self.WIDTH * FLOAT]
+        self.parameters = self.LAYERS * (self.gate + self.COUNT * self.expert)
+        for size in self.parameters:
+            trace.alloc(size)
+
+    def rows(self, count, width):
+        return self.trace.alloc(count * width * HALF)
+
+    def routed(self, tokens, draw):
+        """How many rows each expert gets: two experts a token."""
+        shares = [draw.uniform(0.5, 1.5) for _ in range(self.COUNT)]
+        return [max(1, int(2 * tokens * share / sum(shares))) for share in shares]
+
+    def layer(self, tokens, draw):
+        """What a layer keeps: of the gate, of each expert, and its result."""
+        trace = self.trace
+        gate = [trace.alloc(size // 2) for size in self.gate]
+        scores = self.rows(tokens, self.COUNT)
+        gate += [trace.alloc(tokens * self.COUNT * FLOAT) for _ in range(2)]
+        trace.free(scores)
+        gate += [trace.alloc(tokens * 2 * FLOAT), trace.alloc(tokens * 2 * 8)]
+        out = self.rows(tokens, self.WIDTH)
+        experts = []
+        for count in self.routed(tokens, draw):
+            chosen = trace.alloc(tokens * 2)
+            kept = [trace.alloc(count * 2 * 8)]
+            trace.free(chosen)
+            kept.append(self.rows(count, self.WIDTH))
+            kept += [trace.alloc(size // 2) for size in self.expert[:2]]
+            kept += [self.rows(count, 4 * self.WIDTH) for _ in range(2)]
+            kept += [trace.alloc(size // 2) for size in self.expert[2:]]
+            kept += [self.rows(count, self.WIDTH), trace.alloc(count * FLOAT)]
+            kept.append(trace.alloc(count * HALF))
+            weighted = self.rows(count, self.WIDTH)
+            added = self.rows(tokens, self.WIDTH)
+            trace.free(weighted, out)
+            out = added
+            experts.append((count, kept))
+            trace.now_us += 100
+        result = self.rows(tokens, self.WIDTH)
+        trace.free(out)
+        return gate, experts, result
+
+    def expert_back(self, count, kept, gradients):
+        """One expert's gradients; returns that of its rows."""
+        trace = self.trace
+        rows, x, wide, wide_bias, before, after, narrow, narrow_bias, out, weight, half = kept
+        of_weighted = self.rows(count, self.WIDTH)
+        of_out, of_weight = self.rows(count, self.WIDTH), self.rows(count, self.WIDTH)
+        trace.free(out, half, trace.alloc(count * FLOAT), of_weighted, of_weight, weight)
+        of_after, of_matrix = self.rows(count, 4 * self.WIDTH), trace.alloc(self.matrix // 2)
+        gradients += [trace.alloc(self.matrix), trace.alloc(self.expert[3])]
+        trace.free(of_matrix, narrow, narrow_bias, after, of_out)
+        of_before = self.rows(count, 4 * self.WIDTH)
+        trace.free(of_after, before)
+        of_x, of_matrix = self.rows(count, self.WIDTH), trace.alloc(self.matrix // 2)
+        gradients += [trace.alloc(self.matrix), trace.alloc(self.expert[1])]
+        trace.free(of_matrix, wide, wide_bias, x, rows, of_before)
+        return of_x
+
+    def backward(self, tokens, layers):
+        trace = self.trace
+        gradients = []
+        result = self.rows(tokens, self.WIDTH)
+        for gate, experts, out in reversed(layers):
+            trace.free(out)
+            gradient = trace.alloc(tokens * self.WIDTH * HALF)
+            for count, kept in reversed(experts):
+                of_rows = self.expert_back(count, kept, gradients)
+                spread = self.rows(tokens, self.WIDTH)
+                following = self.rows(tokens, self.WIDTH)
+                trace.free(of_rows, spread, gradient)
+                gradient = following
+                trace.now_us += 200
+            gradients += [trace.alloc(size) for size in self.gate]
+            trace.free(*gate)
+            trace.free(result)
+            result = gradient
+        trace.free(result)
+        return gradients
+
+
+def experts(trace):
+    model = Experts(trace)
+    for step in range(40):
+        draw = draw_for(step)
+        tokens = draw.randint(4000, 16000)
+        x = model.rows(tokens, model.WIDTH)
+        layers = [model.layer(tokens, draw) for _ in range(model.LAYERS)]
+        loss = [trace.alloc(tokens * model.WIDTH * FLOAT) for _ in range(2)]
+        trace.free(*loss)
+        gradients = model.backward(tokens, layers)
+        if step == 0:
+            for size in model.parameters:
+                trace.alloc(size)  # what the optimizer keeps
+                trace.alloc(size)
+        trace.free(*[trace.alloc(size) for size in model.parameters])
+        trace.free(x, *gradients)
+        trace.now_us += 3000
+
+
+KINDS = {"streams": streams, "serving": serving, "fsdp": fsdp,
+         "experts": experts, "training": training}
 
 
 def main():
