@@ -15,9 +15,11 @@
 #include "support/alloc_places.h"
 #include "support/collect.h"
 #include "support/file.h"
+#include "support/sim.h"
 #include "support/temp.h"
 #include "support/test.h"
 
+#include "tarn/capture.h"
 #include "tarn/export.h"
 #include "tarn/fleet.h"
 #include "tarn/host.h"
@@ -217,6 +219,15 @@ static struct {
     struct test_collect summaries[2]; /* of ranks by stack, and by category */
     char folder[PATH_BYTES];
 } given;
+
+/* What is captured. */
+static struct {
+    struct tarn_device *device;
+    struct tarn_allocator *allocator;
+    struct tarn_history *history;
+    struct tarn_pinned *pinned;
+    struct tarn_history *pinned_history;
+} live;
 
 enum given_run {
     OF_GRAPH,
@@ -536,6 +547,75 @@ static enum tarn_status scale_largest(const struct job *job, const struct tarn_w
                          (size_t)snprintf(text, sizeof text, "%.3f", factor));
 }
 
+/* ---- live allocators ---- */
+
+static enum tarn_status capture(const struct job *job, const struct tarn_writer *writer,
+                                struct tarn_error *error)
+{
+    const struct tarn_capture_source source = {live.allocator, live.history};
+    const struct tarn_capture_options how = {
+        .struct_size = sizeof how, .pinned = live.pinned, .pinned_history = live.pinned_history};
+    struct tarn_snapshot *captured = NULL;
+    char text[64];
+    const enum tarn_status status = tarn_snapshot_capture(&source, 1, &how, &captured, error);
+
+    (void)job;
+    assert_true((captured == NULL) == (status != TARN_OK));
+    if (status) {
+        return status;
+    }
+    const int length = snprintf(text, sizeof text, "%zu segments, %llu events",
+                                tarn_snapshot_segment_count(captured),
+                                (unsigned long long)tarn_snapshot_entry_count(captured));
+
+    tarn_snapshot_destroy(captured);
+    return writer->write(writer->context, text, (size_t)length);
+}
+
+static struct tarn_history *history_make(struct tarn_sink *sink)
+{
+    const struct tarn_history_options how = {.struct_size = sizeof how, .max_entries = 4};
+    struct tarn_history *history = NULL;
+
+    assert_int_equal(tarn_history_create(&how, &history, NULL), TARN_OK);
+    tarn_history_get_sink(history, TARN_CONTEXT_ALL, sink);
+    return history;
+}
+
+/* Histories are full, so that a capture is as the one before. */
+static void live_open(void)
+{
+    const struct tarn_annotation_field field = {"key", "value"};
+    struct tarn_sink sink;
+    struct tarn_config config;
+    tarn_ptr ptr;
+    void *memory;
+
+    live.device = sim_open(GIB);
+    assert_int_equal(tarn_config_parse("policy:compact", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(live.device, &config, &live.allocator, NULL), TARN_OK);
+    live.history = history_make(&sink);
+    assert_int_equal(tarn_allocator_add_sink(live.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_pinned_create(live.device, NULL, &live.pinned, NULL), TARN_OK);
+    live.pinned_history = history_make(&sink);
+    tarn_pinned_set_sink(live.pinned, &sink);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tarn_allocator_alloc(live.allocator, 3 * MIB, 0, &ptr, NULL), TARN_OK);
+        assert_int_equal(tarn_pinned_alloc(live.pinned, MIB, &memory, NULL), TARN_OK);
+    }
+    assert_int_equal(
+        tarn_history_annotate(live.history, TARN_ANNOTATION_START, 0, "phase", &field, 1), TARN_OK);
+}
+
+static void live_close(void)
+{
+    tarn_pinned_destroy(live.pinned);
+    tarn_allocator_destroy(live.allocator);
+    tarn_history_destroy(live.pinned_history);
+    tarn_history_destroy(live.history);
+    sim_close(live.device);
+}
+
 /* ---- files that are read ---- */
 
 static enum tarn_status load(const struct job *job, const struct tarn_writer *writer,
@@ -776,6 +856,7 @@ static const struct job jobs[] = {
     {.name = "fit", .run = fit},
     {.name = "scale", .run = scale},
     {.name = "scale, as far as it fits", .run = scale_largest},
+    {.name = "capture", .run = capture},
     {.name = "where", .run = rules, .form = 2},
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_TEXT),
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_JSON),
@@ -1101,6 +1182,7 @@ static int given_make(void **state)
     given.summaries[0] = summary_make(TARN_BY_STACK);
     given.summaries[1] = summary_make(TARN_BY_CATEGORY);
     files_make();
+    live_open();
     return 0;
 }
 
@@ -1109,6 +1191,7 @@ static int given_end(void **state)
     static const char *const names[] = {"ranks.tsum", "rules", "suppressions", "labels.csv"};
 
     (void)state;
+    live_close();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(unlink(folder_path(names[i])), 0);
     }
