@@ -782,6 +782,10 @@ static enum tarn_status save(const struct job *job, const struct tarn_writer *wr
 /* Stacks without some of their frames are made anew. */
 static const struct tarn_selection shown = {.struct_size = sizeof shown, .hide = "forward"};
 
+/* Some of the blocks, and of the events. */
+static const struct tarn_selection part = {
+    .struct_size = sizeof part, .pools = TARN_POOLS_DEFAULT, .events = {true, 10, 1020}};
+
 static size_t no_remedy(void *context, int device, uint64_t *memory,
                         struct tarn_oom_remedy *remedies, size_t count)
 {
@@ -874,6 +878,9 @@ static const struct job jobs[] = {
     REPORT_OF(OF_STEPS, tarn_report_frag, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .find_remedies = no_remedy),
+    REPORT(tarn_report_peak, .by = TARN_BY_POOL),
+    REPORT(tarn_report_top, .selection = &part),
+    REPORT_OF(OF_OOM, tarn_report_info, .selection = &part),
     {.name = "flame graph of steps", .run = flame_at, .of = OF_STEPS},
     {.name = "flame graph, selected", .run = flame_at, .options = {.selection = &shown}},
     {.name = "flame graph of growth, selected",
@@ -1161,10 +1168,16 @@ static void files_make(void)
 {
     static const char suppressions[] = "# known\nleak:^torch*\nleak:b\n";
     static const char table[] = "rank,zone\n0,a\n1,b\n2,\"c\"\n5,d\n";
+    static const char refining[] = "a category of its own > another: py\n";
     const char *text = tarn_rules_default_text();
 
     file_write("ranks.tsum", given.summaries[0].text, given.summaries[0].size);
-    file_write("rules", text, strlen(text));
+    struct test_collect rules_text = {.text = NULL};
+
+    assert_int_equal(test_collect_write(&rules_text, text, strlen(text)), TARN_OK);
+    assert_int_equal(test_collect_write(&rules_text, refining, sizeof refining - 1), TARN_OK);
+    file_write("rules", rules_text.text, rules_text.size);
+    free(rules_text.text);
     file_write("suppressions", suppressions, sizeof suppressions - 1);
     file_write("labels.csv", table, sizeof table - 1);
 }

@@ -228,7 +228,7 @@ static void growth_is_sorted(void **state)
 
 /* ---- extremes ---- */
 
-/* Two devices of one file are two ranks, and of a group the one that reserved most stands for it. */
+/* Two devices of one file are two ranks. */
 static void extremes_are_by_file_and_device(void **state)
 {
     struct tarn_fleet_extreme extremes[TARN_FLEET_EXTREMES];
