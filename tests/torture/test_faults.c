@@ -227,7 +227,7 @@ static struct {
     struct tarn_history *history;
     struct tarn_pinned *pinned;
     struct tarn_history *pinned_history;
-} live;
+} running;
 
 enum given_run {
     OF_GRAPH,
@@ -553,9 +553,10 @@ static enum tarn_status scale_largest(const struct job *job, const struct tarn_w
 static enum tarn_status capture(const struct job *job, const struct tarn_writer *writer,
                                 struct tarn_error *error)
 {
-    const struct tarn_capture_source source = {live.allocator, live.history};
-    const struct tarn_capture_options how = {
-        .struct_size = sizeof how, .pinned = live.pinned, .pinned_history = live.pinned_history};
+    const struct tarn_capture_source source = {running.allocator, running.history};
+    const struct tarn_capture_options how = {.struct_size = sizeof how,
+                                             .pinned = running.pinned,
+                                             .pinned_history = running.pinned_history};
     struct tarn_snapshot *captured = NULL;
     char text[64];
     const enum tarn_status status = tarn_snapshot_capture(&source, 1, &how, &captured, error);
@@ -584,7 +585,7 @@ static struct tarn_history *history_make(struct tarn_sink *sink)
 }
 
 /* Histories are full, so that a capture is as the one before. */
-static void live_open(void)
+static void running_open(void)
 {
     const struct tarn_annotation_field field = {"key", "value"};
     struct tarn_sink sink;
@@ -592,29 +593,31 @@ static void live_open(void)
     tarn_ptr ptr;
     void *memory;
 
-    live.device = sim_open(GIB);
+    running.device = sim_open(GIB);
     assert_int_equal(tarn_config_parse("policy:compact", &config, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_create(live.device, &config, &live.allocator, NULL), TARN_OK);
-    live.history = history_make(&sink);
-    assert_int_equal(tarn_allocator_add_sink(live.allocator, &sink, NULL), TARN_OK);
-    assert_int_equal(tarn_pinned_create(live.device, NULL, &live.pinned, NULL), TARN_OK);
-    live.pinned_history = history_make(&sink);
-    tarn_pinned_set_sink(live.pinned, &sink);
+    assert_int_equal(tarn_allocator_create(running.device, &config, &running.allocator, NULL),
+                     TARN_OK);
+    running.history = history_make(&sink);
+    assert_int_equal(tarn_allocator_add_sink(running.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_pinned_create(running.device, NULL, &running.pinned, NULL), TARN_OK);
+    running.pinned_history = history_make(&sink);
+    tarn_pinned_set_sink(running.pinned, &sink);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(tarn_allocator_alloc(live.allocator, 3 * MIB, 0, &ptr, NULL), TARN_OK);
-        assert_int_equal(tarn_pinned_alloc(live.pinned, MIB, &memory, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_alloc(running.allocator, 3 * MIB, 0, &ptr, NULL), TARN_OK);
+        assert_int_equal(tarn_pinned_alloc(running.pinned, MIB, &memory, NULL), TARN_OK);
     }
     assert_int_equal(
-        tarn_history_annotate(live.history, TARN_ANNOTATION_START, 0, "phase", &field, 1), TARN_OK);
+        tarn_history_annotate(running.history, TARN_ANNOTATION_START, 0, "phase", &field, 1),
+        TARN_OK);
 }
 
-static void live_close(void)
+static void running_close(void)
 {
-    tarn_pinned_destroy(live.pinned);
-    tarn_allocator_destroy(live.allocator);
-    tarn_history_destroy(live.pinned_history);
-    tarn_history_destroy(live.history);
-    sim_close(live.device);
+    tarn_pinned_destroy(running.pinned);
+    tarn_allocator_destroy(running.allocator);
+    tarn_history_destroy(running.pinned_history);
+    tarn_history_destroy(running.history);
+    sim_close(running.device);
 }
 
 /* ---- files that are read ---- */
@@ -783,8 +786,8 @@ static enum tarn_status save(const struct job *job, const struct tarn_writer *wr
 static const struct tarn_selection shown = {.struct_size = sizeof shown, .hide = "forward"};
 
 /* Some of the blocks, and of the events. */
-static const struct tarn_selection part = {
-    .struct_size = sizeof part, .pools = TARN_POOLS_DEFAULT, .events = {true, 10, 1020}};
+static const struct tarn_selection some_of_it = {
+    .struct_size = sizeof some_of_it, .pools = TARN_POOLS_DEFAULT, .events = {true, 10, 1020}};
 
 static size_t no_remedy(void *context, int device, uint64_t *memory,
                         struct tarn_oom_remedy *remedies, size_t count)
@@ -879,8 +882,8 @@ static const struct job jobs[] = {
     REPORT_OF(OF_OOM, tarn_report_oom, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .find_remedies = no_remedy),
     REPORT(tarn_report_peak, .by = TARN_BY_POOL),
-    REPORT(tarn_report_top, .selection = &part),
-    REPORT_OF(OF_OOM, tarn_report_info, .selection = &part),
+    REPORT(tarn_report_top, .selection = &some_of_it),
+    REPORT_OF(OF_OOM, tarn_report_info, .selection = &some_of_it),
     {.name = "flame graph of steps", .run = flame_at, .of = OF_STEPS},
     {.name = "flame graph, selected", .run = flame_at, .options = {.selection = &shown}},
     {.name = "flame graph of growth, selected",
@@ -1196,7 +1199,7 @@ static int given_make(void **state)
     given.summaries[0] = summary_make(TARN_BY_STACK);
     given.summaries[1] = summary_make(TARN_BY_CATEGORY);
     files_make();
-    live_open();
+    running_open();
     return 0;
 }
 
@@ -1205,7 +1208,7 @@ static int given_end(void **state)
     static const char *const names[] = {"ranks.tsum", "rules", "suppressions", "labels.csv"};
 
     (void)state;
-    live_close();
+    running_close();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(unlink(folder_path(names[i])), 0);
     }
