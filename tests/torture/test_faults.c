@@ -362,7 +362,7 @@ static enum tarn_status fleet_fill(struct tarn_fleet *fleet, const struct job *j
     enum tarn_status status = TARN_OK;
 
     for (int i = 0; status == TARN_OK && i < RANKS; i++) {
-        char name[32];
+        char name[48];
 
         /* With numbers that are missing. */
         (void)snprintf(name, sizeof name, "host%d/zone=b,rank%d", i / 2, i < 3 ? i : 5);

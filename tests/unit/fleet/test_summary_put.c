@@ -268,7 +268,7 @@ static void labels_that_are_none_are_refused(void **state)
 {
     static const char value[TN_LABEL_VALUE_MAX + 2] = "";
     struct tarn_label many[TARN_LABELS_MAX + 1];
-    char keys[TARN_LABELS_MAX + 1][8];
+    char keys[TARN_LABELS_MAX + 1][16];
     char long_value[sizeof value];
     const struct {
         struct tarn_label labels[2];
