@@ -78,7 +78,7 @@ static void sizes_merge(struct tn_vec *sizes)
     size_t kept = 0;
 
     tn_vec_sort(sizes, size_compare);
-    for (size_t i = 1; i < sizes->count; i++) {
+    for (size_t i = 1; items && i < sizes->count; i++) {
         if (items[i].bytes == items[kept].bytes) {
             items[kept].count++;
         } else {
