@@ -282,10 +282,14 @@ static void labels_that_are_none_are_refused(void **state)
         {{{"a b", "7"}}, NULL, 1, TARN_ERR_INVALID_ARGUMENT, "\"a b\" is no label"},
         {{{"job", "7"}, {"", "7"}}, NULL, 2, TARN_ERR_INVALID_ARGUMENT, "\"\" is no label"},
         {{{"job", long_value}}, NULL, 1, TARN_ERR_INVALID_ARGUMENT, "at most 256 bytes"},
-        {{{NULL}}, many, TARN_LABELS_MAX + 1, TARN_ERR_LIMIT, "at most 32 labels"},
-        {{{NULL}}, many, TARN_LABELS_MAX, TARN_ERR_LIMIT, "at most 32 labels"},     /* and file */
-        {{{NULL}}, many, TARN_LABELS_MAX - 1, TARN_ERR_LIMIT, "at most 32 labels"}, /* device */
-        {{{NULL}}, many, TARN_LABELS_MAX - 2, TARN_OK, ""},
+        {{{NULL, NULL}}, many, TARN_LABELS_MAX + 1, TARN_ERR_LIMIT, "at most 32 labels"},
+        {{{NULL, NULL}}, many, TARN_LABELS_MAX, TARN_ERR_LIMIT, "at most 32 labels"}, /* and file */
+        {{{NULL, NULL}},
+         many,
+         TARN_LABELS_MAX - 1,
+         TARN_ERR_LIMIT,
+         "at most 32 labels"}, /* device */
+        {{{NULL, NULL}}, many, TARN_LABELS_MAX - 2, TARN_OK, ""},
     };
     struct made made;
 
