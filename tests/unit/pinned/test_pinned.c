@@ -1061,6 +1061,7 @@ static void what_creating_needs(void **state)
     assert_int_equal(tarn_pinned_create(device, NULL, &pinned, &error), TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     assert_null(pinned);
+    tarn_pinned_destroy(NULL);
     assert_int_equal(tarn_pinned_create(device, NULL, &pinned, &error), TARN_OK);
     assert_int_equal(tarn_pinned_free(pinned, (void *)(uintptr_t)16, &error),
                      TARN_ERR_INVALID_POINTER); /* below all blocks: there are none */
