@@ -21,8 +21,11 @@ static bool where_uses(const struct tn_query *query, enum tn_where_field field)
 enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *model,
                                const struct tarn_report_options *options, struct tarn_error *error)
 {
+    const struct tarn_rules *rules = NULL;
+
     *query = (struct tn_query){.model = model};
     if (options) {
+        rules = options->rules;
         query->by = options->by;
         query->tree = options->tree;
         query->min_share = options->min_share;
@@ -43,7 +46,7 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         return status;
     }
     if (query->by == TARN_BY_CATEGORY || where_uses(query, TN_WHERE_CATEGORY)) {
-        status = tn_query_want_categories(query, options ? options->rules : NULL, error);
+        status = tn_query_want_categories(query, rules, error);
     }
     if (status == TARN_OK && query->selection.where &&
         !tn_where_view_init(&query->where, query->selection.where, model,
@@ -581,7 +584,9 @@ static enum tarn_status clock_time_point(const struct tn_analysis *analysis, uin
         time_us >= room ? analysis->whole.trace->count
                         : tn_timeline_find_time(&analysis->whole, zero + (int64_t)time_us + 1);
 
-    return entry_time_point(analysis, entry > 0 ? entry - 1 : TN_NEVER, point_out, error);
+    /* The first entry is before that: it has the first time, or none. */
+    tn_assert(entry > 0);
+    return entry_time_point(analysis, entry - 1, point_out, error);
 }
 
 static enum tarn_status step_time_point(const struct tn_analysis *analysis, uint64_t number,
@@ -608,8 +613,11 @@ enum tarn_status tn_analysis_time_point(const struct tn_analysis *analysis,
     const struct tn_timeline *timeline = analysis->timeline;
 
     switch (instant->kind == TARN_AT_UNSPECIFIED ? usual : instant->kind) {
-    case TARN_AT_UNSPECIFIED:
     case TARN_AT_PEAK:
+        *point_out = timeline->requested_peak;
+        break;
+    case TARN_AT_UNSPECIFIED: /* the usual one is something */
+        tn_no_case();
         *point_out = timeline->requested_peak;
         break;
     case TARN_AT_RESERVED_PEAK:

@@ -274,7 +274,7 @@ static bool boundaries_collect(const struct tn_phases *phases, const char *name,
         const uint64_t end = at - 1; /* the last entry before it */
 
         if (tn_phase_is_named(tn_model_string(phases->timeline->model, phase->name), name) &&
-            at > 0 && at <= phases->timeline->trace->count && !tn_vec_append(ends, &end, 1)) {
+            at > 0 && !tn_vec_append(ends, &end, 1)) {
             return false;
         }
     }
@@ -293,7 +293,7 @@ bool tn_phases_steps(const struct tn_phases *phases, struct tn_vec *ends_out)
     uint64_t *ends = ends_out->items;
 
     tn_vec_sort(ends_out, tn_order_numbers);
-    if (ends && ends_out->count > 0) { /* the former for analyzers */
+    if (ends) { /* there are some */
         for (size_t i = 1; i < ends_out->count; i++) {
             if (ends[i] != ends[kept]) {
                 ends[++kept] = ends[i];

@@ -3,7 +3,10 @@
 
 #include "analysis/address_map.h"
 #include "analysis/segment_walk.h"
+#include "base/assertion.h"
 #include "base/order.h"
+
+#include <assert.h>
 
 /* Blocks that can have more than their rounded request are larger than this, and have at most this
  * much more, unless none of a block is ever split off. So of these blocks one at most begins in
@@ -119,23 +122,13 @@ static uint64_t rounded_of(const struct walk *walk, uint64_t requested)
     return tn_split_rounded(&walk->extents->rule, requested);
 }
 
-/* The least request whose block can have more than the request rounded. Rounding never makes the
- * larger of two requests the smaller one. */
+/* The least request whose block can have more than the request rounded. Requests up to a power of
+ * two are rounded to that at most. */
 static uint64_t least_with_more(const struct tn_split_rule *rule)
 {
-    uint64_t low = 0;
-    uint64_t high = TN_BLOCK_SMALL_MAX + 1;
+    static_assert((TN_BLOCK_SMALL_MAX & (TN_BLOCK_SMALL_MAX - 1)) == 0, "a power of two");
 
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-
-        if (tn_split_rounded(rule, middle) > TN_BLOCK_SMALL_MAX) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return rule->expandable ? UINT64_MAX : low;
+    return rule->expandable ? UINT64_MAX : (uint64_t)TN_BLOCK_SMALL_MAX + 1;
 }
 
 /* Where the next block begins, if that is not farther than a remainder can be large. */
@@ -152,8 +145,8 @@ static uint64_t next_start(const struct walk *walk, uint64_t rounded_end)
     return UINT64_MAX;
 }
 
-/* By the rule, from the blocks behind it at the position of the walk. One that is never split has
- * all of its segment. */
+/* By the rule, from the blocks behind it at the position of the walk. The request is one that can
+ * have more; one that is never split has all of its segment. */
 static uint64_t size_by_rule(const struct walk *walk, uint64_t address, uint64_t requested)
 {
     const struct tn_split_rule *rule = &walk->extents->rule;
@@ -162,7 +155,8 @@ static uint64_t size_by_rule(const struct walk *walk, uint64_t address, uint64_t
     const bool is_split = rounded < rule->max_split;
     const uint64_t next = is_split ? next_start(walk, rounded_end) : UINT64_MAX;
 
-    if (!tn_split_leaves_slack(rule, rounded, false) || next == rounded_end) {
+    tn_assert(tn_split_leaves_slack(rule, rounded, false));
+    if (next == rounded_end) {
         return rounded;
     }
     const struct tn_segment_range *range = tn_segment_walk_find(&walk->segments, address);

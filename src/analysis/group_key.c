@@ -2,6 +2,7 @@
 #include "analysis/group_key.h"
 
 #include "analysis/fold.h"
+#include "base/assertion.h"
 #include "base/bits.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
@@ -204,8 +205,9 @@ bool tn_group_key_find_any(const struct tn_group_keys *keys, const struct tn_lif
     case TARN_BY_SEGMENT:
         *key_out = tn_pool_stream_at(keys->pool_streams, lifetime->pool_stream)->segment;
         break;
-    case TARN_BY_SIZE:
-        return tn_group_key_find(keys, lifetime, key_out);
+    case TARN_BY_SIZE: /* tn_group_key_find has it */
+        tn_no_case();
+        break;
     case TARN_BY_ANNOTATION:
         *key_out = lifetime->annotation;
         break;
@@ -296,13 +298,12 @@ static void name_pool(struct name *name, const struct tn_group_keys *keys, uint6
     }
 }
 
+/* Sizes are below 2^62. */
 static void name_size(struct name *name, enum tarn_units units, uint64_t bits)
 {
-    const bool is_last = bits >= 64;
-    const uint64_t bytes = (uint64_t)1 << (is_last ? 63 : bits);
-
-    (void)snprintf(name->before, sizeof name->before, "%s %s", is_last ? "more than" : "up to",
-                   tn_size_text_in(units, (double)bytes).text);
+    tn_assert(bits < 64);
+    (void)snprintf(name->before, sizeof name->before, "up to %s",
+                   tn_size_text_in(units, (double)((uint64_t)1 << bits)).text);
 }
 
 static void name_set(struct name *name, const struct tn_group_keys *keys, uint64_t key)
@@ -311,8 +312,9 @@ static void name_set(struct name *name, const struct tn_group_keys *keys, uint64
 
     *name = (struct name){.text = {"", 0}};
     switch (keys->by) {
-    case TARN_BY_STACK:
-        break; /* is written frame by frame */
+    case TARN_BY_STACK: /* is written frame by frame */
+        tn_no_case();
+        break;
     case TARN_BY_FRAME:
     case TARN_BY_FUNCTION:
     case TARN_BY_FILE:

@@ -33,10 +33,10 @@ static bool parts_collect(struct tn_repeats *repeats, const struct tn_analysis *
     const uint64_t count = parts < length ? parts : length;
 
     for (uint64_t i = 1; i <= count; i++) {
-        const uint64_t part = (uint64_t)((double)length / (double)count * (double)i);
+        const uint64_t part = length / count * i + length % count * i / count; /* at least 1 */
         const uint64_t at = analysis->timeline->first + part - 1;
 
-        if (part > 0 && !tn_vec_append(&repeats->at, &at, 1)) {
+        if (!tn_vec_append(&repeats->at, &at, 1)) {
             return false;
         }
     }
@@ -128,13 +128,13 @@ static bool is_even(const uint64_t *calls, size_t count, const struct tn_timelin
            timeline->limit - calls[count - 1] <= middle * ALIKE;
 }
 
-/* Takes the calls of the first stack with so many of them that tells steps, if there is one. False
- * when host memory is missing. */
+/* Takes the calls of the first stack with so many of them that tells steps, if there is one: of
+ * those that counts_rank counts. False when host memory is missing. */
 static bool even_take(struct tn_repeats *repeats, const struct calls *calls, uint32_t count)
 {
     uint64_t entries[COUNT_MAX];
 
-    for (uint32_t i = 0; i < stack_count(calls) && repeats->at.count == 0; i++) {
+    for (uint32_t i = TN_STACK_EMPTY + 1; i < stack_count(calls) && repeats->at.count == 0; i++) {
         if (calls->counts[i] != count) {
             continue;
         }

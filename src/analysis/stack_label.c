@@ -83,7 +83,7 @@ void tn_stack_label_put(struct tn_text_out *out, const struct tn_stack_label *la
 
 static bool strings_equal(struct tn_string a, struct tn_string b)
 {
-    return a.length == b.length && (a.length == 0 || memcmp(a.text, b.text, a.length) == 0);
+    return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
 /* Numbers of frames of the two stacks. */

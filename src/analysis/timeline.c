@@ -315,11 +315,11 @@ static bool requested_narrow(struct tn_timeline *timeline)
     return true;
 }
 
+/* Right after an entry. */
 static uint64_t requested_at(const struct tn_timeline *timeline, uint64_t entry)
 {
-    return entry == TN_NEVER
-               ? timeline->start.requested
-               : timeline->start.requested + ((const uint64_t *)timeline->requested.items)[entry];
+    tn_assert(entry != TN_NEVER);
+    return timeline->start.requested + ((const uint64_t *)timeline->requested.items)[entry];
 }
 
 /* Goes on to right after an entry, which is not before `now`. */
@@ -428,7 +428,7 @@ uint64_t tn_timeline_reserved_max(const struct tn_timeline *timeline, uint64_t e
     struct tn_time_point now = timeline->start;
     uint64_t most = now.reserved;
 
-    while (entry != TN_NEVER && memory_step(timeline, &now, entry + 1)) {
+    while (memory_step(timeline, &now, entry + 1)) { /* none before the first entry */
         most = now.reserved > most ? now.reserved : most;
     }
     return most;

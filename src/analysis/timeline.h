@@ -15,6 +15,7 @@
 #define TN_ANALYSIS_TIMELINE_H
 
 #include "analysis/trace_source.h"
+#include "base/assertion.h"
 #include "base/vec.h"
 
 /* Use of a block from its allocation until it is free again. */
@@ -90,14 +91,14 @@ void tn_timeline_fini(struct tn_timeline *timeline);
 bool tn_timeline_init_lifetimes(struct tn_timeline *timeline, const struct tn_model *model,
                                 size_t device) TN_MUST_CHECK;
 
-/* Borrows from the timeline. */
+/* Of a whole timeline; borrows from it. */
 static inline struct tn_trace_source tn_timeline_source(const struct tn_timeline *timeline)
 {
-    const struct tn_timeline *all = timeline->whole ? timeline->whole : timeline;
     struct tn_trace_source source = tn_source_of_device(timeline->model, (size_t)timeline->device);
 
-    source.memory = &all->memory;
-    source.request_limit = all->request_limit;
+    tn_assert(!timeline->whole);
+    source.memory = &timeline->memory;
+    source.request_limit = timeline->request_limit;
     return source;
 }
 

@@ -326,8 +326,9 @@ static enum tarn_status number_read(struct reader *r, enum kind kind, struct tn_
     const struct unit *unit;
     const char *end = r->at;
 
+    /* All digits are read by then. */
     if (!amount_read(&end, &term->number, &unit) || !unit_fits(kind, unit) || is_letter(*end) ||
-        is_digit(*end) || *end == '.') {
+        *end == '.') {
         return wrong(r, r->at, values_allowed[kind]);
     }
     r->at = end;

@@ -205,12 +205,13 @@ static bool compares(enum tn_where_comparison comparison, uint64_t value, uint64
 }
 
 /* Microseconds from the trace's first time to that entry; false when it has no time, or one from
- * before (of a damaged file). */
+ * before (of a damaged file). Expressions with times are refused where there are none at all. */
 static bool time_of(const struct tn_where_scope *scope, uint64_t entry, uint64_t *us_out)
 {
     const int64_t time = tn_trace_at(scope->whole->model, scope->whole->trace, entry)->time_us;
 
-    if (time == TN_TIME_NONE || scope->zero == TN_TIME_NONE || time < scope->zero) {
+    tn_assert(scope->zero != TN_TIME_NONE);
+    if (time == TN_TIME_NONE || time < scope->zero) {
         return false;
     }
     *us_out = (uint64_t)time - (uint64_t)scope->zero;

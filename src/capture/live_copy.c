@@ -11,8 +11,7 @@
 
 enum {
     SEGMENTS_FIRST = 64,
-    BLOCKS_FIRST = 1024,
-    TRIES = 100 /* other threads may allocate meanwhile, but not forever */
+    BLOCKS_FIRST = 1024
 };
 
 bool tn_capture_options_read(const struct tarn_capture_options *options,
@@ -158,7 +157,8 @@ static enum tarn_status copy_try(struct tn_live_copy *copy,
                              &look, error);
 }
 
-/* The sources are in it. */
+/* The sources are in it. Other threads may allocate meanwhile; but each try has room for half as
+ * much again as the one before found, so either they or the host memory come to an end. */
 static enum tarn_status copy_make(struct tn_live_copy *copy,
                                   const struct tarn_capture_options *options,
                                   struct tarn_error *error)
@@ -171,13 +171,9 @@ static enum tarn_status copy_make(struct tn_live_copy *copy,
     if (copy->has_history && !tn_history_copy_prepare(copy->source.history, &copy->history)) {
         return tn_fail_memory(error);
     }
-    for (int i = 0; i < TRIES; i++) {
+    do {
         status = copy_try(copy, options, error);
-        if (status || copy_is_whole(copy)) {
-            break;
-        }
-        status = tn_fail(error, TARN_ERR_LIMIT, "the number of blocks grows too fast to be copied");
-    }
+    } while (status == TARN_OK && !copy_is_whole(copy));
     if (status) {
         tn_live_copy_fini(copy);
     }

@@ -6,6 +6,7 @@
  */
 #include "fleet/fleet_rows.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/order.h"
 
@@ -93,7 +94,6 @@ static void typical_choose(struct choosing *choosing, const struct tn_rank *typi
 
         if (member->device == typical->device && strcmp(member->file, typical->file) == 0) {
             member_choose(choosing, member, "nearest to the median");
-            return;
         }
     }
 }
@@ -119,7 +119,7 @@ static void group_choose(struct choosing *choosing, size_t group)
             most = member;
         }
     }
-    if (most) {
+    if (tn_always(most)) { /* a group has a rank */
         member_choose(choosing, most, "most reserved of its group of like ranks");
     }
 }

@@ -101,7 +101,8 @@ static bool stack_add(struct tn_fleet_rows *rows, struct tn_json_tree *tree,
 
     const bool is_line = tn_stack_line_check(line->text, line->length, &id, &frames, &length);
 
-    /* Lines were checked when they came into the fleet. */
+    /* Lines were checked when they came into the fleet. Of two with one number, which somebody can
+     * make, the first one counts. */
     if (tn_never(!is_line) || tn_map_find(&rows->stacks, id)) {
         return true;
     }
@@ -576,7 +577,7 @@ static bool missing_add(struct tn_fleet_rows *rows, const uint64_t *sorted, size
                 next = sorted[i] - 1;
             }
         }
-        next = next > sorted[i] + 1 ? next : sorted[i] + 1;
+        next = sorted[i] + 1;
     }
     return true;
 }

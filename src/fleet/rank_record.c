@@ -133,10 +133,9 @@ static enum tarn_status held_read(struct tn_rank_record *record, const struct tn
 {
     const struct tn_json_value *rows = tn_json_get(held, "rows");
     const size_t count = tn_json_length(rows);
-    uint64_t sum = 0;
     bool good = tn_json_is(rows, TN_JSON_ARRAY) && count <= ROWS_MAX &&
-                others_read(tn_json_get(held, "others"), record) &&
-                sum_add(&sum, record->others.bytes);
+                others_read(tn_json_get(held, "others"), record);
+    uint64_t sum = record->others.bytes;
 
     record->parts.count = 0;
     for (size_t i = 0; good && i < count; i++) {

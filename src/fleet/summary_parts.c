@@ -4,6 +4,7 @@
 #include "analysis/block_extent.h"
 #include "analysis/live.h"
 #include "analysis/repeat.h"
+#include "base/assertion.h"
 #include "report/composition.h"
 
 /* ---- sketch ---- */
@@ -67,7 +68,9 @@ static enum tarn_status categories_compute(const struct tn_report *report,
     struct tn_analysis by_category;
     struct tn_live live;
 
-    if (!tn_live_init(&live, analysis->timeline, at->entry)) {
+    const bool has_live = tn_live_init(&live, analysis->timeline, at->entry);
+
+    if (tn_never(!has_live)) { /* it is one of the instants that are shared (live_share) */
         return TARN_ERR_HOST_MEMORY;
     }
     tn_analysis_regroup(analysis, TARN_BY_CATEGORY, &by_category);

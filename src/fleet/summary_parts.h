@@ -10,7 +10,6 @@ enum {
     TN_SUMMARY_RESERVED = 32, /* of what is held when most was reserved */
     TN_SUMMARY_GROWTH = 8,    /* stacks that grow */
     TN_SUMMARY_STEPS = 64,    /* steps, evenly spread; the last one is among them */
-    TN_SUMMARY_CAUSES = 16,   /* kinds of failed requests */
     TN_SUMMARY_POINTS = 64    /* of the sketch */
 };
 

@@ -104,14 +104,15 @@ static bool frames_write(struct line *line, const struct tarn_group *group, enum
 
 static bool stack_write(struct line *line, uint64_t id)
 {
-    char begin[64];
-    const int size =
-        snprintf(begin, sizeof begin, "%s%016" PRIx64 "\",\"frames\":", TN_SUMMARY_STACK, id);
+    const struct tarn_writer writer = tn_text_to_vec(&line->stack);
+    struct tn_text_out out;
 
     line->stack.count = 0;
-    return tn_vec_append(&line->stack, begin, (size_t)size) &&
-           tn_vec_append(&line->stack, line->frames.items, line->frames.count) &&
-           tn_vec_append(&line->stack, "}", 1);
+    tn_text_init(&out, &writer);
+    tn_text_printf(&out, "%s%016" PRIx64 "\",\"frames\":", TN_SUMMARY_STACK, id);
+    tn_text_put(&out, line->frames.items, line->frames.count);
+    tn_text_putc(&out, '}');
+    return tn_text_finish(&out) == TARN_OK;
 }
 
 /* A stack that has a line: most that hold memory at one time hold some at another. */
@@ -283,16 +284,12 @@ static void counters_put(struct tn_json_text *json, const struct tarn_step *tota
 
 static const char *points_name(enum tarn_leak_points points)
 {
-    switch (points) {
-    case TARN_LEAK_POINTS_STEPS:
-        return "steps";
-    case TARN_LEAK_POINTS_STACK:
-        return "stack";
-    case TARN_LEAK_POINTS_PARTS:
-    case TARN_LEAK_POINTS_GUESSED:
-        break;
-    }
-    return "parts";
+    static const char *const names[] = {[TARN_LEAK_POINTS_STEPS] = "steps",
+                                        [TARN_LEAK_POINTS_STACK] = "stack",
+                                        [TARN_LEAK_POINTS_PARTS] = "parts",
+                                        [TARN_LEAK_POINTS_GUESSED] = "parts"};
+
+    return names[points];
 }
 
 static void step_put(struct tn_json_text *json, const struct tarn_step *step)
@@ -382,8 +379,10 @@ static const char *verdict_name(enum tarn_oom_verdict verdict)
 
 static void oom_put(struct tn_json_text *json, const struct tarn_oom_result *oom)
 {
-    tn_json_open_array(json, "ooms"); /* verdict, limited, requests, first event, largest request */
-    for (size_t i = 0; i < oom->cause_count && i < TN_SUMMARY_CAUSES; i++) {
+    /* Verdict, limited, requests, first event, largest request; at most one of each verdict and
+     * limit. */
+    tn_json_open_array(json, "ooms");
+    for (size_t i = 0; i < oom->cause_count; i++) {
         const struct tarn_oom_cause *cause = &oom->causes[i];
 
         tn_json_open_array(json, NULL);
@@ -558,13 +557,13 @@ static enum tarn_status labels_make(struct tarn_fleet *fleet, struct tn_labels *
                                     struct tarn_error *error)
 {
     const size_t length = (size_t)tn_utf8_cut(name, TN_LABEL_VALUE_MAX);
-    enum tarn_status status = TARN_OK;
+    enum tarn_status status;
 
     labels->count = 0;
     if (!tn_labels_read_name(labels, &fleet->arena, name)) {
         return tn_fail_memory(error);
     }
-    for (size_t i = 0; options && status == TARN_OK && i < options->label_count; i++) {
+    for (size_t i = 0; options && i < options->label_count; i++) {
         const struct tarn_label *label = &options->labels[i];
 
         status = tn_labels_set(labels, &fleet->arena, label->key, strlen(label->key), label->value,

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tarn/pinned.h. A block is in one of these states, and moves down the list and back up:
- *
- *   allocated by tarn_pinned_alloc
- *   waiting      freed, for the events of the streams that used it
- *   of a graph freed, but a captured graph uses its address
- *   lost         freed while the device failed (pinned_free_catch_all)
- *   cached in the free list of its size, a power of two; last in, first out
+ * Implements tarn/pinned.h, over the structures of pinned_core.h.
  *
  * Events are queried in the order of the frees up to the first incomplete one, as in PyTorch. With
  * pinned_use_background_threads a thread does that; a request then only searches the waiting blocks
@@ -23,77 +17,20 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
-#include "base/finding.h"
 #include "base/host_mem.h"
-#include "base/os_fork.h"
 #include "base/sized.h"
-#include "base/tree.h"
-#include "base/vec.h"
-#include "pinned/pinned_event.h"
+#include "pinned/pinned_core.h"
 #include "pinned/pinned_look.h"
-#include "pinned/pinned_source.h"
-#include "pinned/pinned_stats.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 enum {
-    SIZES = 58, /* powers of two up to SIZE_LIMIT */
     BACKGROUND_NAP_NS = 100000
 };
 
-#define SIZE_LIMIT ((uint64_t)1 << (SIZES - 1))
-
-enum block_state {
-    BLOCK_CACHED,
-    BLOCK_HANDED_OUT,
-    BLOCK_WAITING,
-    BLOCK_OF_GRAPH,
-    BLOCK_LOST
-};
-
-struct use {
-    struct tarn_device *device;
-    tarn_stream stream;
-};
-
-struct tn_pinned_block {
-    struct tn_tree_node node; /* of all blocks, by address */
-    struct tn_pinned_memory memory;
-    enum block_state state;
-    uint64_t requested;           /* requested bytes of the last request */
-    uint64_t stack;               /* of the request or the free; 0 = none, always 0 in the cache */
-    bool captured;                /* a capturing stream used it */
-    uint32_t event_count;         /* number of events that it waits for */
-    struct tn_vec uses;           /* struct use, each once */
-    struct tn_pinned_block *next; /* in its free list */
-};
-
-struct tarn_pinned {
-    struct tarn_device *device; /* constant, like the settings below */
-    bool background;
-    bool catch_all;
-    struct tn_pinned_source source;
-    struct tn_fork_watch fork;
-    struct tn_lock lock;
-    struct tn_tree blocks;
-    struct tn_pinned_block *cached[SIZES]; /* by log2 of the size */
-    struct tn_pinned_events events;
-    uint64_t asked; /* events taken out of the queue while they are being queried */
-    struct tarn_pinned_stats stats;
-    struct tarn_sink sink; /* `receive` NULL: no sink */
-    bool thread_runs;
-    pthread_t thread;
-    atomic_bool stops; /* the thread */
-};
-
-static struct tn_pinned_block *block_of(const struct tn_tree_node *node)
-{
-    return TN_TREE_ENTRY(node, struct tn_pinned_block, node);
-}
+#define SIZE_LIMIT ((uint64_t)1 << (TN_PINNED_SIZES - 1))
 
 static uint64_t block_start(const struct tn_pinned_block *block)
 {
@@ -102,7 +39,8 @@ static uint64_t block_start(const struct tn_pinned_block *block)
 
 static int block_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
 {
-    return tn_tree_order_u64(block_start(block_of(a)), block_start(block_of(b)));
+    return tn_tree_order_u64(block_start(tn_pinned_block_of(a)),
+                             block_start(tn_pinned_block_of(b)));
 }
 
 /* The allocated block that contains the address; NULL when there is none. */
@@ -110,9 +48,9 @@ static struct tn_pinned_block *block_find(const struct tarn_pinned *pinned, cons
 {
     const struct tn_pinned_block key = {.memory.start = (void *)(uintptr_t)memory};
     const struct tn_tree_node *node = tn_tree_find_at_most(&pinned->blocks, &key.node);
-    struct tn_pinned_block *block = node ? block_of(node) : NULL;
+    struct tn_pinned_block *block = node ? tn_pinned_block_of(node) : NULL;
 
-    return block && block->state == BLOCK_HANDED_OUT &&
+    return block && block->state == TN_PINNED_HANDED_OUT &&
                    (uint64_t)(uintptr_t)memory - block_start(block) < block->memory.size
                ? block
                : NULL;
@@ -198,7 +136,7 @@ static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *bloc
 
     block_emit(pinned, block, TARN_ACTION_FREE_COMPLETED, block->requested);
     block_keep_stack(pinned, block, 0);
-    block->state = BLOCK_CACHED;
+    block->state = TN_PINNED_CACHED;
     block->captured = false;
     block->next = pinned->cached[index];
     pinned->cached[index] = block;
@@ -214,7 +152,7 @@ static struct tn_pinned_block *block_reuse(struct tarn_pinned *pinned, uint64_t 
 
     if (block) {
         *list = block->next;
-        block->state = BLOCK_HANDED_OUT;
+        block->state = TN_PINNED_HANDED_OUT;
         tn_stat_increase(&pinned->stats.active_requests, 1);
         tn_stat_increase(&pinned->stats.active_bytes, size);
     }
@@ -375,8 +313,8 @@ static enum tarn_status block_make(struct tarn_pinned *pinned, const struct requ
         tn_host_free(block, sizeof *block);
         return st;
     }
-    block->state = BLOCK_HANDED_OUT;
-    tn_vec_init(&block->uses, sizeof(struct use));
+    block->state = TN_PINNED_HANDED_OUT;
+    tn_vec_init(&block->uses, sizeof(struct tn_pinned_use));
     tn_lock_acquire(&pinned->lock);
     tn_tree_insert(&pinned->blocks, &block->node);
     block->stack = request->stack; /* reported with this event, owned by the ALLOC that follows */
@@ -463,7 +401,7 @@ static enum tarn_status events_record(struct tarn_pinned *pinned,
                                       const struct tn_pinned_block *block,
                                       struct tn_pinned_event **list_out, struct tarn_error *error)
 {
-    const struct use *uses = block->uses.items;
+    const struct tn_pinned_use *uses = block->uses.items;
     enum tarn_status st = TARN_OK;
 
     for (size_t i = 0; st == TARN_OK && i < block->uses.count; i++) {
@@ -523,7 +461,7 @@ static void block_end(const struct tarn_pinned *pinned, struct tn_pinned_block *
     block_emit(pinned, block, TARN_ACTION_FREE_REQUESTED, block->requested);
 }
 
-/* Frees a block that streams used; its state is already BLOCK_WAITING, which prevents another
+/* Frees a block that streams used; its state is already TN_PINNED_WAITING, which prevents another
  * free. */
 static enum tarn_status free_used(struct tarn_pinned *pinned, struct tn_pinned_block *block,
                                   uint64_t stack, struct tarn_error *error)
@@ -541,7 +479,7 @@ static enum tarn_status free_used(struct tarn_pinned *pinned, struct tn_pinned_b
         block_wait(pinned, block, list);
     } else {
         events_give_up(pinned, list);
-        block->state = pinned->catch_all ? BLOCK_LOST : BLOCK_HANDED_OUT;
+        block->state = pinned->catch_all ? TN_PINNED_LOST : TN_PINNED_HANDED_OUT;
         pinned->stats.lost_blocks += pinned->catch_all;
         st = pinned->catch_all ? TARN_OK : st;
     }
@@ -570,11 +508,11 @@ enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
         stack_release(pinned, stack);
     } else if (block->captured) {
         block_end(pinned, block, stack);
-        block->state = BLOCK_OF_GRAPH;
+        block->state = TN_PINNED_OF_GRAPH;
         block->uses.count = 0;
         pinned->stats.graph_blocks++;
     } else if (block->uses.count > 0) {
-        block->state = BLOCK_WAITING;
+        block->state = TN_PINNED_WAITING;
         used = true;
     } else {
         block_end(pinned, block, stack);
@@ -589,9 +527,9 @@ enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
 
 /* ---- uses ---- */
 
-static bool block_has_use(const struct tn_pinned_block *block, const struct use *use)
+static bool block_has_use(const struct tn_pinned_block *block, const struct tn_pinned_use *use)
 {
-    const struct use *uses = block->uses.items;
+    const struct tn_pinned_use *uses = block->uses.items;
 
     for (size_t i = 0; i < block->uses.count; i++) {
         if (uses[i].device == use->device && uses[i].stream == use->stream) {
@@ -601,13 +539,13 @@ static bool block_has_use(const struct tn_pinned_block *block, const struct use 
     return false;
 }
 
-static enum tarn_status use_add(struct tn_pinned_block *block, const struct use *use,
+static enum tarn_status use_add(struct tn_pinned_block *block, const struct tn_pinned_use *use,
                                 struct tarn_error *error)
 {
     if (block_has_use(block, use)) {
         return TARN_OK;
     }
-    struct use *added = tn_vec_push(&block->uses);
+    struct tn_pinned_use *added = tn_vec_push(&block->uses);
 
     if (!added) {
         return tn_fail_memory(error);
@@ -623,7 +561,7 @@ enum tarn_status tarn_pinned_record_stream(struct tarn_pinned *pinned, void *mem
     if (tn_fork_passed(&pinned->fork)) {
         return tn_fork_refuse(error, "the pinned allocator");
     }
-    const struct use use = {.device = device ? device : pinned->device, .stream = stream};
+    const struct tn_pinned_use use = {.device = device ? device : pinned->device, .stream = stream};
     uint64_t capture = 0;
     uint32_t count = 0;
 
@@ -658,8 +596,8 @@ void tarn_pinned_forget_graphs(struct tarn_pinned *pinned)
     tn_lock_acquire(&pinned->lock);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
          node = tn_tree_next(node)) {
-        if (block_of(node)->state == BLOCK_OF_GRAPH) {
-            block_cache(pinned, block_of(node));
+        if (tn_pinned_block_of(node)->state == TN_PINNED_OF_GRAPH) {
+            block_cache(pinned, tn_pinned_block_of(node));
         }
     }
     pinned->stats.graph_blocks = 0;
@@ -680,7 +618,7 @@ static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned)
     struct tn_pinned_block *found = NULL;
 
     tn_lock_acquire(&pinned->lock);
-    for (unsigned i = 0; i < SIZES && !found; i++) {
+    for (unsigned i = 0; i < TN_PINNED_SIZES && !found; i++) {
         struct tn_pinned_block **link = &pinned->cached[i];
 
         while (*link && (*link)->memory.origin == TN_PINNED_RESERVED) {
@@ -773,7 +711,7 @@ void tarn_pinned_destroy(struct tarn_pinned *pinned)
     tarn_pinned_set_sink(pinned, NULL);
     tn_pinned_events_fini(&pinned->events);
     while (pinned->blocks.root) {
-        struct tn_pinned_block *block = block_of(pinned->blocks.root);
+        struct tn_pinned_block *block = tn_pinned_block_of(pinned->blocks.root);
 
         tn_tree_remove(&pinned->blocks, &block->node);
         (void)tn_pinned_source_give(&pinned->source, &block->memory);
@@ -794,7 +732,7 @@ void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *si
     tn_lock_acquire(&pinned->lock);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
          node = tn_tree_next(node)) {
-        block_keep_stack(pinned, block_of(node), 0);
+        block_keep_stack(pinned, tn_pinned_block_of(node), 0);
     }
     pinned->sink = sink ? *sink : (struct tarn_sink){0};
     tn_lock_release(&pinned->lock);
@@ -805,13 +743,13 @@ void tarn_pinned_set_sink(struct tarn_pinned *pinned, const struct tarn_sink *si
 /* False ends the walk. */
 static bool block_show(const struct tn_pinned_block *block, const struct tarn_walker *walker)
 {
-    const bool active = block->state != BLOCK_CACHED;
+    const bool active = block->state != TN_PINNED_CACHED;
     const struct tarn_block_info info = {
         .address = block_start(block),
         .size = block->memory.size,
         .requested_size = block->requested,
         .stack = block->stack,
-        .allocated = block->state == BLOCK_HANDED_OUT,
+        .allocated = block->state == TN_PINNED_HANDED_OUT,
         .active = active,
     };
     const struct tarn_segment_info segment = {
@@ -839,7 +777,7 @@ enum tarn_status tn_pinned_look(struct tarn_pinned *pinned, const struct tn_look
     look->begin(look->context);
     for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node && more;
          node = tn_tree_next(node)) {
-        more = block_show(block_of(node), &look->walker);
+        more = block_show(tn_pinned_block_of(node), &look->walker);
     }
     (void)look->end(look->context);
     tn_lock_release(&pinned->lock);
@@ -913,80 +851,4 @@ void tarn_pinned_reset_accumulated_stats(struct tarn_pinned *pinned)
     tn_lock_acquire(&pinned->lock);
     tn_pinned_stats_reset_accumulated(&pinned->stats);
     tn_lock_release(&pinned->lock);
-}
-
-/* Counters recomputed from the blocks. */
-struct tally {
-    uint64_t blocks;
-    uint64_t bytes;
-    uint64_t active;
-    uint64_t active_bytes;
-    uint64_t events;
-    uint64_t cached;
-};
-
-static void tally_block(struct tally *tally, const struct tn_pinned_block *block)
-{
-    tally->blocks++;
-    tally->bytes += block->memory.size;
-    tally->events += block->event_count;
-    if (block->state == BLOCK_CACHED) {
-        tally->cached++;
-    } else {
-        tally->active++;
-        tally->active_bytes += block->memory.size;
-    }
-}
-
-static void expect(struct tarn_findings *findings, const char *what, int64_t counted, uint64_t real)
-{
-    if (counted != (int64_t)real) {
-        tn_finding_add(findings, "pinned memory: %s is %" PRId64 ", the blocks say %" PRIu64, what,
-                       counted, real);
-    }
-}
-
-static uint64_t count_cached(const struct tarn_pinned *pinned, struct tarn_findings *findings)
-{
-    uint64_t count = 0;
-
-    for (unsigned i = 0; i < SIZES; i++) {
-        for (const struct tn_pinned_block *block = pinned->cached[i]; block; block = block->next) {
-            count++;
-            if (block->state != BLOCK_CACHED || block->memory.size != (uint64_t)1 << i ||
-                block->event_count > 0 || block->uses.count > 0) {
-                tn_finding_add(findings,
-                               "pinned memory: a block of %" PRIu64
-                               " bytes is in a free list that it does not belong to",
-                               block->memory.size);
-            }
-        }
-    }
-    return count;
-}
-
-uint64_t tarn_pinned_check(struct tarn_pinned *pinned, struct tarn_findings *findings)
-{
-    const uint64_t before = findings->count;
-    struct tally tally = {0};
-
-    if (tn_fork_passed(&pinned->fork)) {
-        return 0;
-    }
-    tn_lock_acquire(&pinned->lock);
-    (void)tn_tree_check(&pinned->blocks, findings);
-    for (const struct tn_tree_node *node = tn_tree_first(&pinned->blocks); node;
-         node = tn_tree_next(node)) {
-        tally_block(&tally, block_of(node));
-    }
-    expect(findings, "the number of blocks", pinned->stats.allocations.current, tally.blocks);
-    expect(findings, "allocated bytes", pinned->stats.allocated_bytes.current, tally.bytes);
-    expect(findings, "active requests", pinned->stats.active_requests.current, tally.active);
-    expect(findings, "active bytes", pinned->stats.active_bytes.current, tally.active_bytes);
-    expect(findings, "the number of events", (int64_t)(pinned->events.count + pinned->asked),
-           tally.events);
-    expect(findings, "the number of cached blocks", (int64_t)count_cached(pinned, findings),
-           tally.cached);
-    tn_lock_release(&pinned->lock);
-    return findings->count - before;
 }

@@ -17,6 +17,7 @@
 #include "tarn/capture.h"
 #include "tarn/sleep.h"
 #include "tarn/watch_control.h"
+#include "tarn/watch_read.h"
 #include "watch/control_message.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    ALLOCATORS_MAX = 16 /* as many as are watched */
+    ALLOCATORS_MAX = TARN_WATCH_ALLOCATORS
 };
 
 struct server {
@@ -286,7 +287,9 @@ static void client_serve(int client)
     memcpy(reply.magic, TN_CONTROL_MAGIC, sizeof reply.magic);
     reply.status = st;
     (void)snprintf(reply.text, sizeof reply.text, "%.*s", TN_CONTROL_TEXT_MAX - 1,
-                   st && !error.text[0] ? tarn_status_text(st) : error.text);
+                   st && tn_never(!error.text[0]) /* whatever fails says why */
+                       ? tarn_status_text(st)
+                       : error.text);
     if (!tn_os_socket_send(client, &reply, sizeof reply)) {
         return; /* it is gone */
     }
@@ -349,9 +352,10 @@ static void server_at_exit(void)
     }
 }
 
+/* What publishes an allocator's counters watches forks already, and adds it here then. */
 static bool watching_begin(void)
 {
-    if (!is_watching && tn_os_forks_watch() && atexit(server_at_exit) == 0) {
+    if (!is_watching && atexit(server_at_exit) == 0) {
         tn_fork_watch_init(&fork_watch, server_forked);
         is_watching = true;
     }
@@ -394,7 +398,9 @@ static void server_end(void)
 static bool control_added(struct tarn_allocator *allocator, const char *runtime)
 {
     (void)pthread_mutex_lock(&server.changes);
-    const bool taken = server.count < ALLOCATORS_MAX && (server.runs || server_begin(runtime));
+    /* There is room: each of them has a slot of the page, this one too, until it has left here. */
+    const bool taken =
+        tn_always(server.count < ALLOCATORS_MAX) && (server.runs || server_begin(runtime));
 
     if (taken) {
         (void)pthread_mutex_lock(&server.lock);

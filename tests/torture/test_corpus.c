@@ -269,10 +269,16 @@ static enum tarn_status where(const struct job *job, const struct tarn_writer *w
 static enum tarn_status report(const struct job *job, const struct tarn_writer *writer,
                                struct tarn_error *error)
 {
+    static const enum tarn_grouping groupings[] = {TARN_BY_STACK, TARN_BY_STACK, TARN_BY_CATEGORY,
+                                                   TARN_BY_STACK, TARN_BY_FRAME, TARN_BY_FUNCTION,
+                                                   TARN_BY_FILE,  TARN_BY_LINE};
+    /* Without some frames stacks are made anew. */
+    const struct tarn_selection some = {.struct_size = sizeof some, .hide = "[a-f]$"};
     const struct tarn_report_options how = {.struct_size = sizeof how,
                                             .format = job->form == 1 ? TARN_REPORT_JSON
                                                                      : TARN_REPORT_TEXT,
-                                            .by = job->form == 2 ? TARN_BY_CATEGORY : TARN_BY_STACK,
+                                            .by = groupings[job->form],
+                                            .selection = job->form == 3 ? &some : NULL,
                                             .device_total = (uint64_t)80 << 30};
 
     return job->report(job->snapshot, &how, writer, error);
@@ -411,6 +417,11 @@ static void snapshot_used(const char *path, const struct tarn_snapshot *snapshot
         {.run = report, .report = tarn_report_peak, .form = 1},
         {.run = report, .report = tarn_report_peak, .form = 2},
         {.run = report, .report = tarn_report_top},
+        {.run = report, .report = tarn_report_top, .form = 3},
+        {.run = report, .report = tarn_report_top, .form = 4},
+        {.run = report, .report = tarn_report_top, .form = 5},
+        {.run = report, .report = tarn_report_top, .form = 6},
+        {.run = report, .report = tarn_report_top, .form = 7},
         {.run = report, .report = tarn_report_live},
         {.run = report, .report = tarn_report_live, .form = 2},
         {.run = report, .report = tarn_report_oom},

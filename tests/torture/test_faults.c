@@ -15,9 +15,11 @@
 #include "support/alloc_places.h"
 #include "support/collect.h"
 #include "support/file.h"
+#include "support/sim.h"
 #include "support/temp.h"
 #include "support/test.h"
 
+#include "tarn/capture.h"
 #include "tarn/export.h"
 #include "tarn/fleet.h"
 #include "tarn/host.h"
@@ -218,6 +220,15 @@ static struct {
     char folder[PATH_BYTES];
 } given;
 
+/* What is captured. */
+static struct {
+    struct tarn_device *device;
+    struct tarn_allocator *allocator;
+    struct tarn_history *history;
+    struct tarn_pinned *pinned;
+    struct tarn_history *pinned_history;
+} running;
+
 enum given_run {
     OF_GRAPH,
     OF_OOM,
@@ -351,9 +362,10 @@ static enum tarn_status fleet_fill(struct tarn_fleet *fleet, const struct job *j
     enum tarn_status status = TARN_OK;
 
     for (int i = 0; status == TARN_OK && i < RANKS; i++) {
-        char name[32];
+        char name[48];
 
-        (void)snprintf(name, sizeof name, "host%d/rank%d", i / 2, i);
+        /* With numbers that are missing. */
+        (void)snprintf(name, sizeof name, "host%d/zone=b,rank%d", i / 2, i < 3 ? i : 5);
         status = tarn_fleet_add(fleet, i == 2 ? given_of(job) : given.small, name, &how, error);
     }
     return status;
@@ -536,6 +548,78 @@ static enum tarn_status scale_largest(const struct job *job, const struct tarn_w
                          (size_t)snprintf(text, sizeof text, "%.3f", factor));
 }
 
+/* ---- live allocators ---- */
+
+static enum tarn_status capture(const struct job *job, const struct tarn_writer *writer,
+                                struct tarn_error *error)
+{
+    const struct tarn_capture_source source = {running.allocator, running.history};
+    const struct tarn_capture_options how = {.struct_size = sizeof how,
+                                             .pinned = running.pinned,
+                                             .pinned_history = running.pinned_history};
+    struct tarn_snapshot *captured = NULL;
+    char text[64];
+    const enum tarn_status status = tarn_snapshot_capture(&source, 1, &how, &captured, error);
+
+    (void)job;
+    assert_true((captured == NULL) == (status != TARN_OK));
+    if (status) {
+        return status;
+    }
+    const int length = snprintf(text, sizeof text, "%zu segments, %llu events",
+                                tarn_snapshot_segment_count(captured),
+                                (unsigned long long)tarn_snapshot_entry_count(captured));
+
+    tarn_snapshot_destroy(captured);
+    return writer->write(writer->context, text, (size_t)length);
+}
+
+static struct tarn_history *history_make(struct tarn_sink *sink)
+{
+    const struct tarn_history_options how = {.struct_size = sizeof how, .max_entries = 4};
+    struct tarn_history *history = NULL;
+
+    assert_int_equal(tarn_history_create(&how, &history, NULL), TARN_OK);
+    tarn_history_get_sink(history, TARN_CONTEXT_ALL, sink);
+    return history;
+}
+
+/* Histories are full, so that a capture is as the one before. */
+static void running_open(void)
+{
+    const struct tarn_annotation_field field = {"key", "value"};
+    struct tarn_sink sink;
+    struct tarn_config config;
+    tarn_ptr ptr;
+    void *memory;
+
+    running.device = sim_open(GIB);
+    assert_int_equal(tarn_config_parse("policy:compact", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(running.device, &config, &running.allocator, NULL),
+                     TARN_OK);
+    running.history = history_make(&sink);
+    assert_int_equal(tarn_allocator_add_sink(running.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_pinned_create(running.device, NULL, &running.pinned, NULL), TARN_OK);
+    running.pinned_history = history_make(&sink);
+    tarn_pinned_set_sink(running.pinned, &sink);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tarn_allocator_alloc(running.allocator, 3 * MIB, 0, &ptr, NULL), TARN_OK);
+        assert_int_equal(tarn_pinned_alloc(running.pinned, MIB, &memory, NULL), TARN_OK);
+    }
+    assert_int_equal(
+        tarn_history_annotate(running.history, TARN_ANNOTATION_START, 0, "phase", &field, 1),
+        TARN_OK);
+}
+
+static void running_close(void)
+{
+    tarn_pinned_destroy(running.pinned);
+    tarn_allocator_destroy(running.allocator);
+    tarn_history_destroy(running.pinned_history);
+    tarn_history_destroy(running.history);
+    sim_close(running.device);
+}
+
 /* ---- files that are read ---- */
 
 static enum tarn_status load(const struct job *job, const struct tarn_writer *writer,
@@ -701,6 +785,10 @@ static enum tarn_status save(const struct job *job, const struct tarn_writer *wr
 /* Stacks without some of their frames are made anew. */
 static const struct tarn_selection shown = {.struct_size = sizeof shown, .hide = "forward"};
 
+/* Some of the blocks, and of the events. */
+static const struct tarn_selection some_of_it = {
+    .struct_size = sizeof some_of_it, .pools = TARN_POOLS_DEFAULT, .events = {true, 10, 1020}};
+
 static size_t no_remedy(void *context, int device, uint64_t *memory,
                         struct tarn_oom_remedy *remedies, size_t count)
 {
@@ -776,6 +864,7 @@ static const struct job jobs[] = {
     {.name = "fit", .run = fit},
     {.name = "scale", .run = scale},
     {.name = "scale, as far as it fits", .run = scale_largest},
+    {.name = "capture", .run = capture},
     {.name = "where", .run = rules, .form = 2},
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_TEXT),
     REPORT_OF(OF_OOM, tarn_report_oom, .format = TARN_REPORT_JSON),
@@ -792,6 +881,9 @@ static const struct job jobs[] = {
     REPORT_OF(OF_STEPS, tarn_report_frag, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .selection = &shown),
     REPORT_OF(OF_OOM, tarn_report_oom, .find_remedies = no_remedy),
+    REPORT(tarn_report_peak, .by = TARN_BY_POOL),
+    REPORT(tarn_report_top, .selection = &some_of_it),
+    REPORT_OF(OF_OOM, tarn_report_info, .selection = &some_of_it),
     {.name = "flame graph of steps", .run = flame_at, .of = OF_STEPS},
     {.name = "flame graph, selected", .run = flame_at, .options = {.selection = &shown}},
     {.name = "flame graph of growth, selected",
@@ -1078,11 +1170,17 @@ static struct test_collect summary_make(enum tarn_grouping by)
 static void files_make(void)
 {
     static const char suppressions[] = "# known\nleak:^torch*\nleak:b\n";
-    static const char table[] = "rank,zone\n0,a\n1,b\n2,\"c\"\n3,d\n";
+    static const char table[] = "rank,zone\n0,a\n1,b\n2,\"c\"\n5,d\n";
+    static const char refining[] = "a category of its own > another: py\n";
     const char *text = tarn_rules_default_text();
 
     file_write("ranks.tsum", given.summaries[0].text, given.summaries[0].size);
-    file_write("rules", text, strlen(text));
+    struct test_collect rules_text = {.text = NULL};
+
+    assert_int_equal(test_collect_write(&rules_text, text, strlen(text)), TARN_OK);
+    assert_int_equal(test_collect_write(&rules_text, refining, sizeof refining - 1), TARN_OK);
+    file_write("rules", rules_text.text, rules_text.size);
+    free(rules_text.text);
     file_write("suppressions", suppressions, sizeof suppressions - 1);
     file_write("labels.csv", table, sizeof table - 1);
 }
@@ -1101,6 +1199,7 @@ static int given_make(void **state)
     given.summaries[0] = summary_make(TARN_BY_STACK);
     given.summaries[1] = summary_make(TARN_BY_CATEGORY);
     files_make();
+    running_open();
     return 0;
 }
 
@@ -1109,6 +1208,7 @@ static int given_end(void **state)
     static const char *const names[] = {"ranks.tsum", "rules", "suppressions", "labels.csv"};
 
     (void)state;
+    running_close();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(unlink(folder_path(names[i])), 0);
     }

@@ -172,6 +172,74 @@ static void blocks_of_before_end_where_others_begin(void **state)
     made_close(&made);
 }
 
+/* Blocks that overlap, that are farther apart than a remainder can be large, or that have the first
+ * addresses there are. */
+static void neighbours_may_be_none(void **state)
+{
+    static const struct tn_model_segment segment = {
+        .address = A, .total_size = 20 * MIB, .is_large = true};
+    static const struct tn_model_segment first = {
+        .address = 4096, .total_size = 20 * MIB, .is_large = true};
+    static const struct trace_row overlapped[] = {
+        {TN_TRACE_ALLOC, A, 2 * MIB + 512, 0},
+        FREE(A + 2 * MIB, 2 * MIB), /* begins before the other one ends */
+    };
+    static const struct trace_row overlapping[] = {
+        {TN_TRACE_ALLOC, A + 2 * MIB, 2 * MIB, 0}, FREE(A, 2 * MIB + 512), /* from before */
+    };
+    static const struct trace_row distant[] = {
+        {TN_TRACE_ALLOC, A + 3 * MIB + 512, 2 * MIB, 0},
+        FREE(A, 2 * MIB), /* ends more than 1 MiB before, but in the MiB before */
+    };
+    static const struct trace_row lowest[] = {
+        {TN_TRACE_ALLOC, 8192, 2 * MIB, 0},
+        FREE(4 * MIB, 2 * MIB),
+    };
+    struct made made;
+
+    (void)state;
+    made_open(&made, overlapped, 3, &segment, 1, NULL);
+    assert_int_equal(size_of(&made, overlapped, 0), 2 * MIB + 512);
+    made_close(&made);
+    made_open(&made, overlapping, 3, &segment, 1, NULL);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A, 2 * MIB + 512), 2 * MIB + 512);
+    made_close(&made);
+    made_open(&made, distant, 3, &segment, 1, NULL);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A, 2 * MIB), 2 * MIB);
+    made_close(&made);
+    made_open(&made, lowest, 3, &first, 1, NULL);
+    assert_int_equal(size_of(&made, lowest, 0), 2 * MIB);
+    made_close(&made);
+}
+
+/* Of a block of the snapshot that has another size than the rule gives. */
+static void without_memory_for_an_odd_block(void **state)
+{
+    static const struct tn_model_block block = {
+        .address = A, .size = 4096, .requested_size = 512, .state = USED};
+    static const struct tn_model_segment segment = {
+        .address = A, .total_size = 2 * MIB, .blocks = &block, .block_count = 1};
+    static const struct trace_row rows[] = {{TN_TRACE_ALLOC, A, 512, 0}};
+    struct trace_model made;
+    struct tn_block_extents extents;
+    bool good = false;
+
+    (void)state;
+    trace_open(&made, rows, 1, &segment, 1);
+    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_block_extents_init(&extents, &source);
+        tarn_host_fail_nth(0);
+        assert_true(good || tarn_host_get_usage().live_bytes == live);
+    }
+    assert_int_equal(tn_block_extent_of(&extents, 0, A, 512), 4096);
+    tn_block_extents_fini(&extents);
+    trace_close(&made);
+}
+
 static void every_host_failure_is_reported(void **state)
 {
     enum {
@@ -216,6 +284,8 @@ int main(void)
         cmocka_unit_test(settings_change_the_rule),
         cmocka_unit_test(final_blocks_have_their_sizes),
         cmocka_unit_test(blocks_of_before_end_where_others_begin),
+        cmocka_unit_test(neighbours_may_be_none),
+        cmocka_unit_test(without_memory_for_an_odd_block),
         cmocka_unit_test(every_host_failure_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,9 @@
  * test_adds_up.c. */
 #include "support/report.h"
 
+#include "analysis/analysis.h"
+#include "analysis/call_tree.h"
+#include "snapshot/snapshot.h"
 #include "tarn/report.h"
 
 static enum tarn_status live(const void *context, const struct tarn_writer *writer,
@@ -197,12 +200,64 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* Counts rows, and ends with one of them. */
+struct ending {
+    int rows;
+    int last; /* 0: none */
+};
+
+static bool row_count(void *context, const struct tn_call_tree *tree, const struct tn_call_row *row)
+{
+    struct ending *ending = context;
+
+    (void)tree;
+    (void)row;
+    return ++ending->rows != ending->last;
+}
+
+/* Whichever row a visitor ends with, it gets no other. */
+static void a_walk_may_end_with_any_row(void **state)
+{
+    const struct tn_call_limits limits = {.callees = 1}; /* all kinds of rows */
+    struct tarn_snapshot *snapshot = report_parse(calls);
+    struct tn_query query;
+    struct tn_analysis analysis;
+    struct tn_call_tree tree;
+    struct ending all = {.last = 0};
+
+    (void)state;
+    assert_int_equal(tn_query_init(&query, tn_snapshot_model(snapshot), NULL, NULL), TARN_OK);
+    assert_int_equal(tn_analysis_init(&analysis, &query, 0, NULL), TARN_OK);
+    assert_true(tn_call_tree_init(&tree, &analysis.keys));
+    for (size_t i = 0; i < analysis.whole.lifetimes.count; i++) {
+        const struct tn_lifetime *lifetime = &tn_timeline_lifetimes(&analysis.whole)[i];
+        const struct tn_call_sums sums = {.numbers = {lifetime->size, 1}};
+
+        assert_true(tn_call_tree_add(&tree, lifetime->stack, &sums));
+    }
+    assert_true(tn_call_tree_sort(&tree));
+    assert_true(tn_call_tree_walk(&tree, &limits, row_count, &all));
+    /* The total, main, f, g, others and itself of f, others of main, and others. */
+    assert_int_equal(all.rows, 8);
+    for (int last = 1; last <= all.rows; last++) {
+        struct ending some = {.last = last};
+
+        assert_false(tn_call_tree_walk(&tree, &limits, row_count, &some));
+        assert_int_equal(some.rows, last);
+    }
+    tn_call_tree_fini(&tree);
+    tn_analysis_fini(&analysis);
+    tn_query_fini(&query);
+    tarn_snapshot_destroy(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_chains_and_what_is_left),
         cmocka_unit_test(top_sorts_and_shares_by_its_order),
         cmocka_unit_test(few_stacks_are_a_tree),
+        cmocka_unit_test(a_walk_may_end_with_any_row),
         cmocka_unit_test(only_stacks_have_calls),
         cmocka_unit_test(failures_leave_nothing),
     };

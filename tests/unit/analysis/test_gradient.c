@@ -81,6 +81,25 @@ static void step(struct script *script)
     drop(script, 9 << 20, 64, &ADAM);
 }
 
+/* Whatever has no memory, it is said, and nothing is left behind. The categories of all frames are
+ * known. */
+static void memory_fails(const struct tn_model *model, struct tn_categories *categories)
+{
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    struct tn_gradients gradients;
+    bool good = false;
+
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_gradients_init_trace(&gradients, model, 0, categories, 0);
+        tarn_host_fail_nth(0);
+        if (good) {
+            tn_gradients_fini(&gradients);
+        }
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+}
+
 /* Whether each of `count` entries allocated a gradient, as 'g' and '.'. */
 static void check(struct script *script, const uint64_t *entries, const char *wanted)
 {
@@ -98,6 +117,7 @@ static void check(struct script *script, const uint64_t *entries, const char *wa
     }
     assert_false(tn_gradients_has(&gradients, TN_NEVER));
     tn_gradients_fini(&gradients);
+    memory_fails(model, &categories);
     tn_categories_fini(&categories);
     tarn_snapshot_destroy(snapshot);
 }
@@ -251,6 +271,53 @@ static void parameters_from_before(void **state)
     parameters_from_before_of(3072); /* as large as its block */
 }
 
+/* The optimizer runs, but nothing looks like a parameter. */
+static void no_parameters(void **state)
+{
+    struct script script = {.length = 0};
+
+    (void)state;
+    const uint64_t at = take(&script, 3 << 20, 3000, NULL);
+
+    step(&script);
+    drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+    check(&script, &at, ".");
+}
+
+/* One of no bytes, which a damaged file may have, and a block that came before its parameter. */
+static void parameters_that_explain_nothing(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[3];
+
+    (void)state;
+    (void)take(&script, 8 << 20, 0, &MODEL);
+    at[0] = take(&script, 3 << 20, 3000, NULL);
+    at[1] = take(&script, 4 << 20, 0, NULL);
+    model_put(&script);
+    at[2] = take(&script, 5 << 20, 3000, NULL);
+    step(&script);
+    drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+    drop(&script, 4 << 20, 0, &ZERO_GRAD);
+    drop(&script, 5 << 20, 3000, &ZERO_GRAD);
+    check(&script, at, "..g");
+}
+
+/* Without a word of who freed it, a block is one of the step that it was there in. */
+static void frees_without_requests(void **state)
+{
+    struct script script = {.length = 0};
+    uint64_t at[2];
+
+    (void)state;
+    model_put(&script);
+    at[0] = take(&script, 3 << 20, 3000, NULL);
+    at[1] = take(&script, 4 << 20, 1000, NULL);
+    step(&script);
+    (void)entry_put(&script, "free_completed", 3 << 20, 3000, &TRAIN);
+    check(&script, at, "gg");
+}
+
 static enum tarn_status peak(const void *context, const struct tarn_writer *writer,
                              struct tarn_error *error)
 {
@@ -306,11 +373,18 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_zero_grad_frees),    cmocka_unit_test(inference_has_none),
-        cmocka_unit_test(a_workspace_is_none),     cmocka_unit_test(no_more_than_parameters),
-        cmocka_unit_test(gradients_that_are_kept), cmocka_unit_test(parameters_from_before),
-        cmocka_unit_test(few_that_stay_are_none),  cmocka_unit_test(recorded_runs),
+        cmocka_unit_test(what_zero_grad_frees),
+        cmocka_unit_test(inference_has_none),
+        cmocka_unit_test(a_workspace_is_none),
+        cmocka_unit_test(no_more_than_parameters),
+        cmocka_unit_test(gradients_that_are_kept),
+        cmocka_unit_test(parameters_from_before),
+        cmocka_unit_test(few_that_stay_are_none),
+        cmocka_unit_test(recorded_runs),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(no_parameters),
+        cmocka_unit_test(frees_without_requests),
+        cmocka_unit_test(parameters_that_explain_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,13 +102,38 @@ static void ranges_end_with_the_space(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* A part of a range may have no room: the first stretch, a gap between two, or what is behind them.
+ */
+static void memory_may_be_missing(void **state)
+{
+    (void)state;
+    for (uint64_t room = 0; room < 5; room++) {
+        struct tn_interval_map cover;
+
+        tn_interval_map_init(&cover);
+        assert_true(tn_interval_map_add(&cover, 100, 1, 1));
+        assert_true(tn_interval_map_add(&cover, 110, 1, 2));
+        while (cover.items.count < TN_CHUNKED_VEC_CHUNK - room) {
+            assert_true(tn_interval_map_add(&cover, 100, 1, 3));
+        }
+        tarn_host_fail_nth(1);
+        assert_int_equal(tn_interval_map_add(&cover, 100, 20, 4), room >= 3);
+        tarn_host_fail_nth(0);
+        assert_int_equal(label_at(&cover, 100), 1);
+        assert_int_equal(label_at(&cover, 105), room >= 2 ? 4 : -1);
+        assert_int_equal(label_at(&cover, 110), 2);
+        assert_int_equal(label_at(&cover, 115), room >= 3 ? 4 : -1);
+        tn_interval_map_fini(&cover);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_range_wins),
-        cmocka_unit_test(same_as_a_list),
-        cmocka_unit_test(many_ranges_may_overlap),
-        cmocka_unit_test(ranges_end_with_the_space),
+        cmocka_unit_test(the_first_range_wins),    cmocka_unit_test(same_as_a_list),
+        cmocka_unit_test(many_ranges_may_overlap), cmocka_unit_test(ranges_end_with_the_space),
+        cmocka_unit_test(memory_may_be_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

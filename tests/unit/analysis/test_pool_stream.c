@@ -174,13 +174,64 @@ static void entries_are_in_pools(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+static void memory_fails(const struct trace_row *entries, size_t count,
+                         const struct tn_model_segment *final, size_t final_count, uint64_t least)
+{
+    struct trace_model made;
+    struct tn_timeline timeline;
+    struct tn_pool_streams all;
+    uint64_t failures = 0;
+    bool good = false;
+
+    trace_open(&made, entries, count, final, final_count);
+    assert_true(tn_timeline_init(&timeline, &made.model, 0));
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_pool_streams_init(&all, &timeline);
+        tarn_host_fail_nth(0);
+        failures += !good;
+        assert_true(good || tarn_host_get_usage().live_bytes == live);
+    }
+    assert_true(failures >= least);
+    assert_int_equal(all.of_entry.count, count);
+    tn_pool_streams_fini(&all);
+    tn_timeline_fini(&timeline);
+    trace_close(&made);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Where the trace gives all segments back, and where it makes many. */
+static void memory_may_be_missing(void **state)
+{
+    enum {
+        MANY = 40
+    };
+    static const struct trace_row gone[] = {
+        {TN_TRACE_ALLOC, GONE, 512, 5},
+        {TN_TRACE_FREE_COMPLETED, GONE, 512, 5},
+        {TN_TRACE_SEGMENT_FREE, GONE, 20 * MIB, 5},
+    };
+    struct trace_row many[MANY];
+    struct tn_model_segment final[MANY];
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        many[i] = (struct trace_row){TN_TRACE_SEGMENT_ALLOC, A + i * 4 * MIB, 2 * MIB, i};
+        final[i] = (struct tn_model_segment){
+            .address = A + i * 4 * MIB, .total_size = 2 * MIB, .stream = i, .pool = {{0, i}}};
+    }
+    memory_fails(gone, 3, NULL, 0, 4);
+    memory_fails(many, MANY, final, MANY, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_and_entries_have_places),
-        cmocka_unit_test(pools_are_chosen),
-        cmocka_unit_test(an_unknown_pool_is_only_of_all),
-        cmocka_unit_test(entries_are_in_pools),
+        cmocka_unit_test(blocks_and_entries_have_places), cmocka_unit_test(pools_are_chosen),
+        cmocka_unit_test(an_unknown_pool_is_only_of_all), cmocka_unit_test(entries_are_in_pools),
+        cmocka_unit_test(memory_may_be_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,11 +8,11 @@
 #include <inttypes.h>
 
 enum {
-    TEXT_MAX = 1 << 18,
-    ENTRIES_MAX = 4000
+    TEXT_MAX = 1 << 20
 };
 
-/* A trace of allocations; 'a' and 'b' are stacks that repeat, '.' is one of its own. */
+/* A trace of allocations; 'a' and 'b' are stacks that repeat, '.' is one of its own, '0' is empty.
+ */
 struct steps {
     char *json;
     struct tarn_snapshot *snapshot;
@@ -33,8 +33,9 @@ static void steps_open(struct steps *steps, const char *stacks)
 
         length += (size_t)snprintf(
             steps->json + length, TEXT_MAX - length,
-            "%s{'action': 'alloc', 'addr': %zu, 'size': 512, 'stream': 0, 'frames': ["
-            "{'filename': 'f.py', 'line': %zu, 'name': 'f'}]}",
+            stacks[i] == '0' ? "%s{'action':'alloc','addr':%zu,'size':512,'stream':0,'frames':[]}"
+                             : "%s{'action':'alloc','addr':%zu,'size':512,'stream':0,'frames':["
+                               "{'filename':'f.py','line':%zu,'name':'f'}]}",
             i > 0 ? "," : "", 4096 + 512 * i, line);
         assert_true(length < TEXT_MAX - 4);
     }
@@ -93,6 +94,25 @@ static void parts_end_with_the_trace(void **state)
     steps_close(&steps);
 }
 
+/* The parts are exact: 75 hundredths of 2724 are 2043. */
+static void parts_are_equal(void **state)
+{
+    struct steps steps;
+    struct tn_repeats repeats;
+    char *text = text_repeat("....", 681);
+
+    (void)state;
+    steps_open(&steps, text);
+    assert_true(tn_repeats_init_all(&repeats, &steps.analysis, 100));
+    assert_int_equal(repeats.at.count, 100);
+    for (uint64_t i = 1; i <= 100; i++) {
+        assert_int_equal(((const uint64_t *)repeats.at.items)[i - 1], 2724 * i / 100 - 1);
+    }
+    tn_repeats_fini(&repeats);
+    steps_close(&steps);
+    free(text);
+}
+
 static void a_stack_marks_steps(void **state)
 {
     struct steps steps;
@@ -142,6 +162,80 @@ static void what_marks_no_steps(void **state)
     kind_is("ab..ab..ab..ab..........", TN_REPEAT_STACK, 0);
     /* The second stack is even, the first is not. */
     kind_is("aaaab...b...b...b...", TN_REPEAT_STACK, 4);
+    /* Blocks without frames come as often, and first: they are of no stack. */
+    kind_is("0ab.0ab.0ab.0ab.", TN_REPEAT_STACK, 1);
+    kind_is("0a..0a..0a..0a..", TN_REPEAT_GUESSED, 0);
+}
+
+/* Of stacks that come very often none marks steps. */
+static void too_often(void **state)
+{
+    char *text = text_repeat("ab", 4097);
+
+    (void)state;
+    kind_is(text, TN_REPEAT_GUESSED, 818);
+    text[2 * 4096] = '\0';
+    kind_is(text, TN_REPEAT_STACK, 0);
+    free(text);
+}
+
+/* No more than some counts are tried: of pairs of stacks that come at the beginning only, each pair
+ * once more than the one before, and then of one that comes everywhere. */
+static void candidates_have_an_end(void **state)
+{
+    enum {
+        STEPS = 24,
+        BETWEEN = 40
+    };
+    char uneven[STEPS * BETWEEN];
+    char text[STEPS * (BETWEEN + 2) + 1];
+
+    (void)state;
+    for (unsigned pairs = 15; pairs <= 16; pairs++) {
+        size_t length = 0;
+
+        memset(uneven, '.', sizeof uneven);
+        for (unsigned i = 0; i < pairs; i++) {
+            for (unsigned k = 0; k < TN_REPEATS_MIN + i; k++) {
+                uneven[length++] = (char)('A' + 2 * i);
+                uneven[length++] = (char)('B' + 2 * i);
+            }
+        }
+        length = 0;
+        for (size_t i = 0; i < STEPS; i++) {
+            text[length++] = 'x';
+            text[length++] = 'y';
+            memcpy(text + length, uneven + i * BETWEEN, BETWEEN);
+            length += BETWEEN;
+        }
+        text[length] = '\0';
+        kind_is(text, pairs == 15 ? TN_REPEAT_STACK : TN_REPEAT_GUESSED, pairs == 15 ? 0 : 99);
+    }
+}
+
+/* What was found once is used again, but not where the caller wants parts. */
+static void those_that_were_made_are_used_again(void **state)
+{
+    struct steps steps;
+    struct tn_repeats made;
+    struct tn_repeats repeats;
+
+    (void)state;
+    steps_open(&steps, ".a.b.a.b.a.b.a.b.");
+    assert_true(tn_repeats_init_all(&made, &steps.analysis, 0));
+    steps.analysis.repeats = &made;
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
+    assert_int_equal(repeats.kind, TN_REPEAT_STACK);
+    assert_int_equal(repeats.stack, made.stack);
+    at_is(&repeats, made.at.items, made.at.count);
+    tn_repeats_fini(&repeats);
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 2));
+    assert_int_equal(repeats.kind, TN_REPEAT_PARTS);
+    at_is(&repeats, (const uint64_t[]){7, 16}, 2);
+    tn_repeats_fini(&repeats);
+    steps.analysis.repeats = NULL;
+    tn_repeats_fini(&made);
+    steps_close(&steps);
 }
 
 /* The fewest repetitions that are even count: 'c' and 'd' come twice as often as 'a' and 'b'. */
@@ -184,9 +278,15 @@ static void many_are_thinned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_end_with_the_trace), cmocka_unit_test(a_stack_marks_steps),
-        cmocka_unit_test(what_marks_no_steps),      cmocka_unit_test(fewest_count),
+        cmocka_unit_test(parts_end_with_the_trace),
+        cmocka_unit_test(a_stack_marks_steps),
+        cmocka_unit_test(what_marks_no_steps),
+        cmocka_unit_test(fewest_count),
         cmocka_unit_test(many_are_thinned),
+        cmocka_unit_test(parts_are_equal),
+        cmocka_unit_test(too_often),
+        cmocka_unit_test(candidates_have_an_end),
+        cmocka_unit_test(those_that_were_made_are_used_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

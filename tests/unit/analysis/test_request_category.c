@@ -112,6 +112,10 @@ static void a_device_without_a_trace_is_refused(void **state)
         assert_int_equal(tarn_categories_create(snapshot, devices[i], NULL, &categories, NULL),
                          TARN_ERR_NOT_FOUND);
     }
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse("{'segments': [], 'device_traces': [[]]}"); /* one of no events */
+    assert_int_equal(tarn_categories_create(snapshot, 0, NULL, &categories, NULL),
+                     TARN_ERR_NOT_FOUND);
     assert_null(categories);
     tarn_snapshot_destroy(snapshot);
 }

@@ -85,7 +85,7 @@ static void the_outermost_frame_decides(void **state)
     assert_string_equal(category_of("act: functional\nopt: /optim/\n", &lifetime, 0), "opt");
     assert_string_equal(
         category_of("# a\n\n first : train\\.py:1:main$ \r\nopt: /optim/", &lifetime, 0), "first");
-    assert_string_equal(category_of("a: adam\nb: adam\n", &lifetime, 0), "a");
+    assert_string_equal(category_of("\ta\t:\tadam\t\nb: adam\n", &lifetime, 0), "a");
     assert_string_equal(category_of("a: nothing\n", &lifetime, 0), "unclassified");
     assert_string_equal(category_of("", &lifetime, 0), "unclassified");
     assert_string_equal(category_of(NULL, &lifetime, 0), "optimizer");
@@ -143,6 +143,12 @@ static void rules_refine(void **state)
     stack_is(text, "/x/keeper.py", "put", "forward", "a.py", "kept");
     stack_is(text, "/x/keeper.py", "put", "main", "a.py", "seen");
     stack_is(text, "/x/other.py", "put", "forward", "a.py", "act");
+    stack_is("other: forward$\nact > kept: keeper\n", "/x/keeper.py", "put", "forward", "a.py",
+             "other"); /* which none refines */
+    /* A ">" within a word is a part of it. */
+    stack_is("a->b: forward$\na->b\t>\tc >d: keeper\n", "/x/keeper.py", "put", "forward", "a.py",
+             "c >d");
+    stack_is("x >y: forward$\n", "/x/keeper.py", "put", "forward", "a.py", "x >y");
     refuses("a > : b\n", 8, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 1: a rule that refines");
     refuses("> a: b\n", 7, TARN_ERR_INVALID_ARGUMENT, "my.rules, line 1: a rule that refines");
     refuses("a > b > c: d\n", 13, TARN_ERR_INVALID_ARGUMENT, "a rule that refines");
@@ -159,11 +165,47 @@ static void caches_of_a_generation(void **state)
     stack_is(NULL, cache, "update", "main", "a.py", "cache");
     stack_is(NULL, cache, "update", "forward", adam, "activation");
     stack_is(NULL, cache, "update", "generate", adam, "cache");
+    stack_is(NULL, cache, "function7 (generate)", "forward", adam, "cache");
+    stack_is(NULL, cache, "function7 (generat)", "forward", adam, "activation");
     stack_is(NULL, "/vllm/gpu_model_runner.py", "_allocate_kv_cache_tensors", "main", "a.py",
              "cache");
     stack_is(NULL, "/x/my_kv_cache.py", "update", "forward", "a.py", "cache");
     stack_is(NULL, "/x/attention.py", "attention_with_kv_cache", "forward", "a.py", "activation");
     stack_is(NULL, "/x/rope.py", "_set_cos_sin_cache", "forward", "a.py", "activation");
+}
+
+/* A path that was cut down to the package is matched as a whole one, as far as there is room. */
+static void cut_paths_may_be_long(void **state)
+{
+    static const size_t lengths[] = {20, TN_PATTERN_TEXT_MAX - 8, TN_PATTERN_TEXT_MAX - 1,
+                                     TN_PATTERN_TEXT_MAX, TN_PATTERN_TEXT_MAX + 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        static const char begin[] = "{'segments': [], 'device_traces': [[{'action': 'alloc', "
+                                    "'addr': 1, 'size': 1, 'stream': 0, 'frames': [{'name': "
+                                    "'f', 'line': 1, 'filename': 'torch/optim/";
+        const size_t more = lengths[i] - strlen("torch/optim/");
+        struct test_collect json = {.text = NULL};
+        struct tn_categories categories;
+        const char *hint;
+
+        assert_int_equal(test_collect_write(&json, begin, sizeof begin - 1), TARN_OK);
+        for (size_t k = 0; k < more; k++) {
+            assert_int_equal(test_collect_write(&json, "x", 1), TARN_OK);
+        }
+        assert_int_equal(test_collect_write(&json, "'}]}]]}", 8), TARN_OK);
+        struct tarn_snapshot *snapshot = report_parse(json.text);
+
+        assert_int_equal(tn_categories_init(&categories, NULL, tn_snapshot_model(snapshot), NULL),
+                         TARN_OK);
+        assert_string_equal(
+            tn_category_name(&categories, tn_category_of_stack(&categories, 2), &hint),
+            "optimizer");
+        tn_categories_fini(&categories);
+        tarn_snapshot_destroy(snapshot);
+        free(json.text);
+    }
 }
 
 static void bad_files(void **state)
@@ -217,7 +259,7 @@ static void files(void **state)
 
 static void failures_leave_nothing(void **state)
 {
-    static const char text[] = "a: b\nc: d\n";
+    static const char text[] = "a: b\nc: d\ne > f: g\n";
     enum tarn_status status = TARN_ERR_HOST_MEMORY;
 
     (void)state;
@@ -242,6 +284,7 @@ int main(void)
         cmocka_unit_test(lifetimes_are_a_hint),
         cmocka_unit_test(rules_refine),
         cmocka_unit_test(caches_of_a_generation),
+        cmocka_unit_test(cut_paths_may_be_long),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(too_many),
         cmocka_unit_test(files),

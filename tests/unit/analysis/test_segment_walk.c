@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/trace.h"
 
+#include "analysis/page_policy.h"
 #include "analysis/segment_walk.h"
 #include "analysis/timeline.h"
 #include "tarn/host.h"
@@ -81,6 +82,74 @@ static void ranges_are_cut(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* Pages that were given back are of the segment beside them, if that is of their stream. */
+static void pages_belong_to_their_stream(void **state)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_UNMAP, A, 20 * MIB, 7},
+        {TN_TRACE_SEGMENT_UNMAP, A + 60 * MIB, 20 * MIB, 7},
+    };
+
+    (void)state;
+    for (uint64_t stream = 7; stream <= 8; stream++) {
+        const struct tn_model_segment segment = {.address = A + 20 * MIB,
+                                                 .total_size = 40 * MIB,
+                                                 .stream = stream,
+                                                 .pool = {{0, 5}},
+                                                 .is_expandable = true};
+        struct trace_model made;
+        struct tn_segment_walk walk;
+
+        trace_open(&made, rows, 2, &segment, 1);
+        const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+        assert_true(tn_segment_walk_init(&walk, &source));
+        assert_true(tn_segment_walk_to(&walk, TN_NEVER));
+        ranges_are(&walk, (const uint64_t[]){0, 20, 20, 60, 60, 80}, 3);
+        for (uint64_t at = 0; at <= 60; at += 60) {
+            const struct tn_segment_range *range = tn_segment_walk_find(&walk, A + at * MIB);
+
+            assert_int_equal(range->has_pool, stream == 7);
+            assert_int_equal(range->pool.id[1], stream == 7 ? 5 : 0);
+        }
+        tn_segment_walk_fini(&walk);
+        trace_close(&made);
+    }
+}
+
+/* The policy is a word of its own among the settings. */
+static void a_policy_is_a_whole_setting(void **state)
+{
+    static const struct {
+        const char *conf;
+        bool is_compact;
+    } cases[] = {
+        {"policy:compact", true},
+        {"a:b,policy:compact", true},
+        {"policy:compact,a:b", true},
+        {"my_policy:compact", false},
+        {"policy:compactly", false},
+        {"my_policy:compact,policy:compact", true},
+        {"", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tn_model model;
+
+        assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+        assert_false(tn_model_is_compact(&model)); /* no settings */
+        model.settings.present = true;
+        assert_int_equal(
+            tn_model_add_string(&model, cases[i].conf, strlen(cases[i].conf), &model.settings.conf),
+            TARN_OK);
+        assert_int_equal(tn_model_is_compact(&model), cases[i].is_compact);
+        assert_int_equal(tn_model_page(&model, true), cases[i].is_compact ? 2 * MIB : 20 * MIB);
+        assert_int_equal(tn_model_page(&model, false), 2 * MIB);
+        tn_model_fini(&model);
+    }
+}
+
 static void ranges_are_equal(const struct tn_segment_walk *a, const struct tn_segment_walk *b)
 {
     const struct tn_segment_range *left = tn_segment_walk_first(a);
@@ -145,6 +214,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_those_of_the_moment),
         cmocka_unit_test(ranges_are_cut),
+        cmocka_unit_test(pages_belong_to_their_stream),
+        cmocka_unit_test(a_policy_is_a_whole_setting),
         cmocka_unit_test(changes_lead_to_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,6 +257,29 @@ static void an_empty_label_is_none(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Frames of the interpreter are no one's; and an annotation may have no name. */
+static void what_has_no_name_of_its_own(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'external_annotations': ["
+        "{'stage': 'START', 'name': '', 'device': 0, 'time_us': 5}],"
+        "'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0, 'time_us': 5,"
+        " 'frames': [{'name': 'PyObject_Call', 'filename': 'call.c', 'line': 1},"
+        "  {'name': 'mine', 'filename': 'a.py', 'line': 2}]},"
+        "{'action': 'alloc', 'addr': 1024, 'size': 9, 'stream': 0, 'time_us': 7,"
+        " 'frames': [{'name': 'PyObject_Call', 'filename': 'call.c', 'line': 1}]}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    asked.options.by = TARN_BY_FUNCTION;
+    says(&asked, "         9 B   50.0%         1  mine\n");
+    says(&asked, "         9 B   50.0%         1  (no frames)\n");
+    asked.options.by = TARN_BY_ANNOTATION;
+    says(&asked, "        18 B  100.0%         2  (no annotation)\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void every_grouping(void **state)
 {
     static const struct {
@@ -352,11 +375,28 @@ static void what_is_not_there(void **state)
     asked.selection.events.is_given = false;
     asked.selection.steps = (struct tarn_span){true, 3, 3};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
+    asked.selection.steps = (struct tarn_span){true, 0, 2};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
+    asked.selection.steps = (struct tarn_span){true, 2, 1};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
     asked.selection.steps.is_given = false;
+    asked.selection.time_us = (struct tarn_span){true, UINT64_MAX, UINT64_MAX};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "none of them in that part");
+    asked.selection.time_us.is_given = false;
     asked.selection.at = (struct tarn_instant){TARN_AT_OOM, 1};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "0 requests failed on device 0");
+    asked.selection.at = (struct tarn_instant){TARN_AT_OOM, 0};
     refuses(&asked, TARN_ERR_NOT_FOUND, "0 requests failed on device 0");
     asked.selection.at = (struct tarn_instant){TARN_AT_STEP, 0};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
+    asked.selection.at = (struct tarn_instant){TARN_AT_STEP, 3};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
+    asked.selection.events = (struct tarn_span){true, 3, 7};
+    asked.selection.at = (struct tarn_instant){TARN_AT_EVENT, 2};
+    says(&asked, "before event 3 of 8"); /* right before the part */
+    asked.selection.at = (struct tarn_instant){TARN_AT_EVENT, 1};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "is outside the selection, events 3 to 7");
+    asked.selection.events.is_given = false;
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, UINT64_MAX};
     says(&asked, "at event 7 of 8\n"); /* the end is long over */
     tarn_snapshot_destroy(snapshot);
@@ -384,6 +424,57 @@ static void what_matches_nothing(void **state)
     asked.selection.pools = TARN_POOLS_ALL;
     asked.selection.size_min = 4096;
     refuses(&asked, TARN_ERR_NOT_FOUND, "its blocks have 5 to 3072 bytes");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* More streams and pools than are named, all of them, and more text than there is room for. */
+static void what_matches_nothing_of_many(void **state)
+{
+    static const char long_name[] = "a_name_that_is_longer_than_what_of_it_is_shown_in_a_message_"
+                                    "a_name_that_is_longer_than_what_of_it_is_shown_in_a_message_";
+    enum {
+        MANY = 10
+    };
+    char json[16384];
+    size_t length = (size_t)snprintf(json, sizeof json, "{'segments': [");
+    struct tarn_error error = {.text = ""};
+    struct test_collect collect = {0};
+    const struct tarn_writer writer = {test_collect_write, &collect};
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) { /* each pool has a segment with a block */
+        length += (size_t)snprintf(
+            json + length, sizeof json - length,
+            "%s{'address': %d, 'total_size': 512, 'device': 0, 'stream': 1844674407370955161%d,"
+            " 'segment_pool_id': [1844674407370955161%d, 1844674407370955161%d], 'blocks': ["
+            "{'address': %d, 'size': 512, 'requested_size': 512, 'state': 'active_allocated',"
+            " 'frames': [{'name': '%s', 'filename': '/u/%s.py', 'line': %d}]}]}",
+            i > 0 ? "," : "", 4096 * (i + 1), i % 6, i % 6, i / 6, 4096 * (i + 1), long_name,
+            long_name, i);
+    }
+    (void)snprintf(
+        json + length, sizeof json - length,
+        "], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 18446744073709551601},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 9, 'stream': 18446744073709551602},"
+        "{'action': 'alloc', 'addr': 3072, 'size': 9, 'stream': 18446744073709551603},"
+        "{'action': 'alloc', 'addr': 3584, 'size': 9, 'stream': 18446744073709551604}]]}");
+    struct tarn_snapshot *snapshot = report_parse(json);
+    struct asked asked = asked_of(snapshot);
+
+    asked.selection.at.kind = TARN_AT_END;
+    asked.selection.one_stream = true;
+    asked.selection.stream = 7;
+    refuses(&asked, TARN_ERR_NOT_FOUND, ", 18446744073709551613 and others");
+    asked.selection.one_stream = false;
+    asked.selection.pools = TARN_POOLS_ONE;
+    refuses(&asked, TARN_ERR_NOT_FOUND, ", the private pool 18446744073709551611,1844674407370955");
+    refuses(&asked, TARN_ERR_NOT_FOUND, " and others");
+    asked.selection.one_stream = true;
+    asked.selection.match = "nothing";
+    asked.selection.size_min = 4096;
+    assert_int_equal(live(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
+    assert_int_equal(strlen(error.text), sizeof error.text - 1); /* as much as there is room for */
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -433,6 +524,8 @@ static void a_file_without(void **state)
     asked.selection.steps = (struct tarn_span){true, 1, 1};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has no steps of device 0");
     asked.selection.steps.is_given = false;
+    asked.selection.at = (struct tarn_instant){TARN_AT_STEP, 1};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "has no steps of device 0");
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 1};
     refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; use --at event:N");
     tarn_snapshot_destroy(snapshot);
@@ -512,10 +605,12 @@ int main(void)
         cmocka_unit_test(parts_are_picked),
         cmocka_unit_test(annotations_are_picked),
         cmocka_unit_test(an_empty_label_is_none),
+        cmocka_unit_test(what_has_no_name_of_its_own),
         cmocka_unit_test(every_grouping),
         cmocka_unit_test(groups_are_of_what_is_asked),
         cmocka_unit_test(what_is_not_there),
         cmocka_unit_test(what_matches_nothing),
+        cmocka_unit_test(what_matches_nothing_of_many),
         cmocka_unit_test(one_device_matches),
         cmocka_unit_test(a_file_without),
         cmocka_unit_test(absurd_numbers),

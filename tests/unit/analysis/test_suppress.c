@@ -34,6 +34,9 @@ static void patterns(void **state)
     assert_true(suppresses("leak:my*get\n"));
     assert_true(suppresses("leak:train+1\n"));
     assert_true(suppresses("leak:no\nleak:y.py\n"));
+    assert_false(suppresses("leak:my^cache\n")); /* letters inside of a pattern */
+    assert_false(suppresses("leak:my_cache$get\n"));
+    assert_false(suppresses("leak:my_cache.get$$\n"));
     assert_false(suppresses("leak:^cache\n"));
     assert_false(suppresses("leak:cache$\n"));
     assert_false(suppresses("leak:mycache\n"));

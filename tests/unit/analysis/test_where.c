@@ -183,6 +183,8 @@ static void what_is_wrong_is_said_with_its_column(void **state)
         {"size ~ 4", "column 6: expected ==, !=, <, <=, > or >=, not \"~ 4\""},
         {"size>18446744073709551600.9999999999B",
          "column 6: expected a size (512, 64MiB), not \"18446744073709551600\""},
+        {"size>18446744073709551615.9B",
+         "column 6: expected a size (512, 64MiB), not \"18446744073709551615\""},
         {"size>28446744073709551615",
          "column 6: expected a size (512, 64MiB), not \"28446744073709551615\""},
         {"size>0x1ffffffffffffffff",

@@ -105,6 +105,30 @@ static uint64_t taken(const struct tarn_snapshot *snapshot, const char *text)
     return sum;
 }
 
+/* What has no time, or one from before the first, has none that compares. */
+static void times_may_be_missing_or_wrong(void **state)
+{
+    static const char damaged[] =
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 1, 'stream': 0, 'time_us': 1000},"
+        "{'action': 'alloc', 'addr': 1024, 'size': 2, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 1536, 'size': 4, 'stream': 0, 'time_us': 900},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 8, 'stream': 0, 'time_us': 1050},"
+        "{'action': 'free_completed', 'addr': 2048, 'size': 8, 'stream': 0, 'time_us': 1020},"
+        "{'action': 'alloc', 'addr': 2560, 'size': 16, 'stream': 0, 'time_us': 1060},"
+        "{'action': 'free_completed', 'addr': 2560, 'size': 16, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 3072, 'size': 32, 'stream': 0, 'time_us': 1070}]]}";
+    struct tarn_snapshot *snapshot = report_parse(damaged);
+
+    (void)state;
+    assert_int_equal(taken(snapshot, "start >= 0us"), 1 + 8 + 16 + 32);
+    assert_int_equal(taken(snapshot, "start >= 50us"), 8 + 16 + 32);
+    assert_int_equal(taken(snapshot, "end >= 0us"), 8);
+    assert_int_equal(taken(snapshot, "lifetime >= 0us"), 1 + 32); /* the others end before */
+    assert_int_equal(taken(snapshot, "lifetime >= 70us"), 1);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void every_field_means_what_it_says(void **state)
 {
     static const struct {
@@ -587,6 +611,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_means_what_it_says),
+        cmocka_unit_test(times_may_be_missing_or_wrong),
         cmocka_unit_test(times_need_times),
         cmocka_unit_test(random_expressions_agree_with_a_slow_evaluation),
         cmocka_unit_test(reports_say_what_they_leave_out),

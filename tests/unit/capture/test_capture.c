@@ -296,11 +296,67 @@ static void pages_are_where_they_moved(void **state)
     scene_close(&analysis, true);
 }
 
+static tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    (void)stream;
+    return sim_alloc_ok(context, size);
+}
+
+static void source_free(void *context, tarn_ptr ptr)
+{
+    struct tarn_device *device = context;
+
+    assert_int_equal(device->ops->free(device, ptr), TARN_OK);
+}
+
 static bool any_stream(void *context, tarn_stream stream)
 {
     (void)context;
     (void)stream;
     return true;
+}
+
+/* Beside segments of pages there may be one that the program gave. */
+static void segments_of_a_source_have_no_pages(void **state)
+{
+    const struct tarn_pool_id id = {0, 5};
+    struct tarn_pool_source source = {
+        .struct_size = sizeof source, .alloc = source_alloc, .free = source_free};
+    struct analysis analysis;
+    unsigned with_pages = 0;
+
+    (void)state;
+    scene_open(&analysis, "policy:compact");
+    struct tarn_allocator *allocator = analysis.rig.allocator;
+
+    source.context = analysis.rig.device;
+    assert_int_equal(tarn_allocator_create_pool_from(allocator, id, &source, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_begin_pool(allocator, id, any_stream, NULL, NULL), TARN_OK);
+    const tarn_ptr given = rig_alloc(&analysis.rig, 8 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_end_pool(allocator, id, NULL), TARN_OK);
+    const tarn_ptr own = rig_alloc(&analysis.rig, 8 * MIB, 0);
+    struct tarn_snapshot *snapshot = capture(&analysis, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->segment_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct tn_model_segment *segment = &model->segments[i];
+        struct tn_page_list pages;
+
+        assert_int_equal(segment->is_expandable, segment->address == own);
+        assert_int_equal(tn_page_list_find(model, segment, &pages), segment->address == own);
+        with_pages += segment->address == own;
+    }
+    assert_int_equal(with_pages, 1);
+    tarn_snapshot_destroy(snapshot);
+    rig_free(&analysis.rig, given);
+    rig_free(&analysis.rig, own);
+    for (int i = 0; i < 2; i++) { /* its use, and the routing */
+        assert_int_equal(tarn_allocator_release_pool(allocator, id, NULL), TARN_OK);
+    }
+    assert_int_equal(tarn_allocator_empty_pool(allocator, id, NULL), TARN_OK);
+    scene_close(&analysis, true);
 }
 
 static void parts_can_be_asked_for(void **state)
@@ -472,7 +528,22 @@ static void what_cannot_be_captured_is_said(void **state)
     rig_close(&rig);
 }
 
-/* More blocks than room was got for at first. */
+static size_t count_allocated(const struct analysis *analysis)
+{
+    struct tarn_snapshot *snapshot = capture(analysis, NULL);
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+    size_t allocated = 0;
+
+    for (size_t i = 0; i < model->segment_count; i++) {
+        for (size_t k = 0; k < model->segments[i].block_count; k++) {
+            allocated += model->segments[i].blocks[k].state == TN_BLOCK_ACTIVE_ALLOCATED;
+        }
+    }
+    tarn_snapshot_destroy(snapshot);
+    return allocated;
+}
+
+/* More blocks than room was got for at first, and more segments. */
 static void many_blocks_are_copied(void **state)
 {
     struct analysis analysis;
@@ -482,20 +553,11 @@ static void many_blocks_are_copied(void **state)
     for (int i = 0; i < 5000; i++) {
         (void)rig_alloc(&analysis.rig, 512, 0);
     }
+    assert_int_equal(count_allocated(&analysis), 5000);
     for (uint64_t i = 0; i < 100; i++) {
         (void)rig_alloc(&analysis.rig, 512, 1 + i);
     }
-    struct tarn_snapshot *snapshot = capture(&analysis, NULL);
-    const struct tn_model *model = tn_snapshot_model(snapshot);
-    size_t allocated = 0;
-
-    for (size_t i = 0; i < model->segment_count; i++) {
-        for (size_t k = 0; k < model->segments[i].block_count; k++) {
-            allocated += model->segments[i].blocks[k].state == TN_BLOCK_ACTIVE_ALLOCATED;
-        }
-    }
-    assert_int_equal(allocated, 5100);
-    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(count_allocated(&analysis), 5100);
     scene_close(&analysis, true);
 }
 
@@ -735,6 +797,7 @@ int main(void)
         cmocka_unit_test(the_trace_is_the_history),
         cmocka_unit_test(it_is_read_back_as_it_was),
         cmocka_unit_test(pages_are_where_they_moved),
+        cmocka_unit_test(segments_of_a_source_have_no_pages),
         cmocka_unit_test(parts_can_be_asked_for),
         cmocka_unit_test(devices_without_anything_have_a_trace),
         cmocka_unit_test(devices_share_a_history),

@@ -269,6 +269,35 @@ static void a_table_without_rows(void **state)
     assert_int_equal(rig->labels.count, 1);
 }
 
+/* A million rows, one of them of a file. */
+static void a_table_has_an_end(void **state)
+{
+    static const struct {
+        size_t before;
+        enum tarn_status status;
+    } cases[] = {{999999, TARN_OK}, {1000000, TARN_ERR_LIMIT}};
+    static const char *const columns[] = {"rank", "zone"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct rig *rig = *state;
+        struct tn_vec *cells = &rig->table.cells;
+
+        tn_label_table_fini(&rig->table);
+        tn_label_table_init(&rig->table);
+        assert_true(tn_vec_append(&rig->table.columns, columns, 2));
+        assert_true(tn_vec_reserve(cells, 2 * cases[i].before));
+        for (; cells->count < 2 * cases[i].before; cells->count++) {
+            ((const char **)cells->items)[cells->count] = "x";
+        }
+        assert_int_equal(table_load(rig, "1,a\n", 4), cases[i].status);
+        if (cases[i].status) {
+            assert_string_equal(rig->error.text, "the table of labels has more than 1000000 lines");
+        } else {
+            expect_label(rig, "1", "zone", "a");
+        }
+    }
+}
+
 static void without_memory_it_says_so(void **state)
 {
     static const char text[] = "rank,zone\n1,a\n2,b\n";
@@ -300,6 +329,7 @@ int main(void)
         TABLE_TEST(values_that_are_none_are_left_out),
         TABLE_TEST(what_is_no_table_is_refused),
         TABLE_TEST(a_table_without_rows),
+        TABLE_TEST(a_table_has_an_end),
         TABLE_TEST(without_memory_it_says_so),
     };
 

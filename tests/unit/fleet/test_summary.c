@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "support/collect.h"
+#include "support/temp.h"
 
 #include "fleet/fleet.h"
 #include "tarn/host.h"
@@ -231,6 +232,8 @@ static void hostile_files_are_refused(void **state)
     static const char *const bodies[] = {
         "{\"format\":\"tarn summary\",\"version\":3}\n",
         "{\"format\":\"tarn summary\",\"version\":99999999999999999999999}\n",
+        "{\"format\":\"tarn summary\",\"version\": 2}\n",
+        "{\"format\":\"tarn summary\",\"version\":2 }\n",
         "{\"format\":\"tarn summary\",\"version\":2}\n{\"other\":1}\n",
         "{\"format\":\"tarn summary\",\"version\":2}\n{\"rank\":{}}\n",
         "{\"format\":\"tarn summary\",\"version\":2}\n{\"rank\":[[[[[[[[\n",
@@ -346,6 +349,7 @@ static void parts_of_the_wrong_kind_are_refused(void **state)
         {HELD, "[\"0000000000000000\",50332675,8]"},
         {HELD, "[\"9020871e99c19ec\",50332675,8]"},
         {HELD, "[\"9020871e99c19ecg\",50332675,8]"},
+        {HELD, "[\"9020871e99c19ec \",50332675,8]"},
         {HELD, "[\"669F2984c020edfd\",50332675,8]"},
         {HELD, "[669,50332675,8]"},
         {HELD, "[" STACK ",-50332675,8]"},
@@ -440,6 +444,106 @@ static void stacks_that_are_none_name_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* One row more than a list of a line may have. */
+static void lists_have_an_end(void **state)
+{
+    static const char *const rows[] = {HELD, FIRST_STEP};
+    struct test_collect file = recorded_make();
+    struct tarn_fleet *fleet = fleet_make();
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct test_collect many = {.text = NULL};
+
+        for (int k = 0; k < 4096; k++) {
+            const char *row = i == 0 ? "[" STACK ",0,0]," : FIRST_STEP ",";
+
+            assert_int_equal(test_collect_write(&many, row, strlen(row)), TARN_OK);
+        }
+        assert_int_equal(test_collect_write(&many, rows[i], strlen(rows[i]) + 1), TARN_OK);
+        struct test_collect wrong = edited(file.text, rows[i], many.text);
+
+        refused(fleet, wrong.text, wrong.size, TARN_ERR_FORMAT, TARN_ERR_FORMAT);
+        free(wrong.text);
+        free(many.text);
+    }
+    free(file.text);
+    tarn_fleet_destroy(fleet);
+}
+
+/* Frames that end too early, in a line whose number is right. */
+static void frames_that_end_early_are_damage(void **state)
+{
+    static const char frames[] = "[[\"leaf\",";
+    char line[256];
+    struct tarn_fleet *fleet = fleet_make();
+
+    (void)state;
+    (void)snprintf(line, sizeof line,
+                   "{\"format\":\"tarn summary\",\"version\":2}\n%s%016" PRIx64
+                   "\",\"frames\":%s}\n",
+                   TN_SUMMARY_STACK, tn_stack_line_id(frames, sizeof frames - 1), frames);
+    struct test_collect file = signed_lines(line);
+
+    refused(fleet, file.text, file.size, TARN_ERR_FORMAT, TARN_ERR_FORMAT);
+    free(file.text);
+    tarn_fleet_destroy(fleet);
+}
+
+/* A fleet that is full takes no more. */
+static void ranks_have_an_end(void **state)
+{
+    struct test_collect file = part_make(1);
+    struct tarn_fleet *fleet = fleet_make();
+
+    (void)state;
+    fleet->ranks.count = (1 << 24) - 1; /* none of them is looked at */
+    assert_int_equal(load(fleet, file.text, 0, NULL), TARN_ERR_FORMAT);
+    fleet->ranks.count = 1 << 24;
+    refused(fleet, file.text, file.size, TARN_ERR_LIMIT, TARN_ERR_LIMIT);
+    fleet->ranks.count = 0;
+    assert_int_equal(load(fleet, file.text, file.size, NULL), TARN_OK);
+    free(file.text);
+    tarn_fleet_destroy(fleet);
+}
+
+/* Stacks that were taken back are added again, as if they had never been there. */
+static void what_was_cut_off_is_added_again(void **state)
+{
+    struct test_collect wanted = part_make(2);
+    struct tarn_fleet *fleet = fleet_make();
+
+    (void)state;
+    rank_add(fleet, 2, 100 * MIB + 1024, 0);
+    tn_fleet_cut(fleet, 0, 0);
+    rank_add(fleet, 7, 77 * MIB, MIB); /* other stacks get their numbers */
+    tn_fleet_cut(fleet, 1, 0);
+    tn_fleet_cut(fleet, 0, 0);
+    rank_add(fleet, 2, 100 * MIB + 1024, 0);
+    struct test_collect found = written(fleet);
+
+    assert_string_equal(found.text, wanted.text);
+    free(found.text);
+    free(wanted.text);
+    tarn_fleet_destroy(fleet);
+}
+
+static void what_begins_as_a_summary_is_one(void **state)
+{
+    struct test_collect part = part_make(1);
+    struct temp_file file = temp_write(part.text, part.size);
+    struct temp_file other = temp_write("[]", 2);
+
+    (void)state;
+    assert_true(tarn_fleet_is_summary(file.path));
+    assert_false(tarn_fleet_is_summary(other.path));
+    assert_false(tarn_fleet_is_summary("-"));
+    temp_remove(&other);
+    assert_false(tarn_fleet_is_summary(other.path));
+    temp_remove(&file);
+    free(part.text);
+}
+
 static void limits_are_kept(void **state)
 {
     const struct tarn_read_limits small = {.max_memory = 64};
@@ -455,6 +559,9 @@ static void limits_are_kept(void **state)
     assert_int_equal(tarn_fleet_load_memory(fleet, file.text, file.size, &small, NULL),
                      TARN_ERR_LIMIT);
     assert_int_equal(fleet->stacks.count + fleet->ranks.count, 0);
+    const struct tarn_read_limits tight = {.max_ratio = 3, .max_bytes = 1 << 20};
+
+    assert_int_equal(tarn_fleet_load_memory(fleet, file.text, file.size, &tight, NULL), TARN_OK);
     free(line);
     free(file.text);
     tarn_fleet_destroy(fleet);
@@ -587,6 +694,11 @@ int main(void)
         cmocka_unit_test(sums_that_do_not_add_up_are_refused),
         cmocka_unit_test(parts_of_the_wrong_kind_are_refused),
         cmocka_unit_test(stacks_that_are_none_name_nothing),
+        cmocka_unit_test(lists_have_an_end),
+        cmocka_unit_test(frames_that_end_early_are_damage),
+        cmocka_unit_test(ranks_have_an_end),
+        cmocka_unit_test(what_was_cut_off_is_added_again),
+        cmocka_unit_test(what_begins_as_a_summary_is_one),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(every_host_failure_leaves_the_fleet_as_it_was),
         cmocka_unit_test(planted_outliers_come_first_and_alone),

@@ -5,6 +5,7 @@
 #include "support/failing.h"
 #include "support/test.h"
 
+#include "pinned/pinned_core.h"
 #include "pinned/pinned_look.h"
 #include "support/sim.h"
 #include "tarn/pinned.h"
@@ -18,6 +19,9 @@
 
 FAILING(void *, MAP_FAILED, mmap, (void *at, size_t size, int may, int flags, int file, off_t from),
         (at, size, may, flags, file, from))
+FAILING(int, EAGAIN, pthread_create,
+        (pthread_t * thread, const pthread_attr_t *how, void *(*run)(void *), void *argument),
+        (thread, how, run, argument))
 
 struct rig {
     struct tarn_device *device;
@@ -287,6 +291,28 @@ static void memory_can_be_registered_instead(void **state)
     }
 }
 
+/* Pages of a thread that does not start are touched as well. */
+static void registering_needs_no_threads(void **state)
+{
+    const struct tarn_config config =
+        config_of("pinned_use_cuda_host_register:True,pinned_num_register_threads:8");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    fail_calls("pthread_create", 2, 3, EAGAIN); /* of seven */
+    unsigned char *a = take(&rig, MIB);
+    unsigned char touched[MIB / 4096];
+
+    assert_true(fail_none());
+    assert_int_equal(mincore(a, MIB, touched), 0);
+    for (size_t i = 0; i < sizeof touched; i++) {
+        assert_true(touched[i] & 1);
+    }
+    give(&rig, a);
+    rig_close(&rig);
+}
+
 /* The system gives no memory, or the device keeps what was registered. */
 static void registering_may_fail(void **state)
 {
@@ -408,6 +434,98 @@ static void a_thread_can_look_for_finished_work(void **state)
         (void)nanosleep(&nap, NULL);
     }
     assert_ptr_equal(take(&rig, 4096), slow);
+    rig_close(&rig);
+}
+
+/* ---- requests while events are queried ---- */
+
+/* A device whose queries are answered after others have called the allocator. */
+static struct {
+    struct rig *rig;
+    struct tn_device_ops ops; /* of the device, but for the query */
+    enum tarn_status (*query)(struct tarn_device *device, tn_event_handle event);
+    unsigned depth; /* of queries within queries */
+    void *taken;    /* by the request of the first query */
+} during;
+
+static enum tarn_status query_during(struct tarn_device *device, tn_event_handle event)
+{
+    const unsigned depth = during.depth++;
+
+    rig_check(during.rig); /* counts the events that are being queried */
+    if (depth == 0) {
+        during.taken = take(during.rig, 4096);
+    } else if (depth == 1) {
+        assert_int_equal(tarn_pinned_empty_cache(during.rig->pinned, NULL), TARN_OK);
+    }
+    return during.query(device, event);
+}
+
+/* One caller queries an event of a block, another the next one of that block, and a third takes
+ * what is left of the queue meanwhile: the second finds the queue empty before it has queried as
+ * many events as there were, and asks the device for memory. */
+static void others_may_take_the_events(void **state)
+{
+    const struct tarn_config config = config_of("pinned_use_background_threads:True");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    fail_calls("pthread_create", 0, 1000, EAGAIN); /* it works without the thread, too */
+    void *twice = take(&rig, 4096);
+    void *once = take(&rig, 8192);
+
+    use(&rig, twice, 1);
+    use(&rig, twice, 2);
+    use(&rig, once, 3);
+    give(&rig, twice);
+    give(&rig, once);
+    during.rig = &rig;
+    during.ops = *rig.device->ops;
+    during.query = during.ops.event_query;
+    during.depth = 0;
+    during.ops.event_query = query_during;
+    const struct tn_device_ops *const before = rig.device->ops;
+
+    rig.device->ops = &during.ops;
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    rig.device->ops = before;
+    assert_int_equal(during.depth, 3);
+    assert_ptr_not_equal(during.taken, twice);
+    assert_int_equal(stats_of(&rig).active_requests.current, 1);
+    assert_int_equal(stats_of(&rig).allocations.current, 1); /* the others were cached, and went */
+    (void)fail_none();
+    give(&rig, during.taken);
+    rig_close(&rig);
+}
+
+/* Of blocks of its size a request takes the first that no stream uses any more. */
+static void without_the_thread_all_events_of_a_size_are_queried(void **state)
+{
+    const struct tarn_config config = config_of("pinned_use_background_threads:True");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    fail_calls("pthread_create", 0, 1000, EAGAIN);
+    void *slow = take(&rig, 4096);
+    void *other = take(&rig, 8192);
+    void *quick = take(&rig, 4096);
+
+    use(&rig, slow, 1);
+    use(&rig, other, 2);
+    use(&rig, quick, 3);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    give(&rig, slow);
+    give(&rig, other);
+    give(&rig, quick);
+    assert_ptr_equal(take(&rig, 4096), quick);
+    assert_int_equal(stats_of(&rig).active_requests.current, 3); /* nobody asked for 8192 */
+    assert_ptr_not_equal(take(&rig, 4096), slow);
+    assert_ptr_equal(take(&rig, 8192), other);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    assert_ptr_equal(take(&rig, 4096), slow);
+    (void)fail_none();
     rig_close(&rig);
 }
 
@@ -906,6 +1024,15 @@ static void uses_are_by_device_and_stream(void **state)
     assert_true(meanwhile != memory);
     assert_int_equal(tarn_sim_unblock_stream(other, 1), TARN_OK);
     assert_ptr_equal(take(&rig, 4096), memory);
+    for (int i = 0; i < 2; i++) { /* each takes its own of the spare events, in whatever order */
+        struct tarn_device *const user = i == 0 ? rig.device : other;
+
+        assert_int_equal(tarn_pinned_record_stream(rig.pinned, memory, user, 1, &rig.error),
+                         TARN_OK);
+        give(&rig, memory);
+        assert_ptr_equal(take(&rig, 4096), memory);
+        assert_int_equal(sim_counters(user).live_events, 1);
+    }
     rig.device->per_thread_stream = 2;
     assert_int_equal(tarn_pinned_record_stream(rig.pinned, memory, NULL, 2, &rig.error),
                      TARN_ERR_NOT_SUPPORTED);
@@ -934,11 +1061,83 @@ static void what_creating_needs(void **state)
     assert_int_equal(tarn_pinned_create(device, NULL, &pinned, &error), TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     assert_null(pinned);
+    tarn_pinned_destroy(NULL);
     assert_int_equal(tarn_pinned_create(device, NULL, &pinned, &error), TARN_OK);
     assert_int_equal(tarn_pinned_free(pinned, (void *)(uintptr_t)16, &error),
                      TARN_ERR_INVALID_POINTER); /* below all blocks: there are none */
     tarn_pinned_destroy(pinned);
     sim_close(device);
+}
+
+/* ---- the checker ---- */
+
+static void expect_finding(struct rig *rig, const char *text)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    assert_int_equal(tarn_pinned_check(rig->pinned, &findings), 1);
+    if (!strstr(findings.text[0], text)) {
+        fail_msg("%s is not in %s", text, findings.text[0]);
+    }
+}
+
+static void counters_that_the_blocks_contradict_are_found(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *memory = take(&rig, 4096);
+    const struct {
+        int64_t *counter;
+        const char *found;
+    } cases[] = {
+        {&rig.pinned->stats.allocations.current, "number of blocks is 2, the blocks say 1"},
+        {&rig.pinned->stats.allocated_bytes.current,
+         "allocated bytes is 4097, the blocks say 4096"},
+        {&rig.pinned->stats.active_requests.current, "active requests is 2, the blocks say 1"},
+        {&rig.pinned->stats.active_bytes.current, "active bytes is 4097, the blocks say 4096"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ++*cases[i].counter;
+        expect_finding(&rig, cases[i].found);
+        --*cases[i].counter;
+    }
+    rig.pinned->asked++;
+    expect_finding(&rig, "number of events is 1, the blocks say 0");
+    rig.pinned->asked--;
+    give(&rig, memory);
+    rig_close(&rig);
+}
+
+static void blocks_in_a_wrong_free_list_are_found(void **state)
+{
+    static const char text[] = "bytes is in a free list that it does not belong to";
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    give(&rig, take(&rig, 4096));
+    struct tn_pinned_block *block = rig.pinned->cached[12];
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    rig.pinned->cached[12] = NULL;
+    rig.pinned->cached[13] = block;
+    expect_finding(&rig, text);
+    rig.pinned->cached[13] = NULL;
+    expect_finding(&rig, "number of cached blocks is 0, the blocks say 1");
+    rig.pinned->cached[12] = block;
+    block->uses.count = 1;
+    expect_finding(&rig, text);
+    block->uses.count = 0;
+    block->event_count = 1;
+    assert_int_equal(tarn_pinned_check(rig.pinned, &findings), 2); /* and there is no event */
+    block->event_count = 0;
+    block->state = TN_PINNED_WAITING;
+    assert_int_equal(tarn_pinned_check(rig.pinned, &findings), 4); /* it would be active */
+    block->state = TN_PINNED_CACHED;
+    rig_close(&rig);
 }
 
 static void a_walk_shows_every_block(void **state)
@@ -972,10 +1171,13 @@ int main(void)
         cmocka_unit_test(asking_ends_at_the_first_that_is_not_done),
         cmocka_unit_test(what_a_graph_uses_is_kept_for_it),
         cmocka_unit_test(memory_can_be_registered_instead),
+        cmocka_unit_test(registering_needs_no_threads),
         cmocka_unit_test(registering_may_fail),
         cmocka_unit_test(a_sink_need_not_have_everything),
         cmocka_unit_test(the_reserved_segment_serves_first),
         cmocka_unit_test(a_thread_can_look_for_finished_work),
+        cmocka_unit_test(others_may_take_the_events),
+        cmocka_unit_test(without_the_thread_all_events_of_a_size_are_queried),
         cmocka_unit_test(a_full_host_empties_the_cache_first),
         cmocka_unit_test(a_free_that_fails_changes_nothing),
         cmocka_unit_test(with_catch_all_a_free_does_not_fail),
@@ -988,6 +1190,8 @@ int main(void)
         cmocka_unit_test(memory_that_the_driver_keeps_stays_cached),
         cmocka_unit_test(uses_are_by_device_and_stream),
         cmocka_unit_test(what_creating_needs),
+        cmocka_unit_test(counters_that_the_blocks_contradict_are_found),
+        cmocka_unit_test(blocks_in_a_wrong_free_list_are_found),
         cmocka_unit_test(a_walk_shows_every_block),
     };
 

@@ -18,6 +18,7 @@
 #include "tarn/watch_control.h"
 #include "watch/control_message.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -500,6 +501,44 @@ static void a_child_leaves_the_socket_alone(void **state)
     rig_close(&rig);
 }
 
+static void child_ends_watched(void *context)
+{
+    struct rig rig = rig_open(true);
+    char path[128];
+
+    (void)context;
+    (void)rig;
+    (void)snprintf(path, sizeof path, "%s/tarn/%lld.sock", runtime_folder, (long long)getpid());
+    CHILD_REQUIRE(access(path, F_OK) == 0);
+    child_end();
+}
+
+static bool is_socket(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return length > 5 && strcmp(name + length - 5, ".sock") == 0;
+}
+
+/* A program that ends while it takes requests leaves no socket. */
+static void the_end_of_the_program_removes_the_socket(void **state)
+{
+    char path[80];
+    unsigned sockets = 0;
+
+    (void)state;
+    child_run(child_ends_watched, NULL);
+    (void)snprintf(path, sizeof path, "%s/tarn", runtime_folder);
+    DIR *folder = opendir(path);
+
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        sockets += is_socket(entry->d_name);
+    }
+    assert_int_equal(closedir(folder), 0);
+    assert_int_equal(sockets, 0);
+}
+
 static atomic_bool over;
 
 static void *come_and_go(void *argument)
@@ -806,6 +845,7 @@ int main(void)
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(bad_clients_stop_nobody),
         cmocka_unit_test(a_child_leaves_the_socket_alone),
+        cmocka_unit_test(the_end_of_the_program_removes_the_socket),
         cmocka_unit_test(requests_while_allocators_come_and_go),
         cmocka_unit_test(histories_while_threads_allocate),
         cmocka_unit_test(a_snapshot_may_find_no_memory),

@@ -616,6 +616,35 @@ static struct refusals list_all(int64_t process)
     return refusals;
 }
 
+/* Removes the page of the other process. */
+static bool pages_remove(void *context, const struct tarn_watch_process *process)
+{
+    const int64_t other = ((const struct refusals *)context)->process;
+
+    ((struct refusals *)context)->visited++;
+    return unlink(page_path(process->process == other ? getpid() : other)) == 0;
+}
+
+/* A page that goes while pages are listed is neither shown nor reported. */
+static void a_page_that_goes_meanwhile_is_not_missed(void **state)
+{
+    struct rig rig = rig_open("");
+    int ready = 0;
+    const pid_t child = child_publish(&ready);
+    struct refusals found = {.process = child};
+
+    (void)state;
+    watch_start(rig.allocator);
+    assert_int_equal(
+        tarn_watch_list_all(runtime_folder, pages_remove, refusals_refuse, &found, NULL), TARN_OK);
+    assert_int_equal(found.visited, 1);
+    assert_int_equal(found.reason.status, TARN_OK);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    (void)unlink(page_path(child));
+    rig_close(&rig);
+}
+
 /* A page that cannot be read is reported while its process runs. */
 static void pages_that_cannot_be_read_are_reported(void **state)
 {
@@ -1007,6 +1036,7 @@ int main(void)
         cmocka_unit_test(there_is_an_end_to_places),
         cmocka_unit_test(a_held_lock_stops_no_reader),
         cmocka_unit_test(stopped_and_killed_processes_are_recognised),
+        cmocka_unit_test(a_page_that_goes_meanwhile_is_not_missed),
         cmocka_unit_test(pages_that_cannot_be_read_are_reported),
         cmocka_unit_test(a_forked_child_has_its_own_page),
         cmocka_unit_test(hostile_pages_are_refused),
