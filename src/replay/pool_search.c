@@ -191,6 +191,24 @@ static uint16_t found_pool(const struct pool_search *s, size_t op)
     return s->lifetime_of[op] == NO_LIFETIME ? 0 : lifetimes[s->lifetime_of[op]].pool;
 }
 
+static uint64_t highest_id(const struct pool_search *s)
+{
+    const struct tarn_pool_id *known = s->program->pools.items;
+    uint64_t highest = 0;
+
+    for (size_t i = 0; i < s->program->pools.count; i++) {
+        highest = known[i].first > highest ? known[i].first : highest;
+    }
+    return highest;
+}
+
+/* Whether there are numbers and ids for as many pools as may be found: a file may use them up. */
+static bool has_room(const struct pool_search *s)
+{
+    return s->program->pools.count + POOLS_MAX <= (size_t)UINT16_MAX + 1 &&
+           highest_id(s) <= UINT64_MAX - POOLS_MAX;
+}
+
 static bool is_worth_it(const struct pool_search *s)
 {
     bool gave_back = false;
@@ -203,7 +221,7 @@ static bool is_worth_it(const struct pool_search *s)
         }
         gave_back = gave_back || tn_trace_gives_back(entry);
     }
-    return gave_back && s->config->backend == TARN_BACKEND_NATIVE;
+    return gave_back && s->config->backend == TARN_BACKEND_NATIVE && has_room(s);
 }
 
 /* ---- programs with pools ---- */
@@ -341,13 +359,7 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
 /* Adds an empty pool. */
 static bool pool_add(struct pool_search *s)
 {
-    const struct tarn_pool_id *known = s->program->pools.items;
-    uint64_t highest = 0;
-
-    for (size_t i = 0; i < s->program->pools.count; i++) {
-        highest = known[i].first > highest ? known[i].first : highest;
-    }
-    return tn_vec_add(&s->program->pools, &(struct tarn_pool_id){.first = highest + 1});
+    return tn_vec_add(&s->program->pools, &(struct tarn_pool_id){.first = highest_id(s) + 1});
 }
 
 static bool pool_is_used(const struct pool_search *s, uint16_t pool)
