@@ -229,7 +229,7 @@ static void compile_releases(struct compile *c, uint64_t index)
 {
     uint16_t last = 0;
 
-    for (uint64_t i = index; i < c->trace->count && !c->no_memory; i++) {
+    for (uint64_t i = index; i < c->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
         const uint16_t pool = tn_trace_gives_back(entry) ? named_pool(c, entry) : 0;
 
@@ -600,7 +600,7 @@ static uint64_t device_bound(struct compile *c)
     return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : TN_DEVICE_BOUND_NONE;
 }
 
-/* Blocks of the initial state, and room for those of the trace. */
+/* Blocks of the initial state, which do not overlap, and room for those of the trace. */
 static void compile_spans(struct compile *c)
 {
     const struct tn_start_block *blocks = c->program->start_blocks.items;
@@ -611,9 +611,6 @@ static void compile_spans(struct compile *c)
         return;
     }
     for (size_t i = 0; i < count && has_no_frees(c); i++) {
-        while (tn_spans_take(&c->spans, blocks[i].address, blocks[i].size)) {
-            ; /* untrusted files may contain overlaps */
-        }
         tn_spans_add(&c->spans, blocks[i].address, blocks[i].size, blocks[i].slot);
     }
 }

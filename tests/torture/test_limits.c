@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits that no test could reach in a reasonable time: here they are low (TN_LIMITS_LOW). What
+ * goes beyond them is refused or left out, as the limit says, and nothing else changes.
+ */
+#include "support/test.h"
+
+#include "replay/compile.h"
+#include "replay/limit.h"
+#include "replay/pool_search.h"
+#include "snapshot/snapshot.h"
+#include "support/trace.h"
+#include "tarn/host.h"
+#include "tarn/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- searches ---- */
+
+struct made {
+    struct trace_model trace;
+    struct tn_program program;
+    struct tarn_config config;
+};
+
+static void made_open(struct made *made, const struct trace_row *rows, size_t count,
+                      const struct tn_model_segment *segments, size_t segment_count)
+{
+    struct tarn_error error = {.text = ""};
+
+    assert_int_equal(tarn_config_parse("", &made->config, NULL), TARN_OK);
+    trace_open(&made->trace, rows, count, segments, segment_count);
+    if (tn_program_compile(&made->program, &made->trace.model, 0, &made->config, &error)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void made_close(struct made *made)
+{
+    tn_program_fini(&made->program);
+    trace_close(&made->trace);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Two pools that are used one after the other, behind a block that stays. */
+static const struct trace_row two_pools[] = {
+    {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
+    {TN_TRACE_ALLOC, A, 512, 0},
+    {TN_TRACE_SEGMENT_ALLOC, A + 2 * MIB, 2 * MIB, 0},
+    {TN_TRACE_ALLOC, A + 2 * MIB, 512, 0},
+    {TN_TRACE_FREE_REQUESTED, A + 2 * MIB, 512, 0},
+    {TN_TRACE_FREE_COMPLETED, A + 2 * MIB, 512, 0},
+    {TN_TRACE_SEGMENT_FREE, A + 2 * MIB, 2 * MIB, 0},
+    {TN_TRACE_SEGMENT_ALLOC, A + 4 * MIB, 2 * MIB, 0},
+    {TN_TRACE_ALLOC, A + 4 * MIB, 512, 0},
+    {TN_TRACE_FREE_REQUESTED, A + 4 * MIB, 512, 0},
+    {TN_TRACE_FREE_COMPLETED, A + 4 * MIB, 512, 0},
+    {TN_TRACE_SEGMENT_FREE, A + 4 * MIB, 2 * MIB, 0},
+};
+static const struct tn_model_block kept[] = {
+    {.address = A, .size = 512, .requested_size = 512, .state = TN_BLOCK_ACTIVE_ALLOCATED},
+    {.address = A + 512, .size = 2 * MIB - 512}};
+static const struct tn_model_segment kept_segment = {
+    .address = A, .total_size = 2 * MIB, .blocks = kept, .block_count = 2};
+
+enum {
+    TWO_POOLS = sizeof two_pools / sizeof *two_pools,
+    ROWS_MAX = 1024
+};
+
+/* Pools that the search finds behind so many requests. */
+static unsigned pools_found(size_t requests)
+{
+    static struct trace_row rows[ROWS_MAX];
+    struct made made;
+    struct tarn_error error;
+    unsigned found = 0;
+
+    assert_true(requests + TWO_POOLS <= ROWS_MAX);
+    for (size_t i = 0; i < requests; i++) { /* of blocks that are too large for the free ones */
+        rows[i] = (struct trace_row){i % 2 ? TN_TRACE_ALLOC : TN_TRACE_SEGMENT_ALLOC,
+                                     A + 64 * GIB + i / 2 * 64 * MIB, 20 * MIB, 0};
+    }
+    memcpy(&rows[requests], two_pools, sizeof two_pools);
+    made_open(&made, rows, requests + TWO_POOLS, &kept_segment, 1);
+    assert_int_equal(tn_pool_search(&made.program, &made.trace.model, &made.config, &error),
+                     TARN_OK);
+    for (uint32_t i = 0; i < made.program.note_count; i++) {
+        const char *at = strstr(made.program.notes[i], "by the addresses of blocks: ");
+
+        found =
+            at ? (unsigned)strtoul(at + strlen("by the addresses of blocks: "), NULL, 10) : found;
+    }
+    made_close(&made);
+    return found;
+}
+
+static void a_search_for_pools_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(pools_found(0), 1); /* and no more: its place is taken */
+    assert_int_equal(pools_found(100), 1);
+    assert_int_equal(pools_found(800), 0); /* the first attempts were all that it may replay */
+}
+
+/* Allocations of a search for a limit that no replay confirms, with so many pages at the start. */
+static uint64_t limit_costs(size_t pages)
+{
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_ALLOC, A + 64 * GIB, 100 * MIB, 0},
+        {TN_TRACE_ALLOC, A + 64 * GIB + 512, 50 * MIB, 0}, /* not where an allocator has it */
+        {TN_TRACE_OOM, GIB, 300 * MIB, 0},
+    };
+    const struct tn_model_segment before = {
+        .address = A, .total_size = pages * 2 * MIB, .is_expandable = true};
+    struct made made;
+    struct tarn_error error;
+
+    made_open(&made, rows, 3, &before, pages > 0);
+    assert_true(tn_limit_shows(&made.program.limit));
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+    assert_int_equal(tn_limit_search(&made.program, &made.config, &error), TARN_OK);
+    assert_int_equal(made.program.limit.bytes, 0);
+    const uint64_t made_calls = tarn_host_get_usage().alloc_calls - calls;
+
+    made_close(&made);
+    return made_calls;
+}
+
+static void a_search_for_a_limit_ends(void **state)
+{
+    (void)state;
+    assert_true(limit_costs(0) > 1000);
+    assert_true(limit_costs(6) < limit_costs(0) / 10);
+    assert_true(limit_costs(12) < limit_costs(6)); /* one attempt, not two */
+}
+
+/* ---- histories ---- */
+
+static void a_history_keeps_the_last_events(void **state)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    if (tarn_verify_snapshot(TEST_DATA_DIR "/decisions/small_default.jsonl.gz", &snapshot,
+                             &error)) {
+        fail_msg("%s", error.text);
+    }
+    const struct tn_model *model = tn_snapshot_model(snapshot);
+
+    assert_int_equal(model->traces[0].count, 2048);
+    tarn_snapshot_destroy(snapshot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_search_for_pools_ends),
+        cmocka_unit_test(a_search_for_a_limit_ends),
+        cmocka_unit_test(a_history_keeps_the_last_events),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
