@@ -11,6 +11,8 @@
 #include "snapshot/snapshot.h"
 #include "support/trace.h"
 #include "tarn/host.h"
+#include "tarn/replay.h"
+#include "tarn/snapshot.h"
 #include "tarn/verify.h"
 
 #include <stdlib.h>
@@ -137,6 +139,32 @@ static void a_search_for_a_limit_ends(void **state)
     assert_true(limit_costs(12) < limit_costs(6)); /* one attempt, not two */
 }
 
+/* The first round leaves fewer picks than the next one may expand: those are all. */
+static void a_search_for_settings_expands_what_there_is(void **state)
+{
+    struct tarn_tune_row rows[8];
+    const struct tarn_tune_options options = {
+        .struct_size = sizeof options, .tries = 400, .threads = 1};
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(
+        tarn_snapshot_load(TEST_DATA_DIR "/snapshots/tiny.pickle.gz", NULL, &snapshot, NULL),
+        TARN_OK);
+    assert_int_equal(tarn_replay_create(snapshot, -1, &replay, NULL), TARN_OK);
+    const struct tarn_replay *const replays[] = {replay};
+
+    assert_int_equal(tarn_replay_tune(replays, 1, &options, rows, 8, &count, NULL), TARN_OK);
+    assert_true(count > 1);
+    for (size_t i = 1; i < count; i++) {
+        assert_true(rows[1].peak_reserved <= rows[i].peak_reserved);
+    }
+    tarn_replay_destroy(replay);
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* ---- histories ---- */
 
 static void a_history_keeps_the_last_events(void **state)
@@ -160,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_search_for_pools_ends),
         cmocka_unit_test(a_search_for_a_limit_ends),
+        cmocka_unit_test(a_search_for_settings_expands_what_there_is),
         cmocka_unit_test(a_history_keeps_the_last_events),
     };
 
