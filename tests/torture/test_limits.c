@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits that no test could reach in a reasonable time: here they are low (TN_LIMITS_LOW). What
- * goes beyond them is refused or left out, as the limit says, and nothing else changes.
+ * goes beyond them is refused or left out, as the limit says, and nothing else changes. Hashes have
+ * three bits (TN_HASHES_ALIKE).
  */
 #include "support/test.h"
 
+#include "page/hidden_texts.h"
 #include "replay/compile.h"
 #include "replay/limit.h"
 #include "replay/pool_search.h"
@@ -15,6 +17,7 @@
 #include "tarn/snapshot.h"
 #include "tarn/verify.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +168,30 @@ static void a_search_for_settings_expands_what_there_is(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* ---- equal hashes ---- */
+
+/* Of three bits: each is that of many texts. */
+static void texts_of_a_page_are_told_apart(void **state)
+{
+    static char texts[200][4];
+    struct tn_hidden_texts hidden;
+
+    (void)state;
+    tn_hidden_texts_init(&hidden);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 200; i++) {
+            const struct tn_string text = {.text = texts[i],
+                                           .length = (uint32_t)snprintf(texts[i], 4, "%u", i)};
+
+            assert_int_equal(tn_hidden_texts_number(&hidden, text, TN_TEXT_FILE), i + 1);
+        }
+    }
+    assert_int_equal(tn_hidden_texts_number(&hidden, (struct tn_string){.text = ""}, TN_TEXT_FILE),
+                     201);
+    assert_false(hidden.failed);
+    tn_hidden_texts_fini(&hidden);
+}
+
 /* ---- histories ---- */
 
 static void a_history_keeps_the_last_events(void **state)
@@ -189,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_search_for_pools_ends),
         cmocka_unit_test(a_search_for_a_limit_ends),
         cmocka_unit_test(a_search_for_settings_expands_what_there_is),
+        cmocka_unit_test(texts_of_a_page_are_told_apart),
         cmocka_unit_test(a_history_keeps_the_last_events),
     };
 
