@@ -168,7 +168,111 @@ static void a_search_for_settings_expands_what_there_is(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* ---- files ---- */
+
+static void refused(const char *bytes, size_t size, const char *says)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error = {.text = ""};
+
+    assert_int_equal(tarn_snapshot_load_memory(bytes, size, NULL, &snapshot, &error),
+                     TARN_ERR_LIMIT);
+    if (!strstr(error.text, says)) {
+        fail_msg("\"%s\" does not say \"%s\"", error.text, says);
+    }
+    assert_null(snapshot);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static void read_well(const char *bytes, size_t size)
+{
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_error error = {.text = ""};
+
+    if (tarn_snapshot_load_memory(bytes, size, NULL, &snapshot, &error)) {
+        fail_msg("%s", error.text);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Values of containers that are not closed yet, and of one container. */
+static void values_have_a_limit(void **state)
+{
+    static char text[64 << 10];
+
+    (void)state;
+    for (size_t count = 4000; count <= 9000; count += 2500) {
+        size_t used = (size_t)snprintf(text, sizeof text, "{\"segments\":[],\"x\":[1");
+
+        for (size_t i = 1; i < count; i++) {
+            used += (size_t)snprintf(text + used, sizeof text - used, ",1");
+        }
+        used += (size_t)snprintf(text + used, sizeof text - used, "]}");
+        if (count < 4096) {
+            read_well(text, used);
+        } else {
+            refused(text, used, "too many values in one container");
+        }
+
+        /* in a pickle all at once, and a few at a time */
+        static const char head[] = "\x80\x04}(\x8c\x08segments]\x8c\1x](";
+
+        memcpy(text, head, sizeof head - 1);
+        memset(text + sizeof head - 1, 'N', count);
+        memcpy(text + sizeof head - 1 + count, "eu.", 3);
+        if (count < 4096) {
+            read_well(text, sizeof head + 2 + count);
+        } else {
+            refused(text, sizeof head + 2 + count, "too many open values");
+        }
+        used = sizeof head - 2;
+        for (size_t i = 0; i < count; i++) {
+            memcpy(text + used, "Na", 2);
+            used += 2;
+        }
+        memcpy(text + used, "u.", 2);
+        if (count < 5000) {
+            read_well(text, used + 2);
+        } else {
+            refused(text, used + 2, "a container has more than 5000 values at byte ");
+        }
+    }
+}
+
 /* ---- equal hashes ---- */
+
+/* Of every kind, with the same bits. */
+static void containers_are_told_apart(void **state)
+{
+    struct tn_field items[100];
+    struct tn_model model;
+    uint32_t numbers[100 + TN_FIELD_FRAME];
+
+    (void)state;
+    memset(items, 0, sizeof items);
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t count = 0; count < 100 + TN_FIELD_FRAME; count++) {
+            struct tn_field other = {.kind = (uint8_t)(count < 100 ? 0 : count - 99)};
+            uint32_t number;
+
+            if (other.kind == TN_FIELD_STACK || other.kind == TN_FIELD_FRAME) {
+                numbers[count] = count; /* there are none */
+                continue;
+            }
+            assert_int_equal(tn_model_add_container(&model, TN_CONTAINER_LIST,
+                                                    other.kind ? &other : items,
+                                                    other.kind ? 1 : count, &number),
+                             TARN_OK);
+            assert_true(round == 0 || number == numbers[count]);
+            numbers[count] = number;
+            for (uint32_t i = 0; i < count && round == 0; i++) {
+                assert_int_not_equal(numbers[i], number);
+            }
+        }
+    }
+    tn_model_fini(&model);
+}
 
 /* Of three bits: each is that of many texts. */
 static void texts_of_a_page_are_told_apart(void **state)
@@ -216,6 +320,8 @@ int main(void)
         cmocka_unit_test(a_search_for_pools_ends),
         cmocka_unit_test(a_search_for_a_limit_ends),
         cmocka_unit_test(a_search_for_settings_expands_what_there_is),
+        cmocka_unit_test(values_have_a_limit),
+        cmocka_unit_test(containers_are_told_apart),
         cmocka_unit_test(texts_of_a_page_are_told_apart),
         cmocka_unit_test(a_history_keeps_the_last_events),
     };

@@ -209,12 +209,48 @@ static void every_host_allocation_may_fail(void **state)
     assert_true(n > 10);
 }
 
+/* What cannot be read behind a window's end, in a number and after the last value. */
+static void errors_of_the_input_are_reported(void **state)
+{
+    enum {
+        WINDOW = 1 << 18
+    };
+    static const struct {
+        const char *begin, *end; /* with blanks between them up to the window's end */
+        size_t before;           /* bytes of `end` before it */
+    } rows[] = {{"{\"segments\":[],\"x\":", "123456}", 3}, {"{\"segments\":[]", "}  ", 1}};
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_bytes = WINDOW + 1};
+    char *text = malloc(WINDOW + 64);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_snapshot *snapshot = NULL;
+        struct tarn_error error = {.text = ""};
+        const size_t size = WINDOW - rows[i].before + strlen(rows[i].end);
+
+        memset(text, ' ', WINDOW);
+        memcpy(text, rows[i].begin, strlen(rows[i].begin));
+        memcpy(text + WINDOW - rows[i].before, rows[i].end, strlen(rows[i].end) + 1);
+        assert_int_equal(tarn_snapshot_load_memory(text, size, NULL, &snapshot, &error), TARN_OK);
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_snapshot_load_memory(text, size, &limits, &snapshot, &error),
+                         TARN_ERR_LIMIT);
+        assert_int_equal(error.status, TARN_ERR_LIMIT);
+        assert_null(snapshot);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_values_are_read), cmocka_unit_test(bad_values_are_refused),
-        cmocka_unit_test(limits_hold),          cmocka_unit_test(memory_is_limited),
-        cmocka_unit_test(cut_input_ends_early), cmocka_unit_test(every_host_allocation_may_fail),
+        cmocka_unit_test(good_values_are_read),
+        cmocka_unit_test(bad_values_are_refused),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(memory_is_limited),
+        cmocka_unit_test(errors_of_the_input_are_reported),
+        cmocka_unit_test(cut_input_ends_early),
+        cmocka_unit_test(every_host_allocation_may_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
