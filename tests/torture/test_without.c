@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without libraries that compress: files that need one are refused with its name, others are not. */
+/* Without libraries that compress: files that need one are refused with its name, no others. */
 #include "support/temp.h"
 #include "support/test.h"
 

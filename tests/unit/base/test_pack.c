@@ -144,8 +144,8 @@ static void one_write_may_have_any_size(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
-/* What a library has unpacked comes also after its last byte was taken: readers may have little room
- * at a time. */
+/* What a library has unpacked comes also after its last byte was taken: readers may have little
+ * room at a time. */
 static void readers_take_pieces_of_any_size(void **state)
 {
     enum {

@@ -209,34 +209,36 @@ static void every_host_allocation_may_fail(void **state)
     assert_true(n > 10);
 }
 
-/* What cannot be read behind a window's end, in a number and after the last value. */
+/* Input that cannot be read on, in a number or after the last value, wherever a window ends. */
 static void errors_of_the_input_are_reported(void **state)
 {
     enum {
-        WINDOW = 1 << 18
+        SIZE = 600 << 10
     };
-    static const struct {
-        const char *begin, *end; /* with blanks between them up to the window's end */
-        size_t before;           /* bytes of `end` before it */
-    } rows[] = {{"{\"segments\":[],\"x\":", "123456}", 3}, {"{\"segments\":[]", "}  ", 1}};
-    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_bytes = WINDOW + 1};
-    char *text = malloc(WINDOW + 64);
+    static const char *const items[] = {"123456789012345678,", "          "};
+    char *text = malloc(SIZE + 64);
 
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct tarn_snapshot *snapshot = NULL;
-        struct tarn_error error = {.text = ""};
-        const size_t size = WINDOW - rows[i].before + strlen(rows[i].end);
+    for (size_t i = 0; i < 2; i++) {
+        size_t used = (size_t)snprintf(text, 64, "{\"segments\":[]%s", i ? "}" : ",\"x\":[");
 
-        memset(text, ' ', WINDOW);
-        memcpy(text, rows[i].begin, strlen(rows[i].begin));
-        memcpy(text + WINDOW - rows[i].before, rows[i].end, strlen(rows[i].end) + 1);
-        assert_int_equal(tarn_snapshot_load_memory(text, size, NULL, &snapshot, &error), TARN_OK);
-        tarn_snapshot_destroy(snapshot);
-        assert_int_equal(tarn_snapshot_load_memory(text, size, &limits, &snapshot, &error),
-                         TARN_ERR_LIMIT);
-        assert_int_equal(error.status, TARN_ERR_LIMIT);
-        assert_null(snapshot);
+        while (used < SIZE) {
+            memcpy(text + used, items[i], strlen(items[i]));
+            used += strlen(items[i]);
+        }
+        memcpy(text + used, i ? "   " : "1]}", 4);
+        for (uint64_t most = 1000; most < SIZE + 20000; most += 19999) {
+            const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                                    .max_bytes = most};
+            struct tarn_snapshot *snapshot = NULL;
+            struct tarn_error error = {.text = ""};
+            const enum tarn_status st =
+                tarn_snapshot_load_memory(text, used + 3, &limits, &snapshot, &error);
+
+            assert_int_equal(st, most < used + 3 ? TARN_ERR_LIMIT : TARN_OK);
+            assert_int_equal(error.status, st);
+            tarn_snapshot_destroy(snapshot);
+        }
     }
     free(text);
 }

@@ -538,31 +538,38 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
-/* An event that a window cuts shortly before the end of the input, and one behind its limit. */
-static void an_event_across_the_end_of_a_window(void **state)
+/* Events that the ends of windows cut: shortly before the end of the input, or of what may be
+ * read. */
+static void events_across_the_ends_of_windows(void **state)
 {
     enum {
-        WINDOW = 1 << 18
+        SIZE = 600 << 10
     };
-    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_bytes = WINDOW + 1};
-    char *event = quoted(MEMORY(30, 512, 4096, 0, 1));
-    char *text = malloc(WINDOW + 1024);
+    char *event = quoted(MEMORY(30, 512, 4096, 0, 1) ",");
+    const size_t length = strlen(event);
+    char *text = malloc(SIZE + 1024);
     struct tarn_snapshot *snapshot;
-    struct tarn_error error = {.text = ""};
 
     (void)state;
-    memset(text, ' ', WINDOW);
-    text[0] = '[';
-    memcpy(text + WINDOW - 20, event, strlen(event));
-    text[WINDOW - 20 + strlen(event)] = ']';
-    const size_t size = WINDOW - 20 + strlen(event) + 1;
+    for (size_t size = 240 << 10; size < SIZE; size += 7 << 10) {
+        const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                                .max_bytes = size - 1000};
+        struct tarn_error error = {.text = ""};
+        size_t used = 1;
 
-    assert_int_equal(tarn_profile_load_memory(text, size, NULL, &snapshot, NULL, &error), TARN_OK);
-    assert_int_equal(tarn_snapshot_entry_count(snapshot), 1);
-    tarn_snapshot_destroy(snapshot);
-    assert_int_equal(tarn_profile_load_memory(text, size, &limits, &snapshot, NULL, &error),
-                     TARN_ERR_LIMIT);
-    assert_int_equal(error.status, TARN_ERR_LIMIT);
+        text[0] = '[';
+        for (; used < size; used += length) {
+            memcpy(text + used, event, length);
+        }
+        text[used - 1] = ']'; /* for the comma */
+        assert_int_equal(tarn_profile_load_memory(text, used, NULL, &snapshot, NULL, &error),
+                         TARN_OK);
+        assert_int_equal(tarn_snapshot_entry_count(snapshot), 3 * (used / length) - 2);
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_profile_load_memory(text, used, &limits, &snapshot, NULL, &error),
+                         TARN_ERR_LIMIT);
+        assert_int_equal(error.status, TARN_ERR_LIMIT);
+    }
     free(text);
     free(event);
 }
@@ -623,7 +630,7 @@ int main(void)
         cmocka_unit_test(bounds),
         cmocka_unit_test(long_keys_and_events),
         cmocka_unit_test(many_events),
-        cmocka_unit_test(an_event_across_the_end_of_a_window),
+        cmocka_unit_test(events_across_the_ends_of_windows),
         cmocka_unit_test(blocks_of_one_address_end_each_other),
         cmocka_unit_test(failures_leave_nothing),
     };
