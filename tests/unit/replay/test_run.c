@@ -178,9 +178,9 @@ enum {
 };
 
 /* An expandable segment of two mapped parts, of which the first has `count` blocks with one unit
- * between two of them, and another one behind TN_RANGE_GAP. */
+ * before each, and another one behind TN_RANGE_GAP. */
 struct start {
-    struct tn_model_block first[2 * BLOCKS];
+    struct tn_model_block first[2 * BLOCKS + 1];
     struct tn_model_block other[2];
     struct tn_model_segment segments[3];
 };
@@ -196,11 +196,11 @@ static struct tn_model_block whole_block(uint64_t address, uint64_t size)
 static void start_make(struct start *start, size_t count, uint64_t distance)
 {
     for (size_t i = 0; i < count; i++) {
-        start->first[2 * i] = whole_block(A + 1024 * i, 512);
-        start->first[2 * i + 1] =
-            (struct tn_model_block){.address = A + 1024 * i + 512, .size = 512};
+        start->first[2 * i] = (struct tn_model_block){.address = A + 1024 * i, .size = 512};
+        start->first[2 * i + 1] = whole_block(A + 1024 * i + 512, 512);
     }
-    start->first[2 * count - 1].size = 2 * MIB - 1024 * count + 512;
+    start->first[2 * count] =
+        (struct tn_model_block){.address = A + 1024 * count, .size = 2 * MIB - 1024 * count};
     for (size_t i = 0; i < 2; i++) {
         start->other[i] = whole_block(A + (i ? distance : 4 * MIB), 2 * MIB);
     }
@@ -210,7 +210,7 @@ static void start_make(struct start *start, size_t count, uint64_t distance)
                                       .total_size = 2 * MIB,
                                       .is_expandable = true,
                                       .blocks = i ? &start->other[i - 1] : start->first,
-                                      .block_count = i ? 1 : 2 * count};
+                                      .block_count = i ? 1 : 2 * count + 1};
     }
 }
 
