@@ -178,7 +178,8 @@ enum {
 };
 
 /* An expandable segment of two mapped parts, of which the first has `count` blocks with one unit
- * before each, and another one behind TN_RANGE_GAP. */
+ * between two of them, before the first of them, too, if `leads`, and another segment behind
+ * TN_RANGE_GAP. */
 struct start {
     struct tn_model_block first[2 * BLOCKS + 1];
     struct tn_model_block other[2];
@@ -193,11 +194,13 @@ static struct tn_model_block whole_block(uint64_t address, uint64_t size)
                                    .state = TN_BLOCK_ACTIVE_ALLOCATED};
 }
 
-static void start_make(struct start *start, size_t count, uint64_t distance)
+static void start_make(struct start *start, size_t count, bool leads, uint64_t distance)
 {
-    for (size_t i = 0; i < count; i++) {
-        start->first[2 * i] = (struct tn_model_block){.address = A + 1024 * i, .size = 512};
-        start->first[2 * i + 1] = whole_block(A + 1024 * i + 512, 512);
+    for (size_t i = 0; i < 2 * count; i++) {
+        const uint64_t address = A + 512 * i;
+
+        start->first[i] = i % 2 == leads ? whole_block(address, 512)
+                                         : (struct tn_model_block){.address = address, .size = 512};
     }
     start->first[2 * count] =
         (struct tn_model_block){.address = A + 1024 * count, .size = 2 * MIB - 1024 * count};
@@ -221,13 +224,13 @@ static void a_start_is_restored_or_allocated_again(void **state)
     static struct start start;
 
     (void)state;
-    for (size_t i = 0; i < 2 * BLOCKS; i++) {
+    for (size_t i = 0; i < 4 * BLOCKS; i++) {
         struct made made;
         struct tarn_replay_result result;
         struct tarn_error error = {.text = ""};
-        const size_t count = i / 2 + 1;
+        const size_t count = i / 4 + 1;
 
-        start_make(&start, count, distances[i % 2]);
+        start_make(&start, count, i % 4 < 2, distances[i % 2]);
         made_open(&made, rows, 1, start.segments, 3);
         assert_int_equal(made.program.start_segments.count, 3);
         assert_int_equal(run(&made, "expandable_segments:True", 0, &result, &error), TARN_OK);

@@ -1380,6 +1380,32 @@ static void every_host_failure_is_reported(void **state)
     assert_true(failures > 30);
 }
 
+static void blocking_a_stream_needs_memory(void **state)
+{
+    struct temp_file file = write_by_hand(
+        "{'conf':'','device_total':1073741824,'settled':true,'streams':[0,4096],'brief':[]}\n"
+        "{'op':'block_stream','stream':1," SILENT "{'op':'unblock_stream','stream':1," SILENT);
+    struct tarn_error error = {.status = TARN_ERR_HOST_MEMORY};
+    uint64_t told = 0;
+
+    (void)state;
+    for (uint64_t n = 1; error.status != TARN_OK; n++) {
+        struct tarn_verify_result result = {.struct_size = sizeof result};
+
+        error = (struct tarn_error){.status = TARN_OK};
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = tarn_verify_log(file.path, NULL, &result, &error);
+
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_ERR_HOST_MEMORY || (st == TARN_OK && result.differing == 0));
+        assert_int_equal(error.status, st);
+        told += strstr(error.text, "line 2 of the decision log: block_stream of stream 0x1000: ") !=
+                NULL;
+    }
+    assert_true(told > 0);
+    temp_remove(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1416,6 +1442,7 @@ int main(void)
         cmocka_unit_test(a_free_that_never_completes_comes_last),
         cmocka_unit_test(streams_complete_in_any_order),
         cmocka_unit_test(a_full_device_gives_what_it_gave),
+        cmocka_unit_test(blocking_a_stream_needs_memory),
         cmocka_unit_test(impossible_captures_are_refused),
         cmocka_unit_test(impossible_addresses_are_not_taken),
         cmocka_unit_test(any_value_may_be_another),
