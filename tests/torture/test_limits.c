@@ -195,6 +195,15 @@ static void read_well(const char *bytes, size_t size)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Opcodes without a NUL among them; returns the size behind them. */
+static size_t put(char *bytes, size_t used, const char *opcodes)
+{
+    while (*opcodes) {
+        bytes[used++] = *opcodes++;
+    }
+    return used;
+}
+
 /* Values of containers that are not closed yet, and of one container. */
 static void values_have_a_limit(void **state)
 {
@@ -219,22 +228,21 @@ static void values_have_a_limit(void **state)
 
         memcpy(text, head, sizeof head - 1);
         memset(text + sizeof head - 1, 'N', count);
-        memcpy(text + sizeof head - 1 + count, "eu.", 3);
+        used = put(text, sizeof head - 1 + count, "eu.");
         if (count < 4096) {
-            read_well(text, sizeof head + 2 + count);
+            read_well(text, used);
         } else {
-            refused(text, sizeof head + 2 + count, "too many open values");
+            refused(text, used, "too many open values");
         }
         used = sizeof head - 2;
         for (size_t i = 0; i < count; i++) {
-            memcpy(text + used, "Na", 2);
-            used += 2;
+            used = put(text, used, "Na");
         }
-        memcpy(text + used, "u.", 2);
+        used = put(text, used, "u.");
         if (count < 5000) {
-            read_well(text, used + 2);
+            read_well(text, used);
         } else {
-            refused(text, used + 2, "a container has more than 5000 values at byte ");
+            refused(text, used, "a container has more than 5000 values at byte ");
         }
     }
 }

@@ -224,7 +224,7 @@ static void a_start_is_restored_or_allocated_again(void **state)
     static struct start start;
 
     (void)state;
-    for (size_t i = 0; i < 4 * BLOCKS; i++) {
+    for (size_t i = 0; i < (size_t)4 * BLOCKS; i++) {
         struct made made;
         struct tarn_replay_result result;
         struct tarn_error error = {.text = ""};

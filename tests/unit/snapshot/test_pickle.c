@@ -673,8 +673,9 @@ static void new_containers_need_memory(void **state)
             memcpy(bytes + size, rows[i].item, strlen(rows[i].item));
             size += strlen(rows[i].item);
         }
-        memcpy(bytes + size, "euu.", 4);
-        size += 4;
+        for (const char *end = "euu."; *end; end++) {
+            bytes[size++] = *end;
+        }
         for (uint64_t n = 1; n <= calls; n++) {
             const uint64_t before = tarn_host_get_usage().alloc_calls;
             struct tarn_snapshot *snapshot = NULL;

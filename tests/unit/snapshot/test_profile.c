@@ -559,7 +559,7 @@ static void events_across_the_ends_of_windows(void **state)
 
         text[0] = '[';
         for (; used < size; used += length) {
-            memcpy(text + used, event, length);
+            (void)snprintf(text + used, length + 1, "%s", event);
         }
         text[used - 1] = ']'; /* for the comma */
         assert_int_equal(tarn_profile_load_memory(text, used, NULL, &snapshot, NULL, &error),
