@@ -276,9 +276,9 @@ static void add_op(struct pool_search *s, const struct tn_op *op)
 /* Adds, before a flush, the ends of use of found pools up to the entry `next` of the next
  * operation. A flush has the number of the first entry that releases a segment. */
 static void add_releases(struct pool_search *s, const struct tn_op *flush, uint64_t next,
-                         uint64_t *ends)
+                         uint64_t *ends, size_t count)
 {
-    for (size_t k = 0; k < s->program->pools.count - s->first_found; k++) {
+    for (size_t k = 0; k < count; k++) {
         tn_assert(ends[k] >= flush->entry); /* the flush of an earlier end has had it */
         if (ends[k] < next) {
             const struct tn_op release = {.kind = TN_OP_RELEASE,
@@ -299,6 +299,8 @@ static bool program_rebuild(struct pool_search *s)
     const size_t found = s->program->pools.count - s->first_found;
     uint64_t ends[POOLS_MAX];
 
+    tn_assert(found <= POOLS_MAX);
+
     for (size_t k = 0; k < found; k++) {
         ends[k] = end_of_use(s, (uint16_t)(s->first_found + k));
     }
@@ -310,7 +312,7 @@ static bool program_rebuild(struct pool_search *s)
         const uint64_t next = i + 1 < s->ops.count ? ops[i + 1].entry : UINT64_MAX;
 
         if (ops[i].kind == TN_OP_FLUSH || ops[i].kind == TN_OP_FLUSH_WANT) {
-            add_releases(s, &ops[i], next, ends);
+            add_releases(s, &ops[i], next, ends, found);
         }
         struct tn_op op = ops[i];
 

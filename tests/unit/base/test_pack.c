@@ -165,7 +165,7 @@ static void readers_take_pieces_of_any_size(void **state)
         assert_int_equal(tn_pack_write(pack, zeros, ZEROS), TARN_OK);
         assert_int_equal(tn_pack_end(pack), TARN_OK);
         tn_pack_destroy(pack);
-        for (size_t room = 1; room < 2 * ZEROS; room *= 3) {
+        for (size_t room = 1; room < (size_t)2 * ZEROS; room *= 3) {
             struct tn_source source;
             struct tn_unpack unpack;
             size_t taken = 0;

@@ -531,7 +531,7 @@ static void a_queue_is_found_among_many(void **state)
 
         rows[i] = (struct trace_row){TN_TRACE_ALLOC, A + i * 512, 512, 0};
         rows[BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_REQUESTED, A + i * 512, 512, 0};
-        rows[2 * BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_COMPLETED, last, 512, 0};
+        rows[2 * (size_t)BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_COMPLETED, last, 512, 0};
     }
     rows[2 * BLOCKS - 1].address = A; /* so that no completion follows its free */
     rows[2 * BLOCKS - 1].action = TN_TRACE_SNAPSHOT;
