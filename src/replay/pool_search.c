@@ -297,7 +297,7 @@ static bool program_rebuild(struct pool_search *s)
 {
     const struct tn_op *ops = s->ops.items;
     const size_t found = s->program->pools.count - s->first_found;
-    uint64_t ends[POOLS_MAX];
+    uint64_t ends[POOLS_MAX] = {0};
 
     tn_assert(found <= POOLS_MAX);
 
