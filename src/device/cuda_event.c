@@ -150,12 +150,11 @@ static _Atomic uint32_t *flags_get(struct tn_cuda_call *call)
         return flags;
     }
     tn_lock_acquire(&events->lock);
-    flags = atomic_load_explicit(&events->flags, memory_order_relaxed);
-    if (!flags && !events->given_up) {
-        flags = flags_open(call);
-        events->given_up = !flags;
-        atomic_store_explicit(&events->flags, flags, memory_order_release);
+    if (!events->flags_tried) {
+        events->flags_tried = true;
+        atomic_store_explicit(&events->flags, flags_open(call), memory_order_release);
     }
+    flags = atomic_load_explicit(&events->flags, memory_order_relaxed);
     tn_lock_release(&events->lock);
     return flags;
 }

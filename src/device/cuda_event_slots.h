@@ -54,7 +54,7 @@ struct tn_cuda_events {
     _Atomic uint32_t slot_count;     /* in the chunks, all of them once used */
     uint32_t first_free;             /* handle of an unused slot, 0 = none */
     atomic_int balance;              /* positive: flags pay */
-    bool given_up;                   /* flags cannot be had; guarded by the lock, as is the next */
+    bool flags_tried;                /* they are tried once; guarded by the lock, as is the next */
     uint64_t address;                /* of the flags, for the GPU */
     _Atomic uint32_t *_Atomic flags; /* NULL: none yet */
 };

@@ -42,26 +42,14 @@
 #define BLOCK_STEP ((uint64_t)512)
 #define UNIT       ((uint64_t)32 << 20)
 
-struct pool_block {
-    struct tn_tree_node by_address;
-    struct tn_tree_node by_size; /* while free */
-    struct tn_sim_range *chunk;
-    uint64_t start;
-    uint64_t size;
-    uint64_t asked;            /* bytes, while allocated */
-    tarn_stream stream;        /* that freed it; meaningless while allocated */
-    struct tn_sim_point point; /* of the free; zero while allocated */
-    bool used;
-};
-
-static struct pool_block *block_of(const struct tn_tree_node *by_address)
+static struct tn_sim_pool_block *block_of(const struct tn_tree_node *by_address)
 {
-    return TN_TREE_ENTRY(by_address, struct pool_block, by_address);
+    return TN_TREE_ENTRY(by_address, struct tn_sim_pool_block, by_address);
 }
 
-static struct pool_block *free_block_of(const struct tn_tree_node *by_size)
+static struct tn_sim_pool_block *free_block_of(const struct tn_tree_node *by_size)
 {
-    return TN_TREE_ENTRY(by_size, struct pool_block, by_size);
+    return TN_TREE_ENTRY(by_size, struct tn_sim_pool_block, by_size);
 }
 
 static int address_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
@@ -86,27 +74,27 @@ void tn_sim_pool_init(struct tn_sim_pool *pool)
     pool->used_peak = 0;
 }
 
-static struct pool_block *block_next(const struct pool_block *block)
+static struct tn_sim_pool_block *block_next(const struct tn_sim_pool_block *block)
 {
     struct tn_tree_node *node = tn_tree_next(&block->by_address);
 
     return node ? block_of(node) : NULL;
 }
 
-static struct pool_block *block_prev(const struct pool_block *block)
+static struct tn_sim_pool_block *block_prev(const struct tn_sim_pool_block *block)
 {
     struct tn_tree_node *node = tn_tree_prev(&block->by_address);
 
     return node ? block_of(node) : NULL;
 }
 
-static bool block_reached(const struct tn_sim *sim, const struct pool_block *block)
+static bool block_reached(const struct tn_sim *sim, const struct tn_sim_pool_block *block)
 {
     return tn_sim_point_reached(&sim->streams, &block->point);
 }
 
 /* Removes a free block's record. */
-static void block_drop(struct tn_sim *sim, struct pool_block *block)
+static void block_drop(struct tn_sim *sim, struct tn_sim_pool_block *block)
 {
     tn_sim_point_clear(&block->point);
     tn_tree_remove(&sim->pool.blocks, &block->by_address);
@@ -115,8 +103,8 @@ static void block_drop(struct tn_sim *sim, struct pool_block *block)
 }
 
 /* Whether two neighbours can become one free block. Either may be NULL. */
-static bool blocks_mergeable(const struct tn_sim *sim, const struct pool_block *low,
-                             const struct pool_block *high)
+static bool blocks_mergeable(const struct tn_sim *sim, const struct tn_sim_pool_block *low,
+                             const struct tn_sim_pool_block *high)
 {
     if (!low || !high || low->used || high->used || low->chunk != high->chunk) {
         return false;
@@ -127,7 +115,7 @@ static bool blocks_mergeable(const struct tn_sim *sim, const struct pool_block *
     return low->stream == high->stream || (block_reached(sim, low) && block_reached(sim, high));
 }
 
-static void block_resize(struct tn_sim *sim, struct pool_block *block, uint64_t start,
+static void block_resize(struct tn_sim *sim, struct tn_sim_pool_block *block, uint64_t start,
                          uint64_t size)
 {
     tn_tree_remove(&sim->pool.free, &block->by_size);
@@ -137,7 +125,8 @@ static void block_resize(struct tn_sim *sim, struct pool_block *block, uint64_t 
 }
 
 /* Takes the bytes of a mergeable neighbour; `block` keeps its stream and point. */
-static void block_absorb(struct tn_sim *sim, struct pool_block *block, struct pool_block *other)
+static void block_absorb(struct tn_sim *sim, struct tn_sim_pool_block *block,
+                         struct tn_sim_pool_block *other)
 {
     const uint64_t start = block->start < other->start ? block->start : other->start;
     const uint64_t size = block->size + other->size;
@@ -150,10 +139,10 @@ static void block_absorb(struct tn_sim *sim, struct pool_block *block, struct po
 static void pool_settle(struct tn_sim *sim)
 {
     struct tn_tree_node *first = tn_tree_first(&sim->pool.blocks);
-    struct pool_block *block = first ? block_of(first) : NULL;
+    struct tn_sim_pool_block *block = first ? block_of(first) : NULL;
 
     while (block) {
-        struct pool_block *next = block_next(block);
+        struct tn_sim_pool_block *next = block_next(block);
 
         if (!blocks_mergeable(sim, block, next) || !block_reached(sim, block) ||
             !block_reached(sim, next)) {
@@ -164,13 +153,14 @@ static void pool_settle(struct tn_sim *sim)
     }
 }
 
-static struct pool_block *pool_find_fit(const struct tn_sim *sim, uint64_t size, tarn_stream stream)
+static struct tn_sim_pool_block *pool_find_fit(const struct tn_sim *sim, uint64_t size,
+                                               tarn_stream stream)
 {
-    const struct pool_block key = {.size = size};
+    const struct tn_sim_pool_block key = {.size = size};
     struct tn_tree_node *node = tn_tree_find_at_least(&sim->pool.free, &key.by_size);
 
     for (; node; node = tn_tree_next(node)) {
-        struct pool_block *block = free_block_of(node);
+        struct tn_sim_pool_block *block = free_block_of(node);
 
         if (block->stream == stream || block_reached(sim, block)) {
             return block;
@@ -187,11 +177,11 @@ static void chunk_give(struct tn_sim *sim, struct tn_sim_range *chunk)
 }
 
 /* Removes a free block's record, and the chunk with its last block. */
-static void block_vanish(struct tn_sim *sim, struct pool_block *block)
+static void block_vanish(struct tn_sim *sim, struct tn_sim_pool_block *block)
 {
     struct tn_sim_range *chunk = block->chunk;
-    const struct pool_block *prev = block_prev(block);
-    const struct pool_block *next = block_next(block);
+    const struct tn_sim_pool_block *prev = block_prev(block);
+    const struct tn_sim_pool_block *next = block_next(block);
     const bool last = (!prev || prev->chunk != chunk) && (!next || next->chunk != chunk);
 
     block_drop(sim, block);
@@ -201,7 +191,7 @@ static void block_vanish(struct tn_sim *sim, struct pool_block *block)
 }
 
 /* Whole units in the block, and where the first one begins. */
-static uint64_t block_units(const struct pool_block *block, uint64_t *start_out)
+static uint64_t block_units(const struct tn_sim_pool_block *block, uint64_t *start_out)
 {
     const uint64_t offset = block->start - block->chunk->start;
     const uint64_t first = (offset + UNIT - 1) / UNIT;
@@ -213,7 +203,7 @@ static uint64_t block_units(const struct pool_block *block, uint64_t *start_out)
 
 /* Removes up to `most` whole units from a free block whose point is reached; returns their number.
  * Up to two blocks remain. Removes none if host memory is missing. */
-static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, uint64_t most)
+static uint64_t block_take_units(struct tn_sim *sim, struct tn_sim_pool_block *block, uint64_t most)
 {
     const uint64_t end = block->start + block->size;
     uint64_t from;
@@ -225,12 +215,12 @@ static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, u
     }
     const uint64_t to = from + units * UNIT;
     if (from > block->start && to < end) {
-        struct pool_block *rest = tn_host_alloc(sizeof *rest);
+        struct tn_sim_pool_block *rest = tn_host_alloc(sizeof *rest);
 
         if (!rest) {
             return 0;
         }
-        *rest = (struct pool_block){
+        *rest = (struct tn_sim_pool_block){
             .chunk = block->chunk, .start = to, .size = end - to, .stream = block->stream};
         tn_tree_insert(&sim->pool.blocks, &rest->by_address);
         tn_tree_insert(&sim->pool.free, &rest->by_size);
@@ -250,11 +240,11 @@ static uint64_t block_take_units(struct tn_sim *sim, struct pool_block *block, u
 /* Unmaps up to `most` free units. */
 static void pool_move_units(struct tn_sim *sim, uint64_t most)
 {
-    const struct pool_block key = {.size = UNIT};
+    const struct tn_sim_pool_block key = {.size = UNIT};
     struct tn_tree_node *node = tn_tree_find_at_least(&sim->pool.free, &key.by_size);
 
     while (node && most > 0) {
-        struct pool_block *block = free_block_of(node);
+        struct tn_sim_pool_block *block = free_block_of(node);
 
         node = tn_tree_next(node);
         most -= block_take_units(sim, block, most);
@@ -263,7 +253,7 @@ static void pool_move_units(struct tn_sim *sim, uint64_t most)
 
 /* Adds a chunk as one free block; consumes `record` on success. */
 static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream stream,
-                                  struct pool_block *record)
+                                  struct tn_sim_pool_block *record)
 {
     uint64_t chunk_size;
     struct tn_sim_range *chunk = NULL;
@@ -280,7 +270,7 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
     if (sim->pool.reserved > sim->pool.reserved_peak) {
         sim->pool.reserved_peak = sim->pool.reserved;
     }
-    *record = (struct pool_block){
+    *record = (struct tn_sim_pool_block){
         .chunk = chunk, .start = chunk->start, .size = chunk->size, .stream = stream};
     tn_tree_insert(&sim->pool.blocks, &record->by_address);
     tn_tree_insert(&sim->pool.free, &record->by_size);
@@ -289,18 +279,18 @@ static enum tarn_status pool_grow(struct tn_sim *sim, uint64_t size, tarn_stream
 
 /* Allocates a free block for a request of `asked` bytes, rounded to `size`; the remainder becomes a
  * free block in *spare, which is then consumed (set to NULL). */
-static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t asked, uint64_t size,
-                      struct pool_block **spare)
+static void block_use(struct tn_sim *sim, struct tn_sim_pool_block *block, uint64_t asked,
+                      uint64_t size, struct tn_sim_pool_block **spare)
 {
     tn_tree_remove(&sim->pool.free, &block->by_size);
     if (block->size > size) {
-        struct pool_block *rest = *spare;
+        struct tn_sim_pool_block *rest = *spare;
 
-        *rest = (struct pool_block){.chunk = block->chunk,
-                                    .start = block->start + size,
-                                    .size = block->size - size,
-                                    .stream = block->stream,
-                                    .point = tn_sim_point_copy(&block->point)};
+        *rest = (struct tn_sim_pool_block){.chunk = block->chunk,
+                                           .start = block->start + size,
+                                           .size = block->size - size,
+                                           .stream = block->stream,
+                                           .point = tn_sim_point_copy(&block->point)};
         block->size = size;
         tn_tree_insert(&sim->pool.blocks, &rest->by_address);
         tn_tree_insert(&sim->pool.free, &rest->by_size);
@@ -317,7 +307,8 @@ static void block_use(struct tn_sim *sim, struct pool_block *block, uint64_t ask
 
 /* A free block that the stream may use. Grows the pool if necessary; *record is then consumed. */
 static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_stream stream,
-                                       struct pool_block **record, struct pool_block **block_out)
+                                       struct tn_sim_pool_block **record,
+                                       struct tn_sim_pool_block **block_out)
 {
     *block_out = pool_find_fit(sim, size, stream);
     if (!*block_out) {
@@ -339,9 +330,9 @@ static enum tarn_status pool_get_block(struct tn_sim *sim, uint64_t size, tarn_s
 enum tarn_status tn_sim_op_pool_alloc(struct tn_sim *sim, uint64_t size, tarn_stream stream,
                                       tarn_ptr *address_out)
 {
-    struct pool_block *block = NULL;
-    struct pool_block *record = tn_host_alloc(sizeof *record);
-    struct pool_block *spare = tn_host_alloc(sizeof *spare);
+    struct tn_sim_pool_block *block = NULL;
+    struct tn_sim_pool_block *record = tn_host_alloc(sizeof *record);
+    struct tn_sim_pool_block *spare = tn_host_alloc(sizeof *spare);
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t rounded;
 
@@ -370,7 +361,7 @@ out:
 
 enum tarn_status tn_sim_op_pool_free(struct tn_sim *sim, tarn_ptr address, tarn_stream handle)
 {
-    const struct pool_block key = {.start = address};
+    const struct tn_sim_pool_block key = {.start = address};
     const struct tn_tree_node *node = tn_tree_find(&sim->pool.blocks, &key.by_address);
 
     if (!node || !block_of(node)->used) {
@@ -381,14 +372,14 @@ enum tarn_status tn_sim_op_pool_free(struct tn_sim *sim, tarn_ptr address, tarn_
     if (!stream) {
         return TARN_ERR_HOST_MEMORY;
     }
-    struct pool_block *block = block_of(node);
+    struct tn_sim_pool_block *block = block_of(node);
     block->used = false;
     block->stream = handle;
     block->point = tn_sim_point_take(&sim->streams, stream);
     sim->pool.used -= block->asked;
     tn_tree_insert(&sim->pool.free, &block->by_size);
-    struct pool_block *prev = block_prev(block);
-    struct pool_block *next = block_next(block);
+    struct tn_sim_pool_block *prev = block_prev(block);
+    struct tn_sim_pool_block *next = block_next(block);
     if (blocks_mergeable(sim, prev, block)) {
         block_absorb(sim, block, prev);
     }
@@ -404,7 +395,7 @@ enum tarn_status tn_sim_op_pool_trim(struct tn_sim *sim, uint64_t keep)
     pool_settle(sim);
     struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks);
     while (node && sim->pool.reserved > keep) {
-        struct pool_block *block = block_of(node);
+        struct tn_sim_pool_block *block = block_of(node);
 
         node = tn_tree_next(node);
         if (!block->used) {
@@ -438,7 +429,7 @@ enum tarn_status tn_sim_op_pool_reset_peaks(struct tn_sim *sim)
 
 bool tn_sim_pool_covers(const struct tn_sim *sim, tarn_ptr address, uint64_t size)
 {
-    const struct pool_block key = {.start = address};
+    const struct tn_sim_pool_block key = {.start = address};
     const struct tn_tree_node *node = tn_tree_find_at_most(&sim->pool.blocks, &key.by_address);
 
     if (!node || !block_of(node)->used) {
@@ -453,7 +444,7 @@ void tn_sim_pool_fini(struct tn_sim *sim)
     struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks);
 
     while (node) {
-        struct pool_block *block = block_of(node);
+        struct tn_sim_pool_block *block = block_of(node);
         struct tn_sim_range *chunk = block->chunk;
 
         tn_sim_point_clear(&block->point);
@@ -480,7 +471,7 @@ uint64_t tn_sim_pool_check(const struct tn_sim *sim, struct tarn_findings *findi
     (void)tn_tree_check(&sim->pool.free, findings);
     for (const struct tn_tree_node *node = tn_tree_first(&sim->pool.blocks); node;
          node = tn_tree_next(node)) {
-        const struct pool_block *block = block_of(node);
+        const struct tn_sim_pool_block *block = block_of(node);
 
         if (block->start < block->chunk->start || block->start < end ||
             block->size > block->chunk->size - (block->start - block->chunk->start)) {

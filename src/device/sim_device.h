@@ -31,6 +31,19 @@ struct tn_sim_vmm {
     tn_page_handle last_page;  /* numbers are never reused */
 };
 
+/* A block of the pool, allocated or free. */
+struct tn_sim_pool_block {
+    struct tn_tree_node by_address;
+    struct tn_tree_node by_size; /* while free */
+    struct tn_sim_range *chunk;
+    uint64_t start;
+    uint64_t size;
+    uint64_t asked;            /* bytes, while allocated */
+    tarn_stream stream;        /* that freed it; meaningless while allocated */
+    struct tn_sim_point point; /* of the free; zero while allocated */
+    bool used;
+};
+
 /* Stream-ordered pool (sim_async.c): every block by address; free ones also by size. */
 struct tn_sim_pool {
     struct tn_tree blocks;

@@ -162,8 +162,8 @@ static enum tarn_status configure_one(struct tarn_allocator *allocator, const ch
     return st ? st : tarn_allocator_set_config(allocator, &config, error);
 }
 
-/* All allocators have the same settings and reject the same text, so a rejection comes from the
- * first one, before any change. The lock is held. */
+/* Allocators whose settings nobody changed by themselves reject the same text, so a rejection comes
+ * before any change. The lock is held. */
 static enum tarn_status configure_all(struct tarn_devices *devices, const char *text,
                                       struct tarn_error *error)
 {
@@ -317,7 +317,6 @@ enum tarn_status tarn_devices_empty_pool(struct tarn_devices *devices, struct ta
         struct tarn_allocator *allocator = tn_devices_at(devices, i);
 
         st = allocator ? tarn_allocator_empty_pool(allocator, id, error) : TARN_OK;
-        st = st == TARN_ERR_NOT_FOUND ? TARN_OK : st;
     }
     return st;
 }

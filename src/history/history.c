@@ -593,8 +593,8 @@ static void copy_begin(const struct tarn_history *history, struct tn_history_cop
     copy->filled = 0;
 }
 
-/* Under the lock: copies at most `max` more entries. False if there are no more. */
-static bool copy_advance(const struct tarn_history *history, struct tn_history_copy *copy,
+/* Under the lock: copies at most `max` more entries. */
+static void copy_advance(const struct tarn_history *history, struct tn_history_copy *copy,
                          uint64_t max)
 {
     const struct tn_ring *ring = &history->ring;
@@ -609,17 +609,15 @@ static bool copy_advance(const struct tarn_history *history, struct tn_history_c
 
     tn_ring_copy_range(ring, next - ring->overwritten, count, copy->room + copy->filled);
     copy->filled += count;
-    return count > 0;
 }
 
-/* Copies what there is in slices, so that no event waits for long. */
+/* Copies what there is in slices, so that no event waits for long; as many as it has room for,
+ * however fast events arrive. */
 static void copy_ahead(struct tarn_history *history, struct tn_history_copy *copy)
 {
-    bool more = true;
-
-    for (uint64_t i = 0; more && i <= copy->capacity / COPY_SLICE; i++) {
+    for (uint64_t i = 0; i <= copy->capacity / COPY_SLICE; i++) {
         tn_biased_lock_acquire(&history->lock);
-        more = copy_advance(history, copy, COPY_SLICE);
+        copy_advance(history, copy, COPY_SLICE);
         tn_biased_lock_release(&history->lock);
     }
 }
@@ -673,7 +671,7 @@ void tn_history_copy_take(struct tarn_history *history, struct tn_history_copy *
     tn_biased_lock_acquire(&history->lock);
     const uint64_t oldest = history->ring.overwritten;
 
-    (void)copy_advance(history, copy, UINT64_MAX);
+    copy_advance(history, copy, UINT64_MAX);
     const uint64_t gone = copy->first < oldest ? oldest - copy->first : 0;
 
     copy->entries = copy->room + gone;

@@ -72,7 +72,7 @@ TN_NOINLINE NO_SANITIZE size_t tn_stack_walk(uint64_t *addresses, size_t max, ui
     uint64_t hash = *hash_io;
     size_t count = 0;
 
-    if (low < stack.low || low >= stack.end) { /* not on the thread's own stack */
+    if (low - stack.low >= stack.end - stack.low) { /* not on the thread's own stack */
         if (max > 0) {
             addresses[count++] = plain_address((uintptr_t)__builtin_return_address(0));
             *hash_io = tn_stack_hash(hash, addresses[0]);

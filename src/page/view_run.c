@@ -57,7 +57,7 @@ static enum tarn_status half_add(struct tn_view_run *run, const struct half *hal
                                      .segment_count = half->segment_count,
                                      .is_host = half->is_host};
 
-    for (size_t i = 0; i < half->trace_count && i < INT32_MAX; i++) {
+    for (size_t i = 0; i < half->trace_count; i++) { /* TN_DEVICES_MAX at most */
         source.trace = &half->traces[i];
         source.device = (int32_t)i;
         if (source.trace->count > 0 && is_wanted(run, source.device)) {

@@ -7,6 +7,7 @@
 #include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
+#include "base/id_table.h"
 #include "base/map.h"
 #include "replay/limit.h"
 #include "replay/span.h"
@@ -24,9 +25,12 @@ struct compile {
     const struct tarn_config *config; /* of the recorded run */
     struct tn_map live;               /* address to slot + 1: allocated */
     struct tn_map waiting;            /* address to operation + 1: freed, not completed */
-    struct tn_map start_waiting; /* address to slot + 1: freed before the trace, not completed */
-    struct tn_vec queues;        /* uint64_t: entry of the latest free of each queue */
-    bool flushing;               /* the previous entry released a segment */
+    struct tn_map start_waiting;  /* address to slot + 1: freed before the trace, not completed */
+    struct tn_vec queues;         /* uint64_t: entry of the latest free of each queue, descending */
+    struct tn_budget pool_budget; /* no limit */
+    struct tn_id_table pool_places; /* places in `pools` of the program */
+    bool too_many_pools;
+    bool flushing; /* the previous entry released a segment */
     uint64_t reserved;
     struct tn_entry_pools entry_pools;
     struct tn_map since; /* final segment of a private pool to the entry that allocated it */
@@ -113,25 +117,39 @@ static void compile_whole_free(struct compile *c, uint32_t slot, uint64_t index)
 
 /* ---- private pools ---- */
 
-/* Index of a pool in the list; appends a new one. */
-static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
+static bool pool_is(const void *owner, uint32_t place, const void *key)
+{
+    const struct compile *c = owner;
+    const struct tarn_pool_id *pool = (const struct tarn_pool_id *)c->program->pools.items + place;
+    const struct tarn_pool_id *id = key;
+
+    return pool->first == id->first && pool->second == id->second;
+}
+
+static uint16_t pool_add(struct compile *c, struct tarn_pool_id id, uint32_t hash)
 {
     struct tn_vec *pools = &c->program->pools;
-    const struct tarn_pool_id *items = pools->items;
 
-    for (size_t i = 0; i < pools->count; i++) {
-        if (items[i].first == id.first && items[i].second == id.second) {
-            return (uint16_t)i;
-        }
-    }
     if (pools->count > UINT16_MAX) {
+        c->too_many_pools = true;
         return 0;
     }
-    if (!tn_vec_add(pools, &id)) {
+    if (!tn_vec_add(pools, &id) ||
+        !tn_id_table_add(&c->pool_places, hash, (uint32_t)(pools->count - 1))) {
         c->no_memory = true;
         return 0;
     }
     return (uint16_t)(pools->count - 1);
+}
+
+/* Index of a pool in the list; appends a new one. */
+static uint16_t pool_place(struct compile *c, struct tarn_pool_id id)
+{
+    const uint32_t hash = tn_hash_bytes(&id, sizeof id);
+    uint32_t place;
+
+    return tn_id_table_find(&c->pool_places, hash, pool_is, c, &id, &place) ? (uint16_t)place
+                                                                            : pool_add(c, id, hash);
 }
 
 static uint16_t pool_place_of(struct compile *c, struct tn_pool_id id)
@@ -211,7 +229,7 @@ static void compile_releases(struct compile *c, uint64_t index)
 {
     uint16_t last = 0;
 
-    for (uint64_t i = index; i < c->trace->count && !c->no_memory; i++) {
+    for (uint64_t i = index; i < c->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(c->model, c->trace, i);
         const uint16_t pool = tn_trace_gives_back(entry) ? named_pool(c, entry) : 0;
 
@@ -329,6 +347,16 @@ static void note_frees(struct compile *c)
     }
 }
 
+static void note_pools(struct compile *c)
+{
+    if (c->too_many_pools) {
+        tn_program_note(c->program,
+                        "the trace has more than %d private pools: requests of the others count "
+                        "as the default pool's",
+                        UINT16_MAX);
+    }
+}
+
 static void note_segments(struct compile *c)
 {
     const uint64_t known = tn_program_reserved_at_start(c->program);
@@ -394,23 +422,30 @@ static void compile_free(struct compile *c, const struct tn_trace_entry *entry, 
     compile_set(c, &c->waiting, entry->address, (uint32_t)(c->program->ops.count - 1));
 }
 
-/* A queue whose frees all precede this one: they also complete before it, because completions are
- * processed in order. Adds a queue if there is none. */
+/* The first queue whose frees all precede this one: they also complete before it, because
+ * completions are processed in order. Adds a queue if there is none. The queues before it end with
+ * later frees, those behind it with earlier ones, so their ends stay in descending order. */
 static uint32_t compile_queue(struct compile *c, uint64_t free_index)
 {
     uint64_t *last = c->queues.items;
+    size_t from = 0;
+    size_t to = c->queues.count;
 
-    for (size_t i = 0; i < c->queues.count; i++) {
-        if (last[i] < free_index) {
-            last[i] = free_index;
-            return (uint32_t)i;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+
+        if (last[middle] < free_index) {
+            to = middle;
+        } else {
+            from = middle + 1;
         }
     }
-    if (!tn_vec_add(&c->queues, &free_index)) {
+    if (from < c->queues.count) {
+        last[from] = free_index;
+    } else if (!tn_vec_add(&c->queues, &free_index)) {
         c->no_memory = true;
-        return 0;
     }
-    return (uint32_t)(c->queues.count - 1);
+    return (uint32_t)from;
 }
 
 /* A request after the free did not find it complete: the device was at least that far behind. */
@@ -565,7 +600,7 @@ static uint64_t device_bound(struct compile *c)
     return smallest ? smallest / 9 * 8 - TN_LARGE_BUFFER : TN_DEVICE_BOUND_NONE;
 }
 
-/* Blocks of the initial state, and room for those of the trace. */
+/* Blocks of the initial state, which do not overlap, and room for those of the trace. */
 static void compile_spans(struct compile *c)
 {
     const struct tn_start_block *blocks = c->program->start_blocks.items;
@@ -576,9 +611,6 @@ static void compile_spans(struct compile *c)
         return;
     }
     for (size_t i = 0; i < count && has_no_frees(c); i++) {
-        while (tn_spans_take(&c->spans, blocks[i].address, blocks[i].size)) {
-            ; /* untrusted files may contain overlaps */
-        }
         tn_spans_add(&c->spans, blocks[i].address, blocks[i].size, blocks[i].slot);
     }
 }
@@ -597,6 +629,7 @@ static enum tarn_status compile_trace(struct compile *c, struct tarn_error *erro
         compile_entry(c, i);
     }
     note_frees(c);
+    note_pools(c);
     note_segments(c);
     c->program->queue_count = (uint32_t)c->queues.count;
     c->program->device_bound = device_bound(c);
@@ -615,6 +648,7 @@ enum tarn_status tn_program_compile(struct tn_program *program, const struct tn_
     tn_vec_init(&c.queues, sizeof(uint64_t));
     tn_vec_init(&c.free_slots, sizeof(uint32_t));
     tn_vec_init(&c.last_uses, sizeof(uint64_t));
+    tn_id_table_init(&c.pool_places, &c.pool_budget);
     if (device < 0 || (size_t)device >= model->trace_count || model->traces[device].count == 0) {
         return tn_fail(error, TARN_ERR_NOT_FOUND,
                        "the snapshot has no trace of device %d: record with "
@@ -636,6 +670,7 @@ enum tarn_status tn_program_compile(struct tn_program *program, const struct tn_
     tn_vec_fini(&c.queues);
     tn_vec_fini(&c.free_slots);
     tn_vec_fini(&c.last_uses);
+    tn_id_table_fini(&c.pool_places);
     tn_spans_fini(&c.spans);
     tn_entry_pools_fini(&c.entry_pools);
     tn_map_fini(&c.since);

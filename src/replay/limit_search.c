@@ -6,9 +6,13 @@
 #include "replay/run.h"
 
 enum {
-    ROUND_TRIES = 96,   /* round numbers */
-    EVEN_TRIES = 32,    /* evenly spaced between the bounds */
+    ROUND_TRIES = 96, /* round numbers */
+    EVEN_TRIES = 32,  /* evenly spaced between the bounds */
+#ifdef TN_LIMITS_LOW  /* tests/torture */
+    PAGES_MAX = 8
+#else
     PAGES_MAX = 4 << 20 /* of initial states: twice those of all tries on 288 GiB in large pages */
+#endif
 };
 
 struct search {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/pool_search.h"
 
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "replay/run.h"
@@ -8,8 +9,13 @@
 #include <string.h>
 
 enum {
+#ifdef TN_LIMITS_LOW /* tests/torture */
+    POOLS_MAX = 1,
+    OPERATIONS_MAX = 200
+#else
     POOLS_MAX = 32,           /* found ones */
     OPERATIONS_MAX = 16 << 20 /* approximate bound of those replayed */
+#endif
 };
 
 #define NO_LIFETIME UINT32_MAX
@@ -102,14 +108,16 @@ static void range_end(const struct pool_search *s, const struct tn_trace_entry *
 static bool lifetimes_find(struct pool_search *s)
 {
     const struct tn_start_segment *before = s->program->start_segments.items;
-    bool added = true;
 
-    for (size_t i = 0; i < s->program->start_segments.count && added; i++) {
-        added = before[i].is_expandable ? range_add(s, before[i].address, before[i].size, 0)
-                                        : lifetime_add(s, before[i].address, before[i].size, 0);
+    for (size_t i = 0; i < s->program->start_segments.count; i++) {
+        if (!(before[i].is_expandable ? range_add(s, before[i].address, before[i].size, 0)
+                                      : lifetime_add(s, before[i].address, before[i].size, 0))) {
+            return false;
+        }
     }
-    for (uint64_t i = 0; i < s->trace->count && added; i++) {
+    for (uint64_t i = 0; i < s->trace->count; i++) {
         const struct tn_trace_entry *entry = tn_trace_at(s->model, s->trace, i);
+        bool added = true;
 
         if (entry->action == TN_TRACE_SEGMENT_ALLOC) {
             added = lifetime_add(s, entry->address, entry->size, i);
@@ -118,8 +126,11 @@ static bool lifetimes_find(struct pool_search *s)
         } else if (tn_trace_gives_back(entry)) {
             range_end(s, entry, i);
         }
+        if (!added) {
+            return false;
+        }
     }
-    return added;
+    return true;
 }
 
 /* Numbers of the segments that exist at an entry; few at a time. */
@@ -191,6 +202,24 @@ static uint16_t found_pool(const struct pool_search *s, size_t op)
     return s->lifetime_of[op] == NO_LIFETIME ? 0 : lifetimes[s->lifetime_of[op]].pool;
 }
 
+static uint64_t highest_id(const struct pool_search *s)
+{
+    const struct tarn_pool_id *known = s->program->pools.items;
+    uint64_t highest = 0;
+
+    for (size_t i = 0; i < s->program->pools.count; i++) {
+        highest = known[i].first > highest ? known[i].first : highest;
+    }
+    return highest;
+}
+
+/* Whether there are numbers and ids for as many pools as may be found: a file may use them up. */
+static bool has_room(const struct pool_search *s)
+{
+    return s->program->pools.count + POOLS_MAX <= (size_t)UINT16_MAX + 1 &&
+           highest_id(s) <= UINT64_MAX - POOLS_MAX;
+}
+
 static bool is_worth_it(const struct pool_search *s)
 {
     bool gave_back = false;
@@ -203,7 +232,7 @@ static bool is_worth_it(const struct pool_search *s)
         }
         gave_back = gave_back || tn_trace_gives_back(entry);
     }
-    return gave_back && s->config->backend == TARN_BACKEND_NATIVE;
+    return gave_back && s->config->backend == TARN_BACKEND_NATIVE && has_room(s);
 }
 
 /* ---- programs with pools ---- */
@@ -235,50 +264,62 @@ static uint64_t end_of_use(const struct pool_search *s, uint16_t pool)
     return end;
 }
 
+/* There is room. */
+static void add_op(struct pool_search *s, const struct tn_op *op)
+{
+    struct tn_vec *ops = &s->program->ops;
+
+    tn_assert(ops->count < ops->capacity);
+    ((struct tn_op *)ops->items)[ops->count++] = *op;
+}
+
 /* Adds, before a flush, the ends of use of found pools up to the entry `next` of the next
  * operation. A flush has the number of the first entry that releases a segment. */
-static bool add_releases(struct pool_search *s, const struct tn_op *flush, uint64_t next,
-                         uint64_t *ends)
+static void add_releases(struct pool_search *s, const struct tn_op *flush, uint64_t next,
+                         uint64_t *ends, size_t count)
 {
-    bool added = true;
-
-    for (size_t k = 0; k < s->program->pools.count - s->first_found && added; k++) {
-        if (ends[k] >= flush->entry && ends[k] < next) {
+    for (size_t k = 0; k < count; k++) {
+        tn_assert(ends[k] >= flush->entry); /* the flush of an earlier end has had it */
+        if (ends[k] < next) {
             const struct tn_op release = {.kind = TN_OP_RELEASE,
                                           .pool = (uint16_t)(s->first_found + k),
                                           .entry = flush->entry,
                                           .slot = TN_NO_SLOT};
 
             ends[k] = UINT64_MAX;
-            added = tn_vec_add(&s->program->ops, &release);
+            add_op(s, &release);
         }
     }
-    return added;
 }
 
 /* Rebuilds the operations with the pools of the segments and the ends of their use. */
 static bool program_rebuild(struct pool_search *s)
 {
     const struct tn_op *ops = s->ops.items;
-    uint64_t ends[POOLS_MAX];
-    bool added = true;
+    const size_t found = s->program->pools.count - s->first_found;
+    uint64_t ends[POOLS_MAX] = {0};
 
-    for (size_t k = 0; k < s->program->pools.count - s->first_found; k++) {
+    tn_assert(found <= POOLS_MAX);
+
+    for (size_t k = 0; k < found; k++) {
         ends[k] = end_of_use(s, (uint16_t)(s->first_found + k));
     }
     s->program->ops.count = 0;
-    for (size_t i = 0; i < s->ops.count && added; i++) {
+    if (!tn_vec_reserve(&s->program->ops, s->ops.count + found)) { /* each ends once */
+        return false;
+    }
+    for (size_t i = 0; i < s->ops.count; i++) {
         const uint64_t next = i + 1 < s->ops.count ? ops[i + 1].entry : UINT64_MAX;
 
         if (ops[i].kind == TN_OP_FLUSH || ops[i].kind == TN_OP_FLUSH_WANT) {
-            added = add_releases(s, &ops[i], next, ends);
+            add_releases(s, &ops[i], next, ends, found);
         }
         struct tn_op op = ops[i];
 
         op.pool = found_pool(s, i) ? found_pool(s, i) : op.pool;
-        added = added && tn_vec_add(&s->program->ops, &op);
+        add_op(s, &op);
     }
-    return added;
+    return true;
 }
 
 /* ---- trying ---- */
@@ -290,9 +331,7 @@ struct attempt {
 
 static enum tarn_status attempt(struct pool_search *s, struct attempt *out)
 {
-    const struct tn_limit *limit = &s->program->limit;
-    const struct tn_runner_room room = {.device = limit->by_device ? limit->bytes : 0,
-                                        .limit = limit->by_device ? 0 : limit->bytes};
+    const struct tn_runner_room room = tn_runner_room_recorded(&s->program->limit);
     struct tarn_replay_result result = {.struct_size = sizeof result};
     struct tn_runner runner;
     enum tarn_status st = tn_runner_open(&runner, s->program, s->config, &room, s->error);
@@ -341,13 +380,7 @@ static enum tarn_status try_pools(struct pool_search *s, struct lifetime *lifeti
 /* Adds an empty pool. */
 static bool pool_add(struct pool_search *s)
 {
-    const struct tarn_pool_id *known = s->program->pools.items;
-    uint64_t highest = 0;
-
-    for (size_t i = 0; i < s->program->pools.count; i++) {
-        highest = known[i].first > highest ? known[i].first : highest;
-    }
-    return tn_vec_add(&s->program->pools, &(struct tarn_pool_id){.first = highest + 1});
+    return tn_vec_add(&s->program->pools, &(struct tarn_pool_id){.first = highest_id(s) + 1});
 }
 
 static bool pool_is_used(const struct pool_search *s, uint16_t pool)
@@ -449,9 +482,8 @@ enum tarn_status tn_pool_search(struct tn_program *program, const struct tn_mode
     if (!tn_vec_reserve(&s.ops, program->ops.count)) {
         return tn_fail_memory(error);
     }
-    if (program->ops.count > 0) {
-        memcpy(s.ops.items, program->ops.items, program->ops.count * sizeof(struct tn_op));
-    }
+    tn_assert(program->ops.count > 0); /* what was given back is an operation */
+    memcpy(s.ops.items, program->ops.items, program->ops.count * sizeof(struct tn_op));
     s.ops.count = program->ops.count;
     const enum tarn_status st = search(&s);
 

@@ -16,8 +16,8 @@
 #include "tarn/config.h"
 
 /* Assigns the found pools to operations of the program and ends their uses. Does nothing if the run
- * is reproduced exactly, if the trace releases no segment, or if its entries name their pools.
- * TARN_ERR_HOST_MEMORY; the program is then unchanged. */
+ * is reproduced exactly, if the trace releases no segment, if its entries name their pools, or if
+ * pools have no more numbers. TARN_ERR_HOST_MEMORY; the program is then unchanged. */
 enum tarn_status tn_pool_search(struct tn_program *program, const struct tn_model *model,
                                 const struct tarn_config *config,
                                 struct tarn_error *error) TN_MUST_CHECK;

@@ -179,7 +179,7 @@ const char *tarn_replay_get_note(const struct tarn_replay *replay, size_t index)
 static struct tn_runner_room room_of(const struct tarn_replay *replay,
                                      const struct tarn_replay_options *options)
 {
-    const struct tn_limit *limit = &replay->program.limit;
+    const struct tn_runner_room recorded = tn_runner_room_recorded(&replay->program.limit);
     struct tn_runner_room room = {.device = options->device_total,
                                   .limit = options->memory_limit,
                                   .base_address = options->base_address,
@@ -188,8 +188,8 @@ static struct tn_runner_room room_of(const struct tarn_replay *replay,
     if (options->memory_limit == UINT64_MAX) {
         room.limit = 0;
     } else if (options->memory_limit == 0 && options->device_total == 0) {
-        room.device = limit->by_device ? limit->bytes : 0;
-        room.limit = limit->by_device ? 0 : limit->bytes;
+        room.device = recorded.device;
+        room.limit = recorded.limit;
     }
     return room;
 }

@@ -8,9 +8,7 @@
 static enum tarn_status run_try(const struct tn_program *program, const struct tarn_config *config,
                                 bool *same_out, struct tarn_error *error)
 {
-    const struct tn_limit *limit = &program->limit;
-    const struct tn_runner_room room = {.device = limit->by_device ? limit->bytes : 0,
-                                        .limit = limit->by_device ? 0 : limit->bytes};
+    const struct tn_runner_room room = tn_runner_room_recorded(&program->limit);
     struct tarn_replay_result result = {.struct_size = sizeof result};
     struct tn_runner runner;
     enum tarn_status st = tn_runner_open(&runner, program, config, &room, error);

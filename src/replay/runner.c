@@ -8,6 +8,12 @@
 
 #include <math.h>
 
+struct tn_runner_room tn_runner_room_recorded(const struct tn_limit *limit)
+{
+    return (struct tn_runner_room){.device = limit->by_device ? limit->bytes : 0,
+                                   .limit = limit->by_device ? 0 : limit->bytes};
+}
+
 enum tarn_status tn_runner_script_segment(struct tn_runner *runner, uint64_t address,
                                           struct tarn_error *error)
 {

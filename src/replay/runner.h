@@ -40,6 +40,9 @@ struct tn_runner {
     struct tarn_replay_result *result;
 };
 
+/* The room under the limit found for the recorded run, or without one. */
+struct tn_runner_room tn_runner_room_recorded(const struct tn_limit *limit);
+
 /* On failure there is nothing to close. */
 enum tarn_status tn_runner_open(struct tn_runner *runner, const struct tn_program *program,
                                 const struct tarn_config *config, const struct tn_runner_room *room,

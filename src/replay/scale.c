@@ -5,6 +5,7 @@
  * once per rule) or by a function of the caller.
  */
 #include "alloc/config/size_class.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/expression.h"
 #include "base/host_mem.h"
@@ -367,13 +368,13 @@ enum tarn_status tarn_replay_scale_largest(const struct tarn_replay *replay,
     }
     while (st == TARN_OK && high - low > FACTOR_STEP) {
         const double middle = floor((low + high) / 2 / FACTOR_STEP) * FACTOR_STEP;
-        const double next = middle > low ? middle : low + FACTOR_STEP;
 
-        st = try_factor(replay, snapshot, copy, count, next, options, &fits, error);
+        tn_assert(middle > low); /* both are whole steps, but for the smallest factor */
+        st = try_factor(replay, snapshot, copy, count, middle, options, &fits, error);
         if (fits) {
-            low = next;
+            low = middle;
         } else {
-            high = next;
+            high = middle;
         }
     }
     *factor_out = low;

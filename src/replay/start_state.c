@@ -4,6 +4,7 @@
 #include "alloc/config/size_class.h"
 #include "analysis/address_map.h"
 #include "analysis/layout.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 
 struct rebuild {
@@ -85,7 +86,9 @@ static bool is_waiting(const struct rebuild *r, const struct tn_lifetime *lifeti
     if (lifetime->requested != TN_NEVER) {
         return false;
     }
-    return lifetime->end != TN_NEVER || (state && *state == TN_BLOCK_ACTIVE_PENDING_FREE);
+    /* What neither ends nor begins in the trace is in the snapshot. */
+    return lifetime->end != TN_NEVER ||
+           (tn_always(state) && *state == TN_BLOCK_ACTIVE_PENDING_FREE);
 }
 
 /* Adds the blocks of a piece. One that begins inside of another, in a file that contradicts itself,

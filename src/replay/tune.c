@@ -5,6 +5,7 @@
  * changing one dimension at a time, until a round finds nothing better or the tries are used up.
  * Several threads compute a round; the next picks depend only on the results of whole rounds.
  */
+#include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
 #include "base/order.h"
@@ -25,7 +26,11 @@ enum {
     TRIES_DEFAULT = 200,
     TRIES_MAX = 100000,
     THREADS_MAX = 64,
+#ifdef TN_LIMITS_LOW /* tests/torture: that fewer picks are left */
+    EXPANDED = 64
+#else
     EXPANDED = 4 /* best picks per round */
+#endif
 };
 
 struct dimension {
@@ -357,16 +362,32 @@ static enum tarn_status search(struct tune *tune)
 
 /* ---- the rows ---- */
 
+enum {
+    RESULTS = 5
+};
+
+static void results_fill(const struct tarn_tune_row *row, uint64_t results[RESULTS])
+{
+    results[0] = row->peak_reserved;
+    results[1] = row->peak_allocated;
+    results[2] = row->device_calls;
+    results[3] = row->ooms;
+    results[4] = row->capacity;
+}
+
 /* Whether a better row (the recorded settings aside) has the same results: this row's additional
  * options have no effect. */
 static bool does_the_same(const struct tarn_tune_row *rows, size_t count,
                           const struct tarn_tune_row *row)
 {
+    uint64_t wanted[RESULTS];
+
+    results_fill(row, wanted);
     for (size_t i = 1; i < count; i++) {
-        if (rows[i].peak_reserved == row->peak_reserved &&
-            rows[i].peak_allocated == row->peak_allocated &&
-            rows[i].device_calls == row->device_calls && rows[i].ooms == row->ooms &&
-            rows[i].capacity == row->capacity) {
+        uint64_t results[RESULTS];
+
+        results_fill(&rows[i], results);
+        if (memcmp(results, wanted, sizeof wanted) == 0) {
             return true;
         }
     }
@@ -420,17 +441,17 @@ static size_t give_recommended(const struct tune *tune, struct tarn_tune_row *ro
 {
     const struct tried *first = recommended(tune);
     const struct tried *harmful = removal(tune);
-    size_t count = 1;
+    const bool are_same = harmful && strcmp(harmful->row.conf, first->row.conf) == 0;
 
-    if (count < capacity) {
-        rows[count++] = first->row;
+    if (capacity < 2) {
+        return 1;
     }
-    if (harmful && count < capacity && strcmp(harmful->row.conf, first->row.conf) == 0) {
-        rows[1] = harmful->row;
-    } else if (harmful && count < capacity) {
-        rows[count++] = harmful->row;
+    rows[1] = are_same ? harmful->row : first->row;
+    if (!harmful || are_same || capacity < 3) {
+        return 2;
     }
-    return count;
+    rows[2] = harmful->row;
+    return 3;
 }
 
 static size_t give_rows(struct tune *tune, struct tarn_tune_row *rows, size_t capacity)
@@ -441,7 +462,8 @@ static size_t give_rows(struct tune *tune, struct tarn_tune_row *rows, size_t ca
     if (!tune->options.each) {
         qsort(&tune->tried[1], tune->count - 1, sizeof *tune->tried, compare);
     }
-    if (!tune->options.each && tune->options.recommends && tune->count > 1) {
+    tn_assert(tune->count > 1); /* at least the default settings were tried */
+    if (!tune->options.each && tune->options.recommends) {
         count = give_recommended(tune, rows, capacity);
     }
     for (size_t i = 1; i < tune->count && count < capacity; i++) {

@@ -31,7 +31,7 @@ struct tn_verify_pool {
     struct tarn_checkpoint *checkpoint;
 };
 
-/* A completed free in the log: `position` is line << 20 | event. */
+/* A completed free in the log: `position` is line << 20, plus the event. */
 struct tn_completion {
     uint64_t address;
     uint64_t position;

@@ -93,12 +93,12 @@ static struct points points_of(const struct leaks *leaks, const struct tn_lifeti
 }
 
 /* Whether a block comes and goes right before a time point and behind the one before: as most, and
- * told without a search. */
+ * told without a search. `point` is where the block before it began, or an earlier one. */
 static bool is_between(const struct leaks *leaks, const struct tn_lifetime *lifetime, size_t point)
 {
+    tn_assert(point == 0 || lifetime->start > point_at(leaks, point - 1)); /* also TN_NEVER */
     return point < leaks->repeats.at.count && lifetime->start != TN_NEVER &&
-           lifetime->end <= point_at(leaks, point) &&
-           (point == 0 || lifetime->start > point_at(leaks, point - 1));
+           lifetime->end <= point_at(leaks, point);
 }
 
 static void row_count(const struct leaks *leaks, struct row *row, struct points points,

@@ -196,6 +196,11 @@ static enum tarn_status object_add_values(struct tn_decoder *decoder, struct tn_
     struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
     enum tarn_status status = object_deepen(decoder, object, values, count);
 
+    if (status == TARN_OK && count > TN_DECODE_ITEMS_MAX - list->count) {
+        status = tn_fail_at(decoder->error, TARN_ERR_LIMIT, (int64_t)tn_value_offset(values[0]),
+                            "a container has more than %d values at byte %llu", TN_DECODE_ITEMS_MAX,
+                            (unsigned long long)tn_value_offset(values[0]));
+    }
     if (status == TARN_OK) {
         status = list_reserve(decoder, list, list->count + count);
     }

@@ -356,6 +356,11 @@ static enum tarn_status traces_decode(struct tn_decoder *decoder, uint32_t key,
     if (status != TARN_OK) {
         return status;
     }
+    if (list->count > TN_DEVICES_MAX) {
+        return tn_fail_at(decoder->error, TARN_ERR_LIMIT, (int64_t)tn_value_offset(value),
+                          "traces of more than %d devices at byte %llu", TN_DEVICES_MAX,
+                          (unsigned long long)tn_value_offset(value));
+    }
     struct tn_trace *traces =
         tn_arena_alloc_array(&decoder->model->arena, list->count, sizeof *traces);
     if (!traces) {

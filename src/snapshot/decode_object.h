@@ -63,9 +63,13 @@ struct tn_decode_limits {
     unsigned max_frames; /* of a stack */
 };
 
-/* Maximum number of keys of a trace entry whose order is kept. */
 enum {
-    TN_SHAPE_KEYS_MAX = 32
+    TN_SHAPE_KEYS_MAX = 32, /* keys of a trace entry whose order is kept */
+#ifdef TN_LIMITS_LOW        /* tests/torture */
+    TN_DECODE_ITEMS_MAX = 5000
+#else
+    TN_DECODE_ITEMS_MAX = INT32_MAX /* values in one container */
+#endif
 };
 
 struct tn_decoder {

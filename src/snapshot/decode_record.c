@@ -423,9 +423,6 @@ static enum tarn_status block_set_history(struct tn_decoder *decoder, struct tn_
     if (status != TARN_OK) {
         return status;
     }
-    if (list->count > UINT32_MAX) {
-        return tn_field_wrong(decoder, TN_KEY_HISTORY, value, "a list");
-    }
     struct tn_block_history *history =
         tn_arena_alloc_array(&decoder->model->arena, list->count, sizeof *history);
     if (!history) {
@@ -435,7 +432,7 @@ static enum tarn_status block_set_history(struct tn_decoder *decoder, struct tn_
         status = history_decode(decoder, list->items[i], &history[i]);
     }
     block->history = history;
-    block->history_count = (uint32_t)list->count;
+    block->history_count = (uint32_t)list->count; /* TN_DECODE_ITEMS_MAX at most */
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/decode_rest.h"
 
+#include "base/assertion.h"
 #include "snapshot/decode_field.h"
 #include "snapshot/warning.h"
 
@@ -56,9 +57,7 @@ static enum tarn_status level_push(struct conversion *conversion, struct tn_valu
     struct level level = {.list = list, .kind = kind};
     const size_t count = level_items(&level);
 
-    if (conversion->depth == DEPTH_MAX || count >= UINT32_MAX) {
-        return tn_decode_memory(conversion->decoder);
-    }
+    tn_assert(conversion->depth < DEPTH_MAX && count <= TN_DECODE_ITEMS_MAX);
     level.fields = tn_arena_alloc_array(&conversion->decoder->scratch, count, sizeof *level.fields);
     if (!level.fields) {
         return tn_decode_memory(conversion->decoder);

@@ -258,7 +258,8 @@ struct tn_model_warning {
 };
 
 enum {
-    TN_WARNINGS_KEPT = 64
+    TN_WARNINGS_KEPT = 64,
+    TN_DEVICES_MAX = 1 << 16 /* with a trace */
 };
 
 struct tn_model {

@@ -203,8 +203,10 @@ static void row_keep(struct tn_pickle *pickle, struct tn_value list)
 {
     const struct tn_object *object = tn_decode_object(pickle->decoder, list);
 
+    /* Between the mark and here nothing else can have added to the list: it would be on the stack,
+     * above the mark, and no opcode that is accepted takes it off again. */
     if (pickle->row_offset > pickle->input->base && object->kind == TN_OBJECT_STACK &&
-        object->pieces == 1) {
+        tn_always(object->pieces == 1)) {
         const uint8_t *row = pickle->input->start + (pickle->row_offset - pickle->input->base);
 
         tn_row_cache_keep(&pickle->rows, row, (size_t)(pickle->input->at - row),

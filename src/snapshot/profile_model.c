@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "snapshot/profile_model.h"
 
+#include "base/assertion.h"
 #include "base/map.h"
 
 #include <string.h>
@@ -267,8 +268,8 @@ static void rests_sort(struct device *device)
 
     tn_vec_sort(&device->blocks, rest_compare);
     for (size_t i = 0; i < device->blocks.count; i++) {
-        if (rests[i].size > 0 && rests[i].address >= end &&
-            rests[i].size <= device->end - rests[i].address) {
+        tn_assert(rests[i].size <= device->end - rests[i].address); /* range_grow had it */
+        if (rests[i].size > 0 && rests[i].address >= end) {
             end = rests[i].address + rests[i].size;
             rests[kept++] = rests[i];
         }

@@ -23,7 +23,11 @@ struct tarn_snapshot {
 };
 
 enum {
+#ifdef TN_LIMITS_LOW /* tests/torture */
+    STACK_VALUES_MAX = 4 << 10,
+#else
     STACK_VALUES_MAX = 16 << 20,
+#endif
     FORM_BYTES = 7, /* that identify the format */
     PROTO = 0x80
 };

@@ -11,7 +11,6 @@
 #define TN_WARNING_MAP(X)                                                                          \
     X(UNKNOWN_KEY, "kept the unknown key `%s`")                                                    \
     X(DUPLICATE_KEY, "the key `%s` occurs twice in a dict; the last one counts")                   \
-    X(MISSING_KEY, "the key `%s` is missing; taken as 0")                                          \
     X(NEGATIVE, "the key `%s` is negative; taken as 0")                                            \
     X(SKIPPED_VALUE, "the key `%s` has a value of an unexpected kind, which was skipped")          \
     X(UNKNOWN_WORD, "the key `%s` has an unknown value")                                           \

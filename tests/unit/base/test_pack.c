@@ -144,6 +144,103 @@ static void one_write_may_have_any_size(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* What a library has unpacked comes also after its last byte was taken: readers may have little
+ * room at a time. */
+static void readers_take_pieces_of_any_size(void **state)
+{
+    enum {
+        ZEROS = 5000
+    };
+    static const char zeros[ZEROS];
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+    const struct tn_unpack_limits limits = {0};
+
+    (void)state;
+    for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
+        struct tn_pack *pack = tn_pack_create((enum tn_packing)packing, &writer);
+
+        sink.used = 0;
+        sink.left = -1;
+        assert_non_null(pack);
+        assert_int_equal(tn_pack_write(pack, zeros, ZEROS), TARN_OK);
+        assert_int_equal(tn_pack_end(pack), TARN_OK);
+        tn_pack_destroy(pack);
+        for (size_t room = 1; room < (size_t)2 * ZEROS; room *= 3) {
+            struct tn_source source;
+            struct tn_unpack unpack;
+            size_t taken = 0;
+            size_t got = 1;
+
+            tn_source_init_memory(&source, sink.bytes, sink.used);
+            assert_int_equal(tn_unpack_init(&unpack, &source, &limits, NULL), TARN_OK);
+            while (got > 0) {
+                char bytes[2 * ZEROS];
+
+                memset(bytes, 1, room);
+                assert_int_equal(tn_unpack_read(&unpack, bytes, room, &got, NULL), TARN_OK);
+                assert_true(got <= room && taken + got <= ZEROS);
+                assert_memory_equal(bytes, zeros, got);
+                taken += got;
+            }
+            assert_int_equal(taken, ZEROS);
+            tn_unpack_fini(&unpack);
+            tn_source_close(&source);
+        }
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* ... and what was unpacked of data that ends early comes before that is said. */
+static void cut_data_gives_what_it_has(void **state)
+{
+    enum {
+        ZEROS = 5000
+    };
+    static const char zeros[ZEROS];
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+    const struct tn_unpack_limits limits = {0};
+    size_t most = 0;
+
+    (void)state;
+    for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
+        struct tn_pack *pack = tn_pack_create((enum tn_packing)packing, &writer);
+
+        sink.used = 0;
+        sink.left = -1;
+        assert_non_null(pack);
+        assert_int_equal(tn_pack_write(pack, zeros, ZEROS), TARN_OK);
+        assert_int_equal(tn_pack_end(pack), TARN_OK);
+        tn_pack_destroy(pack);
+        for (size_t size = 5; size < sink.used; size++) {
+            struct tn_source source;
+            struct tn_unpack unpack;
+            struct tarn_error error = {.text = ""};
+            enum tarn_status st = TARN_OK;
+            size_t taken = 0;
+
+            tn_source_init_memory(&source, sink.bytes, size);
+            assert_int_equal(tn_unpack_init(&unpack, &source, &limits, NULL), TARN_OK);
+            while (st == TARN_OK) {
+                char bytes[7];
+                size_t got = 0;
+
+                st = tn_unpack_read(&unpack, bytes, sizeof bytes, &got, &error);
+                assert_true(got > 0 || st != TARN_OK);
+                assert_memory_equal(bytes, zeros, got);
+                taken += got;
+            }
+            assert_int_equal(st, TARN_ERR_TRUNCATED);
+            assert_int_equal(error.status, st);
+            assert_true(taken <= ZEROS);
+            most = taken > most ? taken : most;
+            tn_unpack_fini(&unpack);
+            tn_source_close(&source);
+        }
+    }
+    assert_int_equal(most, ZEROS); /* all but the end of the file */
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
 static void a_library_without_memory_is_reported(void **state)
 {
     static const char *const opening[] = {"ZSTD_createCStream", "ZSTD_initCStream"};
@@ -235,6 +332,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_packed_is_read_again),
         cmocka_unit_test(one_write_may_have_any_size),
+        cmocka_unit_test(readers_take_pieces_of_any_size),
+        cmocka_unit_test(cut_data_gives_what_it_has),
         cmocka_unit_test(a_library_without_memory_is_reported),
         cmocka_unit_test(packings_have_names),
         cmocka_unit_test(nothing_is_a_file_too),

@@ -142,6 +142,7 @@ static void a_block_has_its_own_bytes_only(void **state)
 
     assert_true(tn_sim_pool_covers(sim, b, CHUNK));
     assert_false(tn_sim_pool_covers(sim, b + CHUNK, 0));
+    assert_false(tn_sim_pool_covers(sim, a - 1, 1)); /* before the first of all blocks */
     pool_free(device, b, S1);
     pool_free(device, a, S1);
     assert_false(tn_sim_pool_covers(sim, a, 1));

@@ -56,6 +56,7 @@ static void the_address_space(void **state)
     PLANT(device, range->gap_start, range->gap_start - 512, "space: range at");
     PLANT(device, tn_sim_space_find(space, first)->size, 5 * MIB, "space: range at");
     PLANT(device, range->start, range->start - 512, "space: range at");
+    PLANT(device, range->start, range->gap_start - 512, "space: range at");
     assert_int_equal(device->ops->free(device, first), TARN_OK);
     assert_int_equal(device->ops->free(device, second), TARN_OK);
     sim_close(device);
@@ -79,6 +80,16 @@ static void the_pool(void **state)
 
     PLANT(device, chunk->size, 512, "pool: block at"); /* its blocks are larger */
     PLANT(device, chunk->start, chunk->start + 512, "pool: block at");
+    struct tn_sim_pool_block *first =
+        TN_TREE_ENTRY(tn_tree_first(&pool->blocks), struct tn_sim_pool_block, by_address);
+    struct tn_sim_pool_block *second =
+        TN_TREE_ENTRY(tn_tree_next(&first->by_address), struct tn_sim_pool_block, by_address);
+
+    assert_true(first->used && !second->used);
+    PLANT(device, first->size, first->size + 512, "pool: block at"); /* they overlap */
+    PLANT(device, first->asked, 0, " bytes, 0 requested");
+    PLANT(device, first->asked, first->size + 1, " bytes, 1025 requested");
+    PLANT(device, second->size, second->size + 512, "pool: block at"); /* behind its chunk */
     assert_int_equal(device->ops->pool_free(device, ptr, S1), TARN_OK);
     sim_close(device);
 }

@@ -120,6 +120,21 @@ static void scripted_address_with_too_little_room_is_skipped(void **state)
     tn_sim_space_fini(&space);
 }
 
+/* Their end is no number. */
+static void scripted_address_at_the_end_of_all_numbers_is_skipped(void **state)
+{
+    struct tn_sim_space space;
+
+    (void)state;
+    tn_sim_space_init(&space, SIM_BASE, GIB);
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, UINT64_MAX - 511), TARN_OK);
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, UINT64_MAX - 511), TARN_OK);
+    assert_int_equal(take(&space, TN_SIM_PLAIN, 512)->start, SIM_BASE);
+    assert_int_equal(take(&space, TN_SIM_PLAIN, 1024)->size, 1024);
+    assert_int_equal(space.scripted_skipped, 2);
+    tn_sim_space_fini(&space);
+}
+
 static void scripted_address_may_fill_a_gap_exactly(void **state)
 {
     struct tn_sim_space space;
@@ -301,6 +316,7 @@ int main(void)
         cmocka_unit_test(full_space_is_out_of_memory),
         cmocka_unit_test(scripted_addresses_come_first_in_order),
         cmocka_unit_test(scripted_address_with_too_little_room_is_skipped),
+        cmocka_unit_test(scripted_address_at_the_end_of_all_numbers_is_skipped),
         cmocka_unit_test(scripted_address_may_fill_a_gap_exactly),
         cmocka_unit_test(long_scripts_wrap_without_loss),
         cmocka_unit_test(wishes_are_for_what_callers_ask_for),

@@ -5,11 +5,13 @@
 #include "support/child.h"
 #include "support/cuda.h"
 
-#include "tarn/devices.h"
+#include "devices/devices.h"
 #include "tarn/host.h"
 #include "tarn/pressure.h"
 #include "tarn/sim.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -166,6 +168,66 @@ static void settings_are_those_of_all(void **state)
     assert_int_equal(tarn_devices_set_enabled(rig.devices, true, &rig.error), TARN_OK);
     (void)alloc(&rig, 2, MIB, 0);
     assert_int_equal(stat_of(&rig, 2, TARN_STAT_ALLOCATED_BYTES), MIB);
+    rig_fini(&rig);
+}
+
+/* Settings that were changed for one allocator alone may not go with what all are to get. */
+static void an_allocator_of_its_own_settings_may_refuse(void **state)
+{
+    struct rig rig;
+    struct tarn_config config;
+
+    (void)state;
+    rig_init(&rig);
+    (void)alloc(&rig, 0, MIB, 0);
+    (void)alloc(&rig, 1, MIB, 0);
+    struct tarn_allocator *allocator = tarn_devices_find(rig.devices, 1);
+
+    tarn_allocator_get_config(allocator, &config);
+    config.large_segment_size = 64 * MIB;
+    assert_int_equal(tarn_allocator_set_config(allocator, &config, &rig.error), TARN_OK);
+    assert_int_equal(tarn_devices_configure(rig.devices, "max_split_size_mb:30", &rig.error),
+                     TARN_ERR_CONFIG);
+    assert_int_equal(tarn_devices_get_config(rig.devices, &config, &rig.error), TARN_OK);
+    assert_int_equal(config.max_split_size, TARN_SIZE_UNLIMITED); /* those of the next device */
+    rig_fini(&rig);
+}
+
+static void *open_aside(void *context)
+{
+    struct rig *rig = context;
+    struct tarn_allocator *opened = NULL;
+    struct tarn_error error;
+
+    return tarn_devices_open(rig->devices, 0, &opened, &error) == TARN_OK ? opened : NULL;
+}
+
+/* Another thread opened it while this one waited. */
+static void a_device_is_opened_once(void **state)
+{
+    struct rig rig;
+    struct tarn_config config;
+    struct tarn_allocator *allocator = NULL;
+    void *found = NULL;
+    pthread_t thread;
+
+    (void)state;
+    rig_init(&rig);
+    assert_int_equal(tarn_config_parse("", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create(rig.sims[0], &config, &allocator, &rig.error), TARN_OK);
+    struct tn_lock *lock = &rig.devices->lock;
+
+    tn_lock_acquire(lock);
+    const uint32_t taken = atomic_load(&lock->state);
+
+    assert_int_equal(pthread_create(&thread, NULL, open_aside, &rig), 0);
+    while (atomic_load(&lock->state) == taken) { /* until it waits */
+        (void)sched_yield();
+    }
+    atomic_store(&rig.devices->entries[0].allocator, allocator);
+    tn_lock_release(lock);
+    assert_int_equal(pthread_join(thread, &found), 0);
+    assert_ptr_equal(found, allocator);
     rig_fini(&rig);
 }
 
@@ -761,6 +823,8 @@ int main(void)
         cmocka_unit_test(memory_is_found_on_any_device),
         cmocka_unit_test(a_number_is_used_once),
         cmocka_unit_test(settings_are_those_of_all),
+        cmocka_unit_test(an_allocator_of_its_own_settings_may_refuse),
+        cmocka_unit_test(a_device_is_opened_once),
         cmocka_unit_test(all_devices_are_observed),
         cmocka_unit_test(observers_fit_or_none_has_one),
         cmocka_unit_test(all_devices_are_recorded),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
+#include "base/stable_hash.h"
+#include "fleet/fleet.h"
 #include "tarn/export.h"
 #include "tarn/fleet.h"
 
@@ -15,7 +17,8 @@ struct asked {
 
 enum {
     RANKS = 4,
-    OUTLIER = 2
+    OUTLIER = 2,
+    OTHERS_ROWS = 60
 };
 
 /* Rank 2 holds more, and has a failed request; names that would do harm. */
@@ -34,6 +37,15 @@ static struct tarn_snapshot *snapshot_of(int rank)
                                      " 'stream': 0, 'frames': []}"
                                    : "");
     return report_parse(json);
+}
+
+static struct tarn_snapshot *snapshot_of_one_step(void)
+{
+    return report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 1000,"
+        " 'stream': 0, 'time_us': 5}]], 'external_annotations': ["
+        "{'stage': 'START', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': 6},"
+        "{'stage': 'END', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': 7}]}");
 }
 
 static enum tarn_status rank_add(struct tarn_fleet *fleet, int rank, struct tarn_error *error)
@@ -150,11 +162,7 @@ static void one_device(void **state)
 /* With one step nothing grows from one to the next. */
 static void one_step_has_no_growth(void **state)
 {
-    struct tarn_snapshot *snapshot = report_parse(
-        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 1000,"
-        " 'stream': 0, 'time_us': 5}]], 'external_annotations': ["
-        "{'stage': 'START', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': 6},"
-        "{'stage': 'END', 'name': 'Optimizer.step#A', 'device': 0, 'time_us': 7}]}");
+    struct tarn_snapshot *snapshot = snapshot_of_one_step();
     const struct tarn_export_options options = {.struct_size = sizeof options,
                                                 .table = TARN_TABLE_RANKS};
     struct test_collect collect = {0};
@@ -191,6 +199,135 @@ static void the_order_of_ranks_does_not_matter(void **state)
         assert_memory_equal(first.text, second.text, first.size);
         free(first.text);
         free(second.text);
+    }
+}
+
+/* The ranks are there already: only the export meets the failure. */
+struct filled {
+    struct tarn_fleet *fleet;
+    struct asked asked;
+};
+
+static enum tarn_status filled_export(const void *context, const struct tarn_writer *writer,
+                                      struct tarn_error *error)
+{
+    const struct filled *filled = context;
+
+    return tarn_export_fleet(filled->fleet, filled->asked.format, &filled->asked.options, writer,
+                             error);
+}
+
+/* ---- summaries by others ---- */
+
+/* A summary of a snapshot, which is destroyed, with one part of the line of its rank replaced. */
+static struct test_collect summary_changed(struct tarn_snapshot *snapshot, const char *from,
+                                           const char *to)
+{
+    struct tarn_fleet *fleet;
+    struct test_collect text = {0};
+    struct test_collect changed = {0};
+    const struct tarn_writer writer = {test_collect_write, &text};
+
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    assert_int_equal(tarn_fleet_add(fleet, snapshot, "rank0", NULL, NULL), TARN_OK);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_fleet_write(fleet, &writer, NULL), TARN_OK);
+    tarn_fleet_destroy(fleet);
+    uint64_t hash = TN_STABLE_HASH_BEGIN;
+
+    for (const char *line = text.text; strncmp(line, "{\"end\"", 6) != 0;) {
+        const size_t length = strcspn(line, "\n");
+        const char *at = strstr(line, from);
+        char out[8192];
+
+        if (strncmp(line, "{\"rank\"", 7) != 0) {
+            at = line + length;
+        }
+        assert_non_null(at);
+        const size_t skipped = at == line + length ? 0 : strlen(from);
+        const int size =
+            snprintf(out, sizeof out, "%.*s%s%.*s", (int)(at - line), line, skipped ? to : "",
+                     (int)(length - (size_t)(at - line) - skipped), at + skipped);
+
+        hash = tn_line_hash(hash, out, (size_t)size);
+        assert_int_equal(test_collect_write(&changed, out, (size_t)size), TARN_OK);
+        assert_int_equal(test_collect_write(&changed, "\n", 1), TARN_OK);
+        line += length + 1;
+    }
+    char end[64];
+
+    assert_int_equal(test_collect_write(&changed, end,
+                                        (size_t)snprintf(end, sizeof end, "{\"end\":\"%016llx\"}\n",
+                                                         (unsigned long long)hash)),
+                     TARN_OK);
+    free(text.text);
+    return changed;
+}
+
+static char *changed_table(struct tarn_snapshot *snapshot, const char *from, const char *to,
+                           enum tarn_export_table table)
+{
+    const struct tarn_export_options options = {.struct_size = sizeof options, .table = table};
+    struct test_collect summary = summary_changed(snapshot, from, to);
+    struct test_collect rows = {0};
+    const struct tarn_writer writer = {test_collect_write, &rows};
+    struct tarn_fleet *fleet;
+    struct tarn_error error = {.text = ""};
+
+    assert_int_equal(tarn_fleet_create(&fleet, NULL), TARN_OK);
+    if (tarn_fleet_load_memory(fleet, summary.text, summary.size, NULL, &error) ||
+        tarn_export_fleet(fleet, TARN_EXPORT_JSONL, &options, &writer, &error)) {
+        fail_msg("%s", error.text);
+    }
+    tarn_fleet_destroy(fleet);
+    free(summary.text);
+    return rows.text;
+}
+
+static void strange_summaries_have_rows(void **state)
+{
+    char *text = changed_table(snapshot_of_one_step(), "\"growth\":{\"by\":\"parts\"",
+                               "\"growth\":{\"by\":\"steps\"", TARN_TABLE_RANKS);
+
+    (void)state;
+    assert_non_null(strstr(text, "\"growth\":null,"));
+    free(text);
+    text = changed_table(snapshot_of(0), "\"held_at_reserved_peak\":{\"rows\":[]",
+                         "\"held_at_reserved_peak\":{\"rows\":[[\"no number\",3,1]]",
+                         TARN_TABLE_HOLDERS);
+    assert_non_null(strstr(text, "\"(smaller ones)\",\"bytes\":3,\"blocks\":1}"));
+    free(text);
+}
+
+/* What is held by others is a row as well, which a writer may refuse: it gets so much at a time, of
+ * any number of rows before that one. */
+static void others_have_a_row(void **state)
+{
+    static const char from[] = "\"held_at_reserved_peak\":{\"rows\":[],\"others\":[0,0,0]";
+
+    (void)state;
+    for (size_t count = 0; count < OTHERS_ROWS; count++) {
+        static char to[OTHERS_ROWS * 32 + 128];
+        size_t used = (size_t)snprintf(to, sizeof to, "\"held_at_reserved_peak\":{\"rows\":[");
+        struct filled filled = {.asked = asked_for(TARN_EXPORT_JSONL, TARN_TABLE_HOLDERS)};
+
+        for (size_t i = 0; i < count; i++) {
+            used += (size_t)snprintf(to + used, sizeof to - used, "%s[\"%016zx\",1,1]",
+                                     i ? "," : "", i + 1);
+        }
+        (void)snprintf(to + used, sizeof to - used, "],\"others\":[2,300,4]");
+        struct test_collect summary = summary_changed(snapshot_of(0), from, to);
+
+        assert_int_equal(tarn_fleet_create(&filled.fleet, NULL), TARN_OK);
+        assert_int_equal(
+            tarn_fleet_load_memory(filled.fleet, summary.text, summary.size, NULL, NULL), TARN_OK);
+        char *text = report_text(filled_export, &filled);
+
+        assert_non_null(strstr(text, "\"(smaller ones)\",\"bytes\":300,\"blocks\":4}"));
+        free(text);
+        report_is_refused(filled_export, &filled);
+        tarn_fleet_destroy(filled.fleet);
+        free(summary.text);
     }
 }
 
@@ -287,21 +424,6 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
-/* The ranks are there already: only the export meets the failure. */
-struct filled {
-    struct tarn_fleet *fleet;
-    struct asked asked;
-};
-
-static enum tarn_status filled_export(const void *context, const struct tarn_writer *writer,
-                                      struct tarn_error *error)
-{
-    const struct filled *filled = context;
-
-    return tarn_export_fleet(filled->fleet, filled->asked.format, &filled->asked.options, writer,
-                             error);
-}
-
 static void without_host_memory(void **state)
 {
     struct filled filled = {.asked = asked_for(TARN_EXPORT_JSONL, TARN_TABLE_ALL)};
@@ -325,6 +447,8 @@ int main(void)
         cmocka_unit_test(one_device),
         cmocka_unit_test(one_step_has_no_growth),
         cmocka_unit_test(the_order_of_ranks_does_not_matter),
+        cmocka_unit_test(strange_summaries_have_rows),
+        cmocka_unit_test(others_have_a_row),
         cmocka_unit_test(a_database),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(failures_leave_nothing),

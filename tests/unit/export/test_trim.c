@@ -370,6 +370,28 @@ static void entries_without_keys_or_times(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* As in a snapshot that was captured here and never was in a file. */
+static void entries_without_an_order_of_keys(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 1000,"
+        " 'stream': 0, 'user_metadata': 'x', 'strange': 1}]]}");
+    struct tn_model *model = tn_snapshot_model_mutable(snapshot);
+    struct tn_trace_entry *entry = tn_chunked_vec_at(&model->entries, 0);
+    const struct tn_trace_extra made = {.user_metadata =
+                                            tn_model_extra(model, entry->extra)->user_metadata};
+    uint32_t number;
+
+    (void)state;
+    assert_int_equal(tn_model_add_extra(model, &made, &number), TARN_OK);
+    entry->extra = number & 0x7ffffff;
+    struct tarn_snapshot *copy = trimmed(snapshot, NULL);
+
+    same_model(model, tn_snapshot_model(copy));
+    tarn_snapshot_destroy(copy);
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void nothing_at_all(void **state)
 {
     const struct tarn_trim_options options = {
@@ -473,6 +495,7 @@ int main(void)
         cmocka_unit_test(parts_of_both_kinds),
         cmocka_unit_test(blocks_over_each_other),
         cmocka_unit_test(entries_without_keys_or_times),
+        cmocka_unit_test(entries_without_an_order_of_keys),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(wrong_parts),
         cmocka_unit_test(old_form),

@@ -478,6 +478,72 @@ static void entries_name_their_pools(void **state)
     made_close(&made);
 }
 
+/* Pools that all live and have several requests each: a search of a list for every request would
+ * take minutes. Requests of pools for which the program has no number are noted. */
+static void a_pool_is_found_among_many(void **state)
+{
+    enum {
+        POOLS = UINT16_MAX + 2,
+        REQUESTS = 8, /* of a pool */
+        COUNT = POOLS * REQUESTS
+    };
+    struct trace_row *rows = test_calloc(COUNT, sizeof *rows);
+    struct made made = {0};
+    struct tarn_error error;
+
+    (void)state;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        rows[i] = (struct trace_row){TN_TRACE_ALLOC, A + i * 512, 512, 0};
+    }
+    trace_open(&made.trace, rows, COUNT, NULL, 0);
+    for (size_t i = 0; i < POOLS; i++) {
+        name_pool(&made, i * REQUESTS, REQUESTS, i + 1);
+    }
+    assert_int_equal(
+        tn_program_compile(&made.program, &made.trace.model, 0, default_config(), &error), TARN_OK);
+    assert_int_equal(made.program.pools.count, UINT16_MAX + 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        const size_t pool = i / REQUESTS + 1;
+
+        assert_int_equal(op_at(&made, i)->pool, pool <= UINT16_MAX ? pool : 0);
+    }
+    assert_int_equal(made.program.note_count, 3);
+    assert_string_equal(made.program.notes[1],
+                        "the trace has more than 65535 private pools: requests of the others count "
+                        "as the default pool's");
+    made_close(&made);
+    test_free(rows);
+}
+
+/* Each free is overtaken by all after it, and gets a queue of its own: a search of all queues for
+ * every completion would take minutes. */
+static void a_queue_is_found_among_many(void **state)
+{
+    enum {
+        BLOCKS = 300000
+    };
+    struct trace_row *rows = test_calloc(3 * (size_t)BLOCKS, sizeof *rows);
+    struct made made;
+
+    (void)state;
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        const uint64_t last = A + (BLOCKS - 1 - i) * 512;
+
+        rows[i] = (struct trace_row){TN_TRACE_ALLOC, A + i * 512, 512, 0};
+        rows[BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_REQUESTED, A + i * 512, 512, 0};
+        rows[2 * (size_t)BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_COMPLETED, last, 512, 0};
+    }
+    rows[2 * BLOCKS - 1].address = A; /* so that no completion follows its free */
+    rows[2 * BLOCKS - 1].action = TN_TRACE_SNAPSHOT;
+    made_open(&made, rows, 3 * (size_t)BLOCKS, NULL, 0);
+    assert_int_equal(made.program.queue_count, BLOCKS - 1);
+    for (size_t i = 0; i < BLOCKS - 1; i++) {
+        assert_int_equal(op_at(&made, BLOCKS + i)->queue, BLOCKS - 2 - i);
+    }
+    made_close(&made);
+    test_free(rows);
+}
+
 static void what_is_given_back_in_a_request_is_for_want(void **state)
 {
     static const struct trace_row rows[] = {
@@ -725,6 +791,8 @@ int main(void)
         cmocka_unit_test(a_pool_that_is_used_later_is_not_released),
         cmocka_unit_test(requests_go_to_the_pools_of_the_final_segments),
         cmocka_unit_test(entries_name_their_pools),
+        cmocka_unit_test(a_pool_is_found_among_many),
+        cmocka_unit_test(a_queue_is_found_among_many),
         cmocka_unit_test(what_is_given_back_in_a_request_is_for_want),
         cmocka_unit_test(limits_lie_between_what_was_had_and_what_was_refused),
         cmocka_unit_test(where_ranges_begin_bounds_the_device),

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -987,6 +988,64 @@ static void every_host_failure_is_reported(void **state)
     }
 }
 
+/* A trace with so many different texts that the tables of the outcome grow with them. */
+static void every_host_failure_of_an_outcome_is_reported(void **state)
+{
+    enum {
+        BLOCKS = 100
+    };
+    static char text[BLOCKS * 512];
+    size_t used = (size_t)snprintf(text, sizeof text, "{\"segments\":[],\"device_traces\":[[");
+    struct tarn_snapshot *snapshot = NULL;
+    struct tarn_replay *replay = NULL;
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+    uint64_t failures = 0;
+    uint64_t calls = UINT64_MAX;
+
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++) {
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            "%s{\"action\":\"alloc\",\"addr\":%d,\"size\":512,\"stream\":0,\"frames\":[],"
+            "\"compile_context\":\"%0100d\",\"user_metadata\":\"%0100d\"}",
+            i ? "," : "", 2097152 + 512 * i, i, i + BLOCKS);
+    }
+    used += (size_t)snprintf(text + used, sizeof text - used, "]]}");
+    if (tarn_snapshot_load_memory(text, used, NULL, &snapshot, &error) ||
+        tarn_replay_create(snapshot, -1, &replay, &error)) {
+        fail_msg("%s", error.text);
+    }
+    for (uint64_t n = 1; n <= calls; n++) {
+        const uint64_t live = tarn_host_get_usage().live_bytes;
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+        struct tarn_snapshot *made = NULL;
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_replay_capture(replay, snapshot, NULL, &result, &made, &error);
+
+        tarn_host_fail_nth(0);
+        if (st == TARN_OK) { /* perhaps a device that was short of memory had some later */
+            const struct tn_model *model = tn_snapshot_model(made);
+            const struct tn_trace_entry *last = tn_trace_at(model, &model->traces[0], BLOCKS);
+            const uint32_t context = tn_model_extra(model, last->extra)->compile_context;
+
+            assert_int_equal(model->traces[0].count, BLOCKS + 1); /* and a segment */
+            assert_int_equal(strtol(tn_model_string(model, context).text, NULL, 10), BLOCKS - 1);
+            calls = tarn_host_get_usage().alloc_calls - before;
+        } else {
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            failures++;
+        }
+        tarn_snapshot_destroy(made);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+    assert_true(failures > 20);
+    tarn_replay_destroy(replay);
+    tarn_snapshot_destroy(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1012,6 +1071,7 @@ int main(void)
         cmocka_unit_test(nonsense_is_survived),
         cmocka_unit_test(what_no_snapshot_says_is_found),
         cmocka_unit_test(a_start_that_does_not_fit_is_said),
+        cmocka_unit_test(every_host_failure_of_an_outcome_is_reported),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 

@@ -2,6 +2,8 @@
 /* Larger runs: which requests are scaled, by how much, and what fits. */
 #include "support/test.h"
 
+#include "alloc/config/size_class.h"
+#include "replay/replay.h"
 #include "snapshot/snapshot.h"
 #include "tarn/host.h"
 #include "tarn/replay.h"
@@ -262,6 +264,28 @@ static void the_ends_of_the_factors_are_found(void **state)
     made_close(&made);
 }
 
+/* No request becomes larger than one that no allocator takes. */
+static void sizes_have_an_end(void **state)
+{
+    static const char asked[] =
+        "{\"segments\":[],\"device_traces\":[[{\"action\":\"oom\",\"device_free\":0,"
+        "\"size\":36028797018963968,\"stream\":0,\"frames\":[]}]]}";
+    const struct tarn_scale_rule rule = {TARN_SCALE_ALL, NULL, 1024, NULL, NULL};
+    struct made made = open_bytes(asked);
+    struct tarn_replay *replay = NULL;
+    struct tarn_replay_result result = {.struct_size = sizeof result};
+
+    (void)state;
+    assert_int_equal(tarn_replay_scale(made.replay, made.snapshot, &rule, 1, &replay, NULL, NULL),
+                     TARN_OK);
+    assert_int_equal(replay->program.ops.count, 1);
+    assert_int_equal(((const struct tn_op *)replay->program.ops.items)->size, TN_MAX_REQUEST);
+    assert_int_equal(tarn_replay_run(replay, NULL, &result, NULL), TARN_OK);
+    assert_int_equal(result.first_oom, 0);
+    tarn_replay_destroy(replay);
+    made_close(&made);
+}
+
 static void misuse_is_refused(void **state)
 {
     static const struct tarn_scale_rule rows[] = {
@@ -338,6 +362,7 @@ int main(void)
         cmocka_unit_test(it_is_called_an_estimate),
         cmocka_unit_test(the_largest_factor_fits_and_one_step_more_does_not),
         cmocka_unit_test(the_ends_of_the_factors_are_found),
+        cmocka_unit_test(sizes_have_an_end),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(every_host_failure_is_reported),
     };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* pthread_setattr_default_np */
 /* The smallest device, and the search over settings: held against replays of what they say. */
 #include "support/test.h"
 
+#include "replay/replay.h"
 #include "tarn/config.h"
 #include "tarn/host.h"
 #include "tarn/replay.h"
 #include "tarn/snapshot.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -219,6 +222,71 @@ static void collection_is_only_tried_under_a_limit(void **state)
         found = found || strstr(rows[i].conf, "garbage");
     }
     assert_true(found);
+    tarn_replay_destroy(replay);
+}
+
+static bool tries_collection(const struct tarn_replay *const *replays, size_t count,
+                             uint64_t device)
+{
+    static struct tarn_tune_row rows[ROWS];
+    const size_t found =
+        tune(replays, count,
+             (struct tarn_tune_options){.tries = 60, .each = true, .device_total = device}, rows);
+    bool tries = false;
+
+    for (size_t i = 1; i < found; i++) {
+        tries = tries || strstr(rows[i].conf, "garbage");
+    }
+    return tries;
+}
+
+/* A limit that one of the runs had counts, but not the size of its device, nor beside another. */
+static void limits_of_the_runs_count(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    struct tarn_replay limited = *replay;
+    struct tarn_replay small_device = *replay;
+    const struct tarn_replay *const replays[] = {&limited, replay, &limited};
+    const struct tarn_replay *const small[] = {&small_device, replay};
+
+    (void)state;
+    limited.program.limit.bytes = 700 * MIB;
+    small_device.program.limit = (struct tn_limit){.bytes = 700 * MIB, .by_device = true};
+    assert_true(tries_collection(replays, 1, 0));
+    assert_true(tries_collection(replays, 3, 0));
+    assert_false(tries_collection(&replays[1], 1, 0));
+    assert_false(tries_collection(small, 2, 0));
+    assert_false(tries_collection(replays, 3, 700 * MIB));
+    tarn_replay_destroy(replay);
+}
+
+/* All is computed by the thread that searches. */
+static void without_more_threads_the_answer_is_the_same(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay};
+    static struct tarn_tune_row rows[2][ROWS];
+    pthread_attr_t usual;
+    pthread_attr_t huge;
+    size_t counts[2];
+
+    (void)state;
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_attr_init(&huge), 0);
+    assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 50), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_setattr_default_np(i ? &huge : &usual), 0);
+        counts[i] =
+            tune(replays, 1, (struct tarn_tune_options){.tries = 40, .threads = 4}, rows[i]);
+    }
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    (void)pthread_attr_destroy(&huge);
+    (void)pthread_attr_destroy(&usual);
+    assert_int_equal(counts[0], counts[1]);
+    for (size_t i = 0; i < counts[0]; i++) {
+        assert_string_equal(rows[0][i].conf, rows[1][i].conf);
+        assert_int_equal(rows[0][i].peak_reserved, rows[1][i].peak_reserved);
+    }
     tarn_replay_destroy(replay);
 }
 
@@ -467,6 +535,56 @@ static void a_harmful_option_is_named(void **state)
         }
     }
     assert_int_equal(named, 1);
+
+    /* What is recommended comes before what does harm, where there is room for one. */
+    for (size_t capacity = 1; capacity <= 2; capacity++) {
+        const struct tarn_tune_options few = {
+            .struct_size = sizeof few, .tries = 3, .recommends = true};
+        size_t given = 0;
+
+        assert_int_equal(tarn_replay_tune(replays, 1, &few, rows, capacity, &given, NULL), TARN_OK);
+        assert_int_equal(given, capacity);
+    }
+    assert_string_equal(rows[1].conf, "");
+    assert_string_equal(rows[1].removed, "");
+    tarn_replay_destroy(replay);
+}
+
+/* Each option but the rules; as many as may be tried. */
+static void options_are_removed_one_by_one(void **state)
+{
+    static const char *const removed[][2] = {
+        {"max_split_size_mb", "rules:2.14,roundup_power2_divisions:[256:1,512:2,>:1],"
+                              "garbage_collection_threshold:0.8"},
+        {"roundup_power2_divisions",
+         "rules:2.14,max_split_size_mb:64,garbage_collection_threshold:0.8"},
+        {"garbage_collection_threshold",
+         "rules:2.14,max_split_size_mb:64,roundup_power2_divisions:[256:1,512:2,>:1]"}};
+    char conf[] = "rules:2.14,max_split_size_mb:64,roundup_power2_divisions:[256:1,512:2,>:1],"
+                  "garbage_collection_threshold:0.8";
+    struct tarn_replay *replay = replay_of("multistream");
+    struct tarn_replay recorded = *replay;
+    const struct tarn_replay *const replays[] = {&recorded};
+    static struct tarn_tune_row rows[ROWS];
+
+    (void)state;
+    recorded.conf = conf;
+    for (uint32_t tries = 1; tries <= 3; tries++) {
+        const size_t count =
+            tune(replays, 1, (struct tarn_tune_options){.tries = tries, .recommends = true}, rows);
+        size_t seen = 0;
+
+        assert_string_equal(rows[0].conf, conf);
+        for (size_t i = 1; i < count; i++) {
+            for (uint32_t k = 0; k < tries; k++) {
+                if (strcmp(rows[i].removed, removed[k][0]) == 0) {
+                    assert_string_equal(rows[i].conf, removed[k][1]);
+                    seen++;
+                }
+            }
+        }
+        assert_true(seen > 0);
+    }
     tarn_replay_destroy(replay);
 }
 
@@ -487,6 +605,9 @@ int main(void)
         cmocka_unit_test(what_it_recommends_is_the_simplest_of_the_best),
         cmocka_unit_test(recorded_settings_are_kept_when_nothing_gains),
         cmocka_unit_test(a_harmful_option_is_named),
+        cmocka_unit_test(options_are_removed_one_by_one),
+        cmocka_unit_test(limits_of_the_runs_count),
+        cmocka_unit_test(without_more_threads_the_answer_is_the_same),
         cmocka_unit_test(every_host_failure_is_reported),
     };
 

@@ -142,6 +142,121 @@ static void a_driver_that_refuses_is_told(void **state)
     assert_int_equal(tarn_verify_log(path, &options, &result, &error), TARN_ERR_INVALID_ARGUMENT);
 }
 
+/* A copy of the first lines of a recorded log, which may be changed by hand. */
+static struct temp_file lines_of(const char *name, int count)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof path, "decisions/%s.jsonl.gz", name);
+    struct test_file file = test_file_read(path);
+    const char *end = (const char *)file.bytes;
+
+    for (int i = 0; i < count; i++) {
+        end = strchr(end, '\n');
+        assert_non_null(end);
+        end++;
+    }
+    struct temp_file copy = temp_write(file.bytes, (size_t)(end - (const char *)file.bytes));
+
+    free(file.bytes);
+    return copy;
+}
+
+static void a_driver_that_cannot_read_is_told(void **state)
+{
+    struct tarn_verify_options options;
+    const struct fake_cuda *fake = fake_gpu(&options);
+    struct temp_file file = lines_of("small_default", 300);
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+    uint64_t written = 0;
+    uint64_t read = 0;
+
+    (void)state;
+    for (uint64_t n = 1;; n += 1 + n / 32) { /* those that follow repeat */
+        fake->fail_nth("cuMemcpyAsync", n, 700);
+        if (tarn_verify_log(file.path, &options, &result, &error) == TARN_OK) {
+            break;
+        }
+        const bool is_written = strstr(error.text, ": the block cannot be written: ");
+
+        assert_int_equal(error.status, TARN_ERR_DEVICE);
+        assert_true(is_written || strstr(error.text, ": the block cannot be read: "));
+        written += is_written;
+        read += !is_written;
+    }
+    assert_true(written > 2);
+    assert_true(read > 2);
+    temp_remove(&file);
+    tarn_device_close(options.memory);
+}
+
+static void host_failures_with_memory_are_reported(void **state)
+{
+    struct tarn_verify_options options;
+    const struct fake_cuda *fake = fake_gpu(&options);
+    struct temp_file file = lines_of("small_default", 40);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        struct tarn_verify_result result = {.struct_size = sizeof result};
+        struct tarn_error error = {.status = TARN_OK};
+
+        tarn_host_fail_nth(n);
+        st = tarn_verify_log(file.path, &options, &result, &error);
+        tarn_host_fail_nth(0);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+        assert_int_equal(fake->used_bytes(0), 0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(error.status, st);
+        failures += st != TARN_OK;
+    }
+    assert_true(failures > 10);
+    temp_remove(&file);
+    tarn_device_close(options.memory);
+}
+
+/* The driver's operations, of which copies from the device change a byte. */
+static struct tn_device_ops damaging;
+static const struct tn_device_ops *undamaged;
+
+static enum tarn_status damaged_copy(struct tarn_device *device, const struct tn_copy *copy,
+                                     tarn_stream stream)
+{
+    const enum tarn_status st = undamaged->copy(device, copy, stream);
+
+    if (st == TARN_OK && !copy->to_device) {
+        *(unsigned char *)(uintptr_t)copy->to ^= 1;
+    }
+    return st;
+}
+
+static void other_contents_differ(void **state)
+{
+    struct tarn_verify_options options;
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    (void)fake_gpu(&options);
+    undamaged = options.memory->ops;
+    damaging = *undamaged;
+    damaging.copy = damaged_copy;
+    options.memory->ops = &damaging;
+    struct temp_file file = lines_of("small_default", 300);
+
+    assert_int_equal(tarn_verify_log(file.path, &options, &result, &error), TARN_OK);
+    assert_true(result.blocks_read > 10);
+    assert_int_equal(result.differing, result.blocks_read); /* each call that freed one */
+    assert_non_null(strstr(result.first, "  contents: 1 bytes are not those written on line "));
+    temp_remove(&file);
+    options.memory->ops = undamaged;
+    tarn_device_close(options.memory);
+}
+
 /* ---- logs with one thing changed ---- */
 
 /* A log in memory, line by line. */
@@ -697,6 +812,9 @@ static void failures_without_sense_agree(void **state)
          ""},
         {"{\"op\":\"malloc\",\"size\":1,\"stream\":0,\"error\":\"oom\"," REST,
          "expected out of memory, got TARN_OK"},
+        {"{\"op\":\"malloc\",\"size\":9223372036854775807,\"stream\":0,\"error\":\"oom\","
+         "\"message\":\"1 GiB of which 1 GiB\"," REST,
+         "  message: expected \"1 GiB of which 1 GiB\", got \"CUDA out of memory. "},
     };
     char text[1024];
 
@@ -738,6 +856,16 @@ static void pools_have_a_limit(void **state)
         assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_OK);
         assert_int_equal(result.calls, 256);
         temp_remove(&file);
+        const size_t full = used;
+
+        used += (size_t)snprintf(text + used, 512, "%s",
+                                 "{\"op\":\"set_checkpoint_failed\",\"pool\":[0,999]," REST);
+        file = temp_write(text, used); /* it fails for want of a checkpoint, as recorded */
+        assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_OK);
+        assert_int_equal(result.calls, 257);
+        assert_int_equal(result.differing, 0);
+        temp_remove(&file);
+        used = full;
         used += (size_t)snprintf(text + used, 512, "%s", last[i]);
         file = temp_write(text, used);
         assert_int_equal(tarn_verify_log(file.path, NULL, &result, &error), TARN_ERR_LIMIT);
@@ -825,6 +953,25 @@ static void a_created_block_has_an_id_from_zero_on(void **state)
     log_free(&log);
 }
 
+static void a_block_that_was_not_given_has_no_contents(void **state)
+{
+    static const char text[] =
+        HEADER "{\"op\":\"malloc\",\"size\":9223372036854775807,\"stream\":0,\"id\":1,"
+               "\"ptr\":0," REST;
+    struct tarn_verify_options options;
+    const struct fake_cuda *fake = fake_gpu(&options);
+    struct temp_file file = temp_write(text, sizeof text - 1);
+    struct tarn_verify_result result = {.struct_size = sizeof result};
+    struct tarn_error error = {.text = ""};
+
+    (void)state;
+    assert_int_equal(tarn_verify_log(file.path, &options, &result, &error), TARN_OK);
+    assert_non_null(strstr(result.first, "expected success, got TARN_ERR_OUT_OF_MEMORY"));
+    assert_int_equal(fake->calls("cuMemcpyAsync"), 0);
+    temp_remove(&file);
+    tarn_device_close(options.memory);
+}
+
 /* A pool released while requests go to it, then flushed: the next request must not lead nowhere. */
 static void a_pool_released_too_early_is_survived(void **state)
 {
@@ -896,6 +1043,123 @@ static void reuse_within_a_capture_is_replayed(void **state)
     temp_remove(&file);
     assert_int_equal(result.differing, 1);
     assert_non_null(strstr(result.first, "pointer: expected 0x200000"));
+}
+
+/* One block of stream 1 is never seen to be complete: it comes last, and its event differs. */
+static void a_free_that_never_completes_comes_last(void **state)
+{
+    struct temp_file file = write_by_hand(
+        FREED_IN_CAPTURE JOINED_BACK
+        "{'op':'malloc','size':31457280,'stream':1,'id':4,'ptr':2097152,'brief':[],"
+        "'events':[['free_completed',2097152,31457280,1],['alloc',2097152,31457280,1]]}\n");
+    const struct tarn_verify_result result = verify(file.path);
+
+    (void)state;
+    temp_remove(&file);
+    assert_int_equal(result.differing, 1);
+    assert_non_null(strstr(result.first,
+                           "  event 1: expected alloc 0x200000 31457280 stream 0x1000, got "
+                           "free_completed 0x4000000 33554432 stream 0x1000"));
+    assert_null(strstr(result.first, "event 0"));
+}
+
+/* ---- orders in which streams complete ---- */
+
+/* A log of blocks of one segment, number i from 1 on used on stream uses[i - 1] and freed, and then
+ * of a call with these completions, by number, and at most one event more. */
+static struct temp_file freed_on_streams(const int *uses, int count, const char *call,
+                                         const int *completed, int completed_count,
+                                         const char *last)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    (void)fprintf(out, "{'conf':'','device_total':1073741824,'streams':[0,1,2,3,4,5,6,7,8],"
+                       "'brief':[]}\n");
+    for (int i = 0; i < count; i++) {
+        (void)fprintf(out,
+                      "{'op':'malloc','size':512,'stream':0,'id':%d,'ptr':%d,'brief':[],"
+                      "'events':[%s['alloc',%d,512,0]]}\n",
+                      i, 2097152 + 512 * i, i ? "" : "['segment_alloc',2097152,2097152,0],",
+                      2097152 + 512 * i);
+    }
+    for (int i = 0; i < count; i++) {
+        (void)fprintf(out, "{'op':'record_stream','id':%d,'stream':%d," SILENT, i, uses[i]);
+        (void)fprintf(out,
+                      "{'op':'free','id':%d,'brief':[],'events':[['free_requested',%d,512,0]]}\n",
+                      i, 2097152 + 512 * i);
+    }
+    (void)fprintf(out, "{%s,'brief':[],'events':[", call);
+    for (int i = 0; i < completed_count; i++) {
+        (void)fprintf(out, "%s['free_completed',%d,512,0]", i ? "," : "",
+                      2097152 + 512 * (completed[i] - 1));
+    }
+    (void)fprintf(out, "%s]}\n", last);
+    assert_int_equal(fclose(out), 0);
+    struct temp_file file = write_by_hand(text);
+
+    free(text);
+    return file;
+}
+
+#define ASKS      "'op':'malloc','size':512,'stream':0,'id':99,'ptr':2097152"
+#define ALLOCATED ",['alloc',2097152,512,0]"
+#define RELEASED  ",['segment_free',2097152,2097152,0]"
+
+/* The order of streams is that of a hash table: any is right, up to seven of them. Within a stream
+ * it is that of the frees. */
+static void streams_complete_in_any_order(void **state)
+{
+    static const struct {
+        const char *call;
+        const char *last;
+        int uses[8];
+        int completed[8];
+        int count; /* of blocks */
+        int done;  /* of `completed` */
+        int differing;
+    } rows[] = {
+        {ASKS, ALLOCATED, {1, 2, 3, 4, 5, 6, 7}, {7, 2, 5, 4, 3, 6, 1}, 7, 7, 0},
+        {ASKS, ALLOCATED, {1, 2, 3, 4, 5, 6, 7, 8}, {8, 2, 5, 4, 3, 6, 1, 7}, 8, 8, 1},
+        {ASKS, ALLOCATED, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 5, 6, 7, 8}, 8, 8, 0},
+        {ASKS, ALLOCATED, {1, 1, 2}, {3, 1, 2}, 3, 3, 0},
+        {ASKS, ALLOCATED, {1, 1, 2}, {2, 1, 3}, 3, 3, 1},
+        {"'op':'empty_cache'", RELEASED, {1, 1, 2}, {3, 1, 2}, 3, 3, 0},
+        {"'op':'empty_cache'", RELEASED, {1, 1, 2}, {3, 1}, 3, 2, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct temp_file file = freed_on_streams(rows[i].uses, rows[i].count, rows[i].call,
+                                                 rows[i].completed, rows[i].done, rows[i].last);
+        const struct tarn_verify_result result = verify(file.path);
+
+        temp_remove(&file);
+        assert_int_equal(result.calls, 3 * rows[i].count + 1);
+        if (result.differing != (uint64_t)rows[i].differing) {
+            fail_msg("row %zu: %s", i, result.first);
+        }
+    }
+}
+
+/* A device that is full still gives what the log shows. */
+static void a_full_device_gives_what_it_gave(void **state)
+{
+    struct temp_file file = write_by_hand(
+        "{'conf':'expandable_segments:True','device_total':1073741824,'device_is_full':true,"
+        "'streams':[0],'brief':[]}\n"
+        "{'op':'malloc','size':512,'stream':0,'id':1,'ptr':2097152,'brief':[],"
+        "'events':[['segment_map',2097152,2097152,0],['alloc',2097152,512,0]]}\n"
+        "{'op':'malloc','size':20971520,'stream':0,'error':'oom','brief':[],"
+        "'events':[['oom',0,20971520,0]]}\n");
+    const struct tarn_verify_result result = verify(file.path);
+
+    (void)state;
+    temp_remove(&file);
+    assert_string_equal(result.first, "");
+    assert_int_equal(result.calls, 2);
 }
 
 /* Calls that no device lets one make are no decisions. */
@@ -1077,23 +1341,31 @@ static void any_value_may_be_another(void **state)
 
 static void every_host_failure_is_reported(void **state)
 {
-    static const char *const names[] = {"pools_default", "multistream_expandable"};
+    static const struct {
+        const char *name;
+        size_t lines;
+    } logs[] = {{"pools_default", 600},
+                {"multistream_expandable", 600},
+                {"change_expandable_pools-21", 80}}; /* up to a checkpoint */
     uint64_t failures = 0;
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct log_lines log = log_read(names[i], 600);
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        struct log_lines log = log_read(logs[i].name, logs[i].lines);
         struct temp_file file = log_write(&log);
         const uint64_t live = tarn_host_get_usage().live_bytes;
-        enum tarn_status st = TARN_ERR_HOST_MEMORY;
+        uint64_t calls = UINT64_MAX;
 
-        for (uint64_t n = 1; st != TARN_OK; n++) {
+        for (uint64_t n = 1; n <= calls; n += 1 + n / 60) { /* later ones repeat */
+            const uint64_t before = tarn_host_get_usage().alloc_calls;
             struct tarn_verify_result result = {.struct_size = sizeof result};
             struct tarn_error error = {.status = TARN_OK};
 
             tarn_host_fail_nth(n);
-            st = tarn_verify_log(file.path, NULL, &result, &error);
+            const enum tarn_status st = tarn_verify_log(file.path, NULL, &result, &error);
+
             tarn_host_fail_nth(0);
+            calls = st ? calls : tarn_host_get_usage().alloc_calls - before;
             assert_int_equal(tarn_host_get_usage().live_bytes, live);
             if (st == TARN_OK && result.differing > 0) {
                 fail_msg("allocation %llu: %s", (unsigned long long)n, result.first);
@@ -1108,12 +1380,42 @@ static void every_host_failure_is_reported(void **state)
     assert_true(failures > 30);
 }
 
+static void blocking_a_stream_needs_memory(void **state)
+{
+    struct temp_file file = write_by_hand(
+        "{'conf':'','device_total':1073741824,'settled':true,'streams':[0,4096],'brief':[]}\n"
+        "{'op':'block_stream','stream':1," SILENT "{'op':'unblock_stream','stream':1," SILENT);
+    struct tarn_error error = {.status = TARN_ERR_HOST_MEMORY};
+    uint64_t told = 0;
+
+    (void)state;
+    for (uint64_t n = 1; error.status != TARN_OK; n++) {
+        struct tarn_verify_result result = {.struct_size = sizeof result};
+
+        error = (struct tarn_error){.status = TARN_OK};
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = tarn_verify_log(file.path, NULL, &result, &error);
+
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_ERR_HOST_MEMORY || (st == TARN_OK && result.differing == 0));
+        assert_int_equal(error.status, st);
+        told += strstr(error.text, "line 2 of the decision log: block_stream of stream 0x1000: ") !=
+                NULL;
+    }
+    assert_true(told > 0);
+    temp_remove(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_recorded_call_is_decided_alike),
         cmocka_unit_test(blocks_keep_their_contents),
         cmocka_unit_test(a_driver_that_refuses_is_told),
+        cmocka_unit_test(a_driver_that_cannot_read_is_told),
+        cmocka_unit_test(host_failures_with_memory_are_reported),
+        cmocka_unit_test(other_contents_differ),
+        cmocka_unit_test(a_block_that_was_not_given_has_no_contents),
         cmocka_unit_test(an_unchanged_copy_is_the_same),
         cmocka_unit_test(a_changed_pointer_differs),
         cmocka_unit_test(a_changed_event_differs),
@@ -1137,6 +1439,10 @@ int main(void)
         cmocka_unit_test(a_created_block_has_an_id_from_zero_on),
         cmocka_unit_test(a_pool_released_too_early_is_survived),
         cmocka_unit_test(reuse_within_a_capture_is_replayed),
+        cmocka_unit_test(a_free_that_never_completes_comes_last),
+        cmocka_unit_test(streams_complete_in_any_order),
+        cmocka_unit_test(a_full_device_gives_what_it_gave),
+        cmocka_unit_test(blocking_a_stream_needs_memory),
         cmocka_unit_test(impossible_captures_are_refused),
         cmocka_unit_test(impossible_addresses_are_not_taken),
         cmocka_unit_test(any_value_may_be_another),

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "snapshot/snapshot.h"
+#include "support/temp.h"
 #include "tarn/host.h"
 #include "tarn/replay.h"
 #include "tarn/verify.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOG(name) TEST_DATA_DIR "/decisions/" name ".jsonl.gz"
 
@@ -105,6 +107,28 @@ static void logs_are_told_by_their_content(void **state)
     assert_false(tarn_verify_is_log(TEST_DATA_DIR "/nowhere"));
 }
 
+/* A pipe can be read once only, and a log has a first line. */
+static void what_cannot_be_a_log_is_none(void **state)
+{
+    static const char header[] = "{\"brief\":[]}\n";
+    char path[64];
+    int ends[2];
+    struct temp_file file = temp_write(header, sizeof header - 1);
+
+    (void)state;
+    assert_true(tarn_verify_is_log(file.path));
+    temp_remove(&file);
+    file = temp_write("\n{\"brief\":[]}\n", sizeof header);
+    assert_false(tarn_verify_is_log(file.path));
+    temp_remove(&file);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], header, sizeof header - 1), sizeof header - 1);
+    assert_int_equal(close(ends[1]), 0);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+    assert_false(tarn_verify_is_log(path));
+    assert_int_equal(close(ends[0]), 0);
+}
+
 static void what_comes_out_otherwise_or_is_cut_is_refused(void **state)
 {
     struct tarn_snapshot *snapshot = NULL;
@@ -185,6 +209,7 @@ int main(void)
         cmocka_unit_test(every_log_can_be_replayed),
         cmocka_unit_test(the_snapshot_has_no_times_of_this_run),
         cmocka_unit_test(logs_are_told_by_their_content),
+        cmocka_unit_test(what_cannot_be_a_log_is_none),
         cmocka_unit_test(what_comes_out_otherwise_or_is_cut_is_refused),
         cmocka_unit_test(the_history_is_as_long_as_the_log),
         cmocka_unit_test(every_host_failure_is_reported),

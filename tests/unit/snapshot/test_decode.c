@@ -649,6 +649,92 @@ static void many_warnings_are_counted_not_kept(void **state)
     end(&f);
 }
 
+/* Entries that are copied, alone and with all of their list, when there is no memory for more. */
+static void copies_of_entries_need_memory(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct fixture f;
+        start(&f);
+        const struct tn_value first = entry(&f, "alloc", 1);
+        const struct tn_value list = new_list(&f);
+        struct tn_value last = first;
+
+        while (f.model.entries.count < TN_CHUNKED_VEC_CHUNK) { /* as many as there is room for */
+            last = entry(&f, "alloc", 2);
+            if (whole && f.model.entries.count == 5) {
+                append(&f, list, last);
+            }
+        }
+        if (!whole) {
+            append(&f, list, last);
+        }
+        tarn_host_fail_nth(1);
+        const enum tarn_status st = tn_decode_append(&f.decoder, list, &first, 1);
+
+        tarn_host_fail_nth(0);
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        assert_int_equal(f.error.status, TARN_ERR_HOST_MEMORY);
+        end(&f);
+    }
+}
+
+/* A dict that is a block stays as it is in a place for any value, if it has nothing but what a
+ * block has; there may be one because it waits for a segment, or because a segment has it, too. */
+static void blocks_elsewhere_are_kept_or_skipped(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value past = block(&f, 512, "inactive");
+    const struct tn_value odd = block(&f, 512, "inactive");
+    const struct tn_value event = new_dict(&f);
+    const struct tn_value blocks = list_of(&f, block(&f, 512, "inactive"));
+    const struct tn_value second = segment(&f, new_list(&f));
+
+    (void)state;
+    set(&f, event, "addr", num(4096));
+    set(&f, event, "real_size", num(50));
+    set(&f, past, "history", list_of(&f, event));
+    set(&f, odd, "strange", num(1));
+    append(&f, blocks, past);
+    const struct tn_value shared = list_of(&f, odd);
+    const struct tn_value list = list_of(&f, segment(&f, shared));
+
+    set(&f, second, "a", blocks);
+    set(&f, second, "b", shared);
+    append(&f, list, second);
+    assert_int_equal(tn_decode_finish(&f.decoder, list), TARN_OK);
+    assert_int_equal(f.model.segments[0].block_count, 1);
+    assert_int_not_equal(f.model.segments[0].blocks[0].rest, TN_CONTAINER_NONE);
+    const struct tn_container rest = tn_model_container(&f.model, f.model.segments[1].rest);
+
+    assert_int_equal(rest.count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(tn_model_container(&f.model, rest.items[i].value.number).count, 1 - i);
+    }
+    assert_int_equal(warnings_of(&f.model, TN_WARNING_SKIPPED_VALUE), 2);
+    end(&f);
+}
+
+/* Values that are each small enough, and too much together. */
+static void what_is_kept_has_a_limit(void **state)
+{
+    char text[1000];
+    struct fixture f;
+    start(&f);
+    const struct tn_value s = segment(&f, new_list(&f));
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    f.model.written_most = 1500;
+    set(&f, s, "a", list_of(&f, str(&f, text)));
+    set(&f, s, "b", list_of(&f, str(&f, text)));
+    assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, s)), TARN_ERR_LIMIT);
+    assert_int_equal(f.error.status, TARN_ERR_LIMIT);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -670,6 +756,9 @@ int main(void)
         cmocka_unit_test(segments_need_their_keys),
         cmocka_unit_test(odd_values_are_counted),
         cmocka_unit_test(settings_have_bounds),
+        cmocka_unit_test(copies_of_entries_need_memory),
+        cmocka_unit_test(blocks_elsewhere_are_kept_or_skipped),
+        cmocka_unit_test(what_is_kept_has_a_limit),
         cmocka_unit_test(many_warnings_are_counted_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

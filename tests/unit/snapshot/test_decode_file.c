@@ -55,6 +55,31 @@ static void load_says(const char *json, const char *said)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* As many devices as there may be, and one more. */
+static void devices_have_a_limit(void **state)
+{
+    char *text = malloc(3 * (TN_DEVICES_MAX + 1) + 128);
+
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        struct tarn_snapshot *snapshot = NULL;
+        struct tarn_error error = {.text = ""};
+        size_t used = (size_t)snprintf(text, 128, "{\"segments\":[],\"device_traces\":[");
+        const int64_t offset = (int64_t)used - 1;
+
+        for (size_t i = 0; i < TN_DEVICES_MAX + more; i++) {
+            used += (size_t)snprintf(text + used, 4, "%s[]", i ? "," : "");
+        }
+        used += (size_t)snprintf(text + used, 4, "]}");
+        const enum tarn_status st = tarn_snapshot_load_memory(text, used, NULL, &snapshot, &error);
+
+        assert_int_equal(st, more ? TARN_ERR_LIMIT : TARN_OK);
+        assert_int_equal(more ? offset : -1, more ? error.offset : -1);
+        tarn_snapshot_destroy(snapshot);
+    }
+    free(text);
+}
+
 static void other_files_are_named(void **state)
 {
     static const char none[] = "this file is not a memory snapshot";
@@ -367,6 +392,7 @@ static void entries_beside_each_other_keep_what_differs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_have_a_limit),
         cmocka_unit_test(other_files_are_named),
         cmocka_unit_test(one_key_tells_a_segment),
         cmocka_unit_test(segments_have_values_of_kinds),

@@ -209,12 +209,50 @@ static void every_host_allocation_may_fail(void **state)
     assert_true(n > 10);
 }
 
+/* Input that cannot be read on, in a number or after the last value, wherever a window ends. */
+static void errors_of_the_input_are_reported(void **state)
+{
+    enum {
+        SIZE = 600 << 10
+    };
+    static const char *const items[] = {"123456789012345678,", "          "};
+    char *text = malloc(SIZE + 64);
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        size_t used = (size_t)snprintf(text, 64, "{\"segments\":[]%s", i ? "}" : ",\"x\":[");
+
+        while (used < SIZE) {
+            memcpy(text + used, items[i], strlen(items[i]));
+            used += strlen(items[i]);
+        }
+        memcpy(text + used, i ? "   " : "1]}", 4);
+        for (uint64_t most = 1000; most < SIZE + 20000; most += 19999) {
+            const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                                    .max_bytes = most};
+            struct tarn_snapshot *snapshot = NULL;
+            struct tarn_error error = {.text = ""};
+            const enum tarn_status st =
+                tarn_snapshot_load_memory(text, used + 3, &limits, &snapshot, &error);
+
+            assert_int_equal(st, most < used + 3 ? TARN_ERR_LIMIT : TARN_OK);
+            assert_int_equal(error.status, st);
+            tarn_snapshot_destroy(snapshot);
+        }
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_values_are_read), cmocka_unit_test(bad_values_are_refused),
-        cmocka_unit_test(limits_hold),          cmocka_unit_test(memory_is_limited),
-        cmocka_unit_test(cut_input_ends_early), cmocka_unit_test(every_host_allocation_may_fail),
+        cmocka_unit_test(good_values_are_read),
+        cmocka_unit_test(bad_values_are_refused),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(memory_is_limited),
+        cmocka_unit_test(errors_of_the_input_are_reported),
+        cmocka_unit_test(cut_input_ends_early),
+        cmocka_unit_test(every_host_allocation_may_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "tarn/host.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void equal_things_have_one_number(void **state)
@@ -481,6 +482,36 @@ static void names_are_those_of_files(void **state)
     assert_string_equal(tn_block_state_name(TN_BLOCK_ACTIVE_PENDING_FREE), "active_pending_free");
 }
 
+/* What a stack costs when it is written out has an end. */
+static void frames_may_cost_more_than_can_be_counted(void **state)
+{
+    enum {
+        LENGTH = 2 << 20,
+        FRAMES = 2200
+    };
+    char *name = calloc(1, LENGTH);
+    uint32_t *frames = calloc(FRAMES, sizeof *frames);
+    struct tn_frame frame = {.line = 1};
+    struct tn_model model;
+    uint32_t number;
+    uint32_t stack;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_string(&model, name, LENGTH, &frame.name), TARN_OK);
+    assert_int_equal(tn_model_add_frame(&model, &frame, &number), TARN_OK);
+    for (size_t i = 0; i < FRAMES; i++) {
+        frames[i] = number;
+    }
+    assert_int_equal(tn_model_add_stack(&model, frames, FRAMES, &stack), TARN_OK);
+    assert_int_equal(tn_model_stack(&model, stack).written, UINT32_MAX);
+    assert_int_equal(tn_model_add_stack(&model, frames, 1, &stack), TARN_OK);
+    assert_in_range(tn_model_stack(&model, stack).written, LENGTH, LENGTH + 100);
+    tn_model_fini(&model);
+    free(frames);
+    free(name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,6 +528,7 @@ int main(void)
         cmocka_unit_test(sizes_and_times_have_bounds),
         cmocka_unit_test(the_bound_grows_with_the_input),
         cmocka_unit_test(every_init_failure_is_clean),
+        cmocka_unit_test(frames_may_cost_more_than_can_be_counted),
         cmocka_unit_test(names_are_those_of_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -630,6 +630,77 @@ static void a_rewritten_memo_number_is_noticed(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* An empty list that a record has already cannot get items. */
+static void a_list_in_use_stays_as_it_is(void **state)
+{
+    (void)state;
+    refused(BYTES("\x80\x04}(\x8c\x08segments]\x8c\x0d"
+                  "device_traces](](}(\x8c\6action\x8c\5alloc\x8c\4addrK\1\x8c\3odd]q\x01u"
+                  "eeu"
+                  "h\x01(K\1e."),
+            TARN_ERR_FORMAT, "");
+}
+
+/* So many of one kind that their table grows with one of them, whichever allocation fails. */
+static void new_containers_need_memory(void **state)
+{
+    enum {
+        COUNT = 1500
+    };
+    static const struct {
+        const char *begin; /* the first item; memo 1 and 2: a call */
+        const char *item;
+    } rows[] = {
+        {"", "(l"},
+        {"", "(d"},
+        {"ccollections\nOrderedDict\nq\x01)q\x02R", "h\x01h\x02R"},
+    };
+    char *bytes = malloc(COUNT * 8 + 256);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static const char head[] = "\x80\x04}(\x8c\x08segments]\x8c\x12"
+                                   "allocator_settings}(\x8c\1k](";
+        size_t size = 0;
+        uint64_t failures = 0;
+        uint64_t calls = UINT64_MAX;
+
+        memcpy(bytes, head, sizeof head - 1);
+        size = sizeof head - 1;
+        memcpy(bytes + size, rows[i].begin, strlen(rows[i].begin));
+        size += strlen(rows[i].begin);
+        for (size_t k = 0; k < COUNT; k++) {
+            memcpy(bytes + size, rows[i].item, strlen(rows[i].item));
+            size += strlen(rows[i].item);
+        }
+        for (const char *end = "euu."; *end; end++) {
+            bytes[size++] = *end;
+        }
+        for (uint64_t n = 1; n <= calls; n++) {
+            const uint64_t before = tarn_host_get_usage().alloc_calls;
+            struct tarn_snapshot *snapshot = NULL;
+            struct tarn_error error = {.text = ""};
+
+            tarn_host_fail_nth(n);
+            const enum tarn_status st =
+                tarn_snapshot_load_memory(bytes, size, NULL, &snapshot, &error);
+
+            tarn_host_fail_nth(0);
+            calls = st ? calls : tarn_host_get_usage().alloc_calls - before; /* it did without */
+            if (st) {
+                if (st != TARN_ERR_HOST_MEMORY)
+                    fail_msg("row %zu n %d: %s", i, (int)n, error.text);
+                assert_int_equal(error.status, st);
+                failures++;
+            }
+            tarn_snapshot_destroy(snapshot);
+            assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+        }
+        assert_true(failures > 10);
+    }
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -653,6 +724,8 @@ int main(void)
         cmocka_unit_test(cycles_are_refused),
         cmocka_unit_test(shared_lists_are_not_expanded),
         cmocka_unit_test(wrong_bytes_of_a_text_are_surrogates),
+        cmocka_unit_test(a_list_in_use_stays_as_it_is),
+        cmocka_unit_test(new_containers_need_memory),
         cmocka_unit_test(a_rewritten_memo_number_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

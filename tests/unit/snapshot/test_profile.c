@@ -538,6 +538,82 @@ static void failures_leave_nothing(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* Events that the ends of windows cut: shortly before the end of the input, or of what may be
+ * read. */
+static void events_across_the_ends_of_windows(void **state)
+{
+    enum {
+        SIZE = 600 << 10
+    };
+    char *event = quoted(MEMORY(30, 512, 4096, 0, 1) ",");
+    const size_t length = strlen(event);
+    char *text = malloc(SIZE + 1024);
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    for (size_t size = 240 << 10; size < SIZE; size += 7 << 10) {
+        const struct tarn_read_limits limits = {.struct_size = sizeof limits,
+                                                .max_bytes = size - 1000};
+        struct tarn_error error = {.text = ""};
+        size_t used = 1;
+
+        text[0] = '[';
+        for (; used < size; used += length) {
+            (void)snprintf(text + used, length + 1, "%s", event);
+        }
+        text[used - 1] = ']'; /* for the comma */
+        assert_int_equal(tarn_profile_load_memory(text, used, NULL, &snapshot, NULL, &error),
+                         TARN_OK);
+        assert_int_equal(tarn_snapshot_entry_count(snapshot), 3 * (used / length) - 2);
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_profile_load_memory(text, used, &limits, &snapshot, NULL, &error),
+                         TARN_ERR_LIMIT);
+        assert_int_equal(error.status, TARN_ERR_LIMIT);
+    }
+    free(text);
+    free(event);
+}
+
+/* Allocations at one address, each of which ends the block before; within any memory. */
+static void blocks_of_one_address_end_each_other(void **state)
+{
+    enum {
+        COUNT = 400
+    };
+    char *json = malloc(COUNT * 240 + 64);
+    size_t used = (size_t)snprintf(json, 64, "[");
+    struct tarn_snapshot *snapshot;
+    uint64_t refused = 0;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        used += (size_t)snprintf(
+            json + used, 240,
+            "%s{'ph':'i','name':'[memory]','pid':1,'tid':2,'ts':%d,'args':{'Total Allocated':9000,"
+            "'Bytes':512,'Addr':4096,'Device Id':0,'Device Type':1}}",
+            i > 0 ? "," : "", i);
+    }
+    (void)snprintf(json + used, 64, "]");
+    snapshot = must_load(json, NULL);
+    assert_int_equal(tarn_snapshot_entry_count(snapshot), 3 * COUNT - 2);
+    tarn_snapshot_destroy(snapshot);
+    assert_true(report_fails_or_copes(load_and_drop, json) > 20);
+    char *text = quoted(json);
+
+    for (uint64_t most = 1 << 14; most < 1 << 19; most += 1 << 11) {
+        const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = most};
+        const enum tarn_status st =
+            tarn_profile_load_memory(text, strlen(text), &limits, &snapshot, NULL, NULL);
+
+        assert_true(st == TARN_OK || st == TARN_ERR_LIMIT);
+        refused += st != TARN_OK;
+        tarn_snapshot_destroy(snapshot);
+    }
+    assert_true(refused > 20);
+    free(text);
+    free(json);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -554,6 +630,8 @@ int main(void)
         cmocka_unit_test(bounds),
         cmocka_unit_test(long_keys_and_events),
         cmocka_unit_test(many_events),
+        cmocka_unit_test(events_across_the_ends_of_windows),
+        cmocka_unit_test(blocks_of_one_address_end_each_other),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
