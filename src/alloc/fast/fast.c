@@ -39,18 +39,16 @@ static struct fast_side fast_side_of(struct tn_fast *fast, struct tn_heap *heap,
     };
 }
 
-/* Closes all caches and empties all logs; the caches are collected. */
+/* Closes all caches, of which some are open, and empties all logs; the caches are collected. */
 static void fast_drop(struct tn_fast *fast, struct tn_heap *heap)
 {
     tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
-    if (tn_fast_has_caches(fast)) {
-        for (uint32_t i = 0; i < fast->caches.count; i++) {
-            struct tn_stream_cache *cache = fast->caches.list[i];
+    for (uint32_t i = 0; i < fast->caches.count; i++) {
+        struct tn_stream_cache *cache = fast->caches.list[i];
 
-            tn_undo_log_invalidate(heap, &cache->shard, &cache->log);
-        }
-        tn_stream_caches_close(&fast->caches);
+        tn_undo_log_invalidate(heap, &cache->shard, &cache->log);
     }
+    tn_stream_caches_close(&fast->caches);
 }
 
 /* Takes the caches, if there are any, and brings the counters up to date. */
