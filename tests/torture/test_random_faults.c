@@ -31,7 +31,7 @@
 #include <stdlib.h>
 
 enum {
-    PROGRAMS = 96,
+    PROGRAMS = 2000,
     STEPS = 400,
     SLOTS = 24,
     STREAMS = 3,

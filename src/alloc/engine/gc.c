@@ -29,13 +29,11 @@ struct collection {
 /* Releases every block of at least that age. Like PyTorch, does not stop when enough is
  * released. */
 static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *collection,
-                                double threshold, bool *freed_out, uint64_t stack,
-                                struct tarn_error *error)
+                                double threshold, uint64_t stack, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
     struct tn_block *next;
 
-    *freed_out = false;
     for (struct tn_block *b = tn_pool_first(&engine->heap.large); b && st == TARN_OK; b = next) {
         const uint64_t size = b->size;
         const double age = block_age(b);
@@ -43,7 +41,6 @@ static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *col
         next = tn_pool_next(&engine->heap.large, b);
         if (block_is_collectable(b) && age >= threshold) {
             st = tn_segment_release(&engine->heap, b, stack, error);
-            *freed_out = *freed_out || st == TARN_OK;
             collection->reclaimed += size;
             collection->total_age -= age;
             collection->count--;
@@ -58,7 +55,6 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
         (uint64_t)(engine->heap.config.garbage_collection_threshold * (double)engine->heap.limit);
     struct collection collection = {0};
     enum tarn_status st = TARN_OK;
-    bool freed = true;
 
     if (engine->heap.reserved <= keep) {
         return TARN_OK;
@@ -72,10 +68,11 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
             collection.count++;
         }
     }
-    while (st == TARN_OK && freed && collection.count > 0 && collection.reclaimed < target) {
+    while (st == TARN_OK && collection.count > 0 && collection.reclaimed < target) {
         const double average = collection.total_age / (double)collection.count;
 
-        st = gc_pass(engine, &collection, average, &freed, stack, error);
+        /* One at least is as old as the average, so each pass releases some. */
+        st = gc_pass(engine, &collection, average, stack, error);
     }
     return st;
 }

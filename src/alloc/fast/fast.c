@@ -231,7 +231,8 @@ TN_NOINLINE bool tn_fast_alloc_in_miss(struct tn_fast *fast, struct tn_heap *hea
     return served;
 }
 
-/* The events of calls that the log served; both take ownership of the stack. */
+/* The events of calls that the log served while somebody receives events; both take ownership of
+ * the stack. */
 static TN_NOINLINE void emit_redo(struct tn_heap *heap, const struct tn_undo_entry *entry,
                                   uint64_t stack)
 {
@@ -247,10 +248,8 @@ static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_ent
 {
     const uint64_t shown = stack ? stack : entry->block->u.stack;
 
-    if (tn_heap_has_sinks(heap)) {
-        tn_heap_emit_free(heap, entry->address, entry->requested, entry->stream,
-                          entry->block->set->pool, shown);
-    }
+    tn_heap_emit_free(heap, entry->address, entry->requested, entry->stream,
+                      entry->block->set->pool, shown);
     tn_heap_drop_stack(heap, entry->block->u.stack);
     tn_heap_drop_captured(heap, stack);
     entry->block->u.stack = 0;
@@ -322,10 +321,8 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, t
     const struct tn_undo_entry *entry =
         tn_fast_has_caches(fast) ? NULL : tn_undo_log_undo(&fast->log, ptr);
 
-    if (entry) {
-        if (tn_heap_has_sinks(heap) || *stack != 0) {
-            emit_undo(heap, entry, *stack);
-        }
+    if (entry) { /* nothing is in the log while searches age blocks: somebody receives events */
+        emit_undo(heap, entry, *stack);
         tn_biased_lock_release(&heap->lock);
         return true;
     }

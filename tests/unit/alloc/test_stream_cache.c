@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "alloc/engine/core_check.h"
 #include "support/rig.h"
 
 #include <pthread.h>
@@ -277,11 +278,23 @@ static void caches_get_nodes_from_the_heap(void **state)
             tn_block_destroy(tn_shard_take_spare(shard));
         }
     }
-    /* Without one the call goes to the heap, which also gives the caches new ones. */
+    /* Without one the call goes to the heap, which also gives the caches new ones. The second call,
+     * because the first finds those of the log's blocks. */
+    tell(&scene.hands[0], 2 * MIB);
+    struct tn_shard *own = &scene.caches->list[0]->shard;
+
+    while (own->spare_count > 0) {
+        tn_block_destroy(tn_shard_take_spare(own));
+    }
     const uint64_t slow = scene.caches->slow_calls;
 
-    tell(&scene.hands[0], MIB + 512);
+    tell(&scene.hands[0], 3 * MIB);
     assert_true(scene.caches->slow_calls > slow);
+    tell(&scene.hands[0], 0);
+    tn_core_assert_served(rig_engine(scene.rig.allocator)); /* looks at nothing: caches are open */
+    rig_engine(scene.rig.allocator)->heap.reserved += 512;
+    tn_core_assert_served(rig_engine(scene.rig.allocator));
+    rig_engine(scene.rig.allocator)->heap.reserved -= 512;
     for (unsigned i = 0; i < 2; i++) {
         assert_true(scene.caches->list[i]->shard.spare_count > 0);
     }
@@ -325,7 +338,7 @@ static void blocks_without_a_place_are_left_to_the_heap(void **state)
     for (int i = 0; i < 6; i++) {
         blocks[i] = rig_alloc(&scene.rig, 3 * MIB, 1);
     }
-    (void)bytes_of(&scene); /* the room below the peaks is divided */
+    (void)bytes_of(&scene);          /* the room below the peaks is divided */
     for (int i = 0; i < 6; i += 2) { /* no two are neighbours */
         tarn_host_fail_nth(1);
         rig_free(&scene.rig, blocks[i]);
