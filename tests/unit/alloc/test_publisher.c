@@ -136,7 +136,8 @@ static void remove_late(void)
     child_exit(3);
 }
 
-/* A source may outlive the thread: what is called at exit before the library was used comes last. */
+/* A source may outlive the thread: what is registered before the library is used is called after
+ * it. */
 static void child_removes_late(void)
 {
     if (atexit(remove_late) != 0 || add(&late) != TARN_OK || !page_exists()) {

@@ -9,6 +9,7 @@
 #include "alloc/engine/watch_source.h"
 #include "support/rig.h"
 #include "support/used_memory.h"
+#include "tarn/pool.h"
 
 static const struct tarn_pool_id graph = {0, 1};
 
@@ -673,6 +674,19 @@ static bool no_page(void *context, const struct tn_page_info *page)
     return false;
 }
 
+static tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    (void)stream;
+    return sim_alloc_ok(context, size);
+}
+
+static void source_free(void *context, tarn_ptr ptr)
+{
+    struct tarn_device *device = context;
+
+    assert_int_equal(device->ops->free(device, ptr), TARN_OK);
+}
+
 static void look_begin(void *context)
 {
     ((struct seen *)context)->left = -1;
@@ -691,17 +705,26 @@ static void plain_segments_have_no_pages(void **state)
                            .begin = look_begin,
                            .walker = {&seen, see_segment, see_block},
                            .end = look_end};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
     struct rig rig;
 
     (void)state;
-    rig_open(&rig, GIB, "");
-    const tarn_ptr ptr = rig_alloc(&rig, 10 * MIB, 0);
+    rig_open(&rig, GIB, "policy:compact");
+    const struct tarn_pool_source source = {.struct_size = sizeof source,
+                                            .context = rig.device,
+                                            .alloc = source_alloc,
+                                            .free = source_free};
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .source = &source};
 
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 0, &ptr, &rig.error), TARN_OK);
     tn_visit_pages(rig_engine(rig.allocator), NULL, no_page, NULL);
     assert_int_equal(tn_allocator_look(rig.allocator, NULL, &look, &rig.error), TARN_OK);
     assert_int_equal(seen.segment_count, 1);
     assert_int_equal(seen.blocks[0].address, ptr);
     rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
     rig_close(&rig);
 }
 
