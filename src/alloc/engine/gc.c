@@ -385,9 +385,13 @@ static enum tarn_status default_pools_trim(const struct trim *trim, struct tarn_
     return st ? st : pool_trim(trim, &heap->small, error);
 }
 
+/* Of one that sleeps nothing is there. */
 static enum tarn_status private_pool_trim(const struct trim *trim, struct tn_private_pool *pool,
                                           struct tarn_error *error)
 {
+    if (pool->sleeps) {
+        return TARN_OK;
+    }
     const enum tarn_status st = pool_trim(trim, &pool->large, error);
 
     return st ? st : pool_trim(trim, &pool->small, error);
@@ -464,7 +468,7 @@ enum tarn_status tn_gc_release_stream(struct tn_engine *engine, tarn_stream stre
     st = st ? st : pool_release_stream(engine, &heap->large, stream, stack, error);
     st = st ? st : pool_release_stream(engine, &heap->small, stream, stack, error);
     for (struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK; p = p->next) {
-        if (tn_private_pool_may_shrink(p)) {
+        if (tn_private_pool_may_shrink(p) && !p->sleeps) {
             st = pool_release_stream(engine, &p->large, stream, stack, error);
             st = st ? st : pool_release_stream(engine, &p->small, stream, stack, error);
         }

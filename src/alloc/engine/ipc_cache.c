@@ -236,8 +236,9 @@ static struct opened *find_same(struct tn_ipc_cache *cache, const struct opened 
 {
     struct opened *known = find_address(cache, opened->address);
 
-    tn_assert(!known || (known->address == opened->address && !known->pages && !opened->pages));
-    return known;
+    return known && tn_always(known->address == opened->address && !known->pages && !opened->pages)
+               ? known
+               : NULL;
 }
 
 /* Opens what the message describes. The record is new and without uses, or one that was open

@@ -7,8 +7,10 @@
 
 #include "support/child.h"
 #include "support/rig.h"
+#include "tarn/block.h"
 #include "tarn/history.h"
 #include "tarn/ipc.h"
+#include "tarn/pool.h"
 #include "tarn/sleep.h"
 
 #include <pthread.h>
@@ -641,6 +643,66 @@ static void a_pool_may_be_released_asleep(void **state)
     }
 }
 
+enum giving_back {
+    TRIM_ALL,
+    TRIM_POOL,
+    RELEASE_STREAM,
+    EMPTY_CACHE,
+    WAYS
+};
+
+static enum tarn_status give_back(struct rig *rig, struct tarn_pool *handle, enum giving_back way)
+{
+    switch (way) {
+    case TRIM_ALL:
+        return tarn_allocator_trim(rig->allocator, 0, NULL, &rig->error);
+    case TRIM_POOL:
+        return tarn_pool_trim(handle, 0, NULL, &rig->error);
+    case RELEASE_STREAM:
+        return tarn_allocator_release_stream(rig->allocator, 0, &rig->error);
+    case EMPTY_CACHE:
+    case WAYS:
+        break;
+    }
+    return tarn_allocator_empty_cache(rig->allocator, &rig->error);
+}
+
+/* What is free in a pool that sleeps is away already: nothing of it is there to be given back. */
+static void a_sleeping_pool_has_nothing_to_give(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * WAYS; i++) {
+        struct tarn_pool *handle = NULL;
+        tarn_ptr ptrs[3];
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i % 2]);
+        const tarn_ptr outside = rig_alloc(&rig, 20 * MIB, 0); /* which stays */
+
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &handle, &rig.error), TARN_OK);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(tarn_pool_alloc(handle, 40 * MIB, 0, &ptrs[k], &rig.error), TARN_OK);
+        }
+        rig_free(&rig, ptrs[1]);
+        assert_int_equal(
+            tarn_allocator_sleep(rig.allocator, tarn_pool_get_id(handle), &discard, &rig.error),
+            TARN_OK);
+        if (give_back(&rig, handle, (enum giving_back)(i / 2))) {
+            fail_msg("way %d: %s", i / 2, rig.error.text);
+        }
+        rig_check(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        assert_int_equal(tarn_allocator_wake(rig.allocator, tarn_pool_get_id(handle), &rig.error),
+                         TARN_OK);
+        rig_check(&rig);
+        rig_free(&rig, ptrs[0]);
+        rig_free(&rig, ptrs[2]);
+        rig_free(&rig, outside);
+        tarn_pool_destroy(handle);
+        rig_close(&rig);
+    }
+}
+
 static void an_allocator_may_end_while_a_pool_sleeps(void **state)
 {
     (void)state;
@@ -1219,6 +1281,7 @@ int main(void)
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
+        cmocka_unit_test(a_sleeping_pool_has_nothing_to_give),
         cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
         cmocka_unit_test(events_tell_what_goes),
         cmocka_unit_test(events_have_the_stack_of_the_call),
