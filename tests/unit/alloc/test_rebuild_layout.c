@@ -6,12 +6,12 @@
 #include "support/rig.h"
 
 static const struct tn_layout_block pieces[] = {
-    {.size = 20 * (1 << 20), .requested = 20 * (1 << 20), .allocated = true},
-    {.size = 20 * (1 << 20), .unmapped = true},
-    {.size = 8 * (1 << 20), .requested = 8 * (1 << 20), .allocated = true},
-    {.size = 12 * (1 << 20)},
-    {.size = 20 * (1 << 20), .unmapped = true},
-    {.size = 20 * (1 << 20), .requested = 20 * (1 << 20), .allocated = true},
+    {.size = 20 * MIB, .requested = 20 * MIB, .allocated = true},
+    {.size = 20 * MIB, .unmapped = true},
+    {.size = 8 * MIB, .requested = 8 * MIB, .allocated = true},
+    {.size = 12 * MIB},
+    {.size = 20 * MIB, .unmapped = true},
+    {.size = 20 * MIB, .requested = 20 * MIB, .allocated = true},
 };
 
 enum {
