@@ -23,6 +23,7 @@
 #include "base/host_mem.h"
 #include "property/ops.h"
 #include "support/rig.h"
+#include "support/scarce.h"
 #include "support/view.h"
 #include "tarn/block.h"
 #include "tarn/peer.h"
@@ -33,8 +34,7 @@ enum {
     SLOTS = 24,
     STEPS_MAX = 96,
     TEXT_MAX = 512,
-    NOT_FIRED_MAX = 4096, /* calls of one kind that a scenario makes at most */
-    HELD_MAX = 8192       /* free nodes of an allocator */
+    NOT_FIRED_MAX = 4096 /* calls of one kind that a scenario makes at most */
 };
 
 /* Steps that random programs do not have. */
@@ -603,83 +603,6 @@ static struct tarn_config config_of(const struct scenario *scenario)
     return config;
 }
 
-/* ---- scarcity ---- */
-
-/* Nodes that the allocator does not have meanwhile. */
-static struct {
-    struct tn_block *node;
-    struct tn_block_slab *slab;
-} held[HELD_MAX];
-
-static size_t held_count;
-
-static void hold(struct tn_block_slab *slab, struct tn_block *node)
-{
-    assert_true(held_count < HELD_MAX);
-    held[held_count].slab = slab;
-    held[held_count++].node = node;
-    slab->live--; /* so that the checker does not miss it */
-}
-
-static void hold_all_of(struct tn_block_slab *slab)
-{
-    while (slab->partial || slab->spare) {
-        hold(slab, tn_block_create(slab));
-    }
-}
-
-static void list_shrink(struct tn_block_list *list)
-{
-    const size_t entry = sizeof(struct tn_block *);
-
-    if (list->count > 0) {
-        list->blocks = tn_host_resize(list->blocks, list->capacity * entry, list->count * entry);
-        assert_non_null(list->blocks);
-    } else {
-        tn_host_free(list->blocks, list->capacity * entry);
-        list->blocks = NULL;
-    }
-    list->capacity = list->count;
-}
-
-static void pool_shrink(const struct tn_pool *pool)
-{
-    for (uint32_t i = 0; i < pool->count; i++) {
-        list_shrink(&pool->sets[i]->far);
-        list_shrink(&pool->sets[i]->unmapped);
-    }
-}
-
-/* What the next step needs, it has to ask for. */
-static void make_scarce(const struct run *run)
-{
-    if (!run->failure->scarce || !tn_allocator_is_native(run->allocator)) {
-        return;
-    }
-    struct tn_heap *heap = &rig_engine(run->allocator)->heap;
-
-    while (heap->shard.spares) {
-        hold(&heap->slab, tn_shard_take_spare(&heap->shard));
-    }
-    hold_all_of(&heap->slab);
-    hold_all_of(&heap->heads);
-    pool_shrink(&heap->small);
-    pool_shrink(&heap->large);
-    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
-        pool_shrink(&p->small);
-        pool_shrink(&p->large);
-    }
-}
-
-static void end_scarcity(void)
-{
-    while (held_count > 0) {
-        held_count--;
-        held[held_count].slab->live++;
-        tn_block_destroy(held[held_count].node);
-    }
-}
-
 /* ---- steps ---- */
 
 static enum tarn_status restore(struct run *run)
@@ -966,7 +889,9 @@ static void run_step(struct run *run, const struct op *op)
     }
     struct state before = state_take(run);
 
-    make_scarce(run);
+    if (run->failure->scarce) {
+        scarce_begin(run->allocator);
+    }
     const uint64_t calls = calls_now(run);
     const uint64_t left = run->n > run->seen ? run->n - run->seen : 0;
 
@@ -975,7 +900,7 @@ static void run_step(struct run *run, const struct op *op)
 
     plan(run, 0);
     run->seen += calls_now(run) - calls;
-    end_scarcity();
+    scarce_end();
     check_consistent(run);
     if (left > 0 && run->seen >= run->n) {
         run->fired = true;

@@ -119,9 +119,11 @@ static enum tarn_status find_place(struct tn_compact *compact, struct tn_free_se
     if (st) {
         return st;
     }
-    return tn_placement_find(compact->heap, &compact->retired, set, size, anywhere, place_out)
-               ? TARN_OK
-               : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
+    const bool found =
+        tn_placement_find(compact->heap, &compact->retired, set, size, anywhere, place_out);
+
+    return tn_always(found) ? TARN_OK /* at the beginning of the new range */
+                            : tn_fail(error, TARN_ERR_INTERNAL, "an empty range has no place");
 }
 
 /* What was taken changed the blocks around the place, and there may be new places behind what
@@ -399,7 +401,7 @@ static void join_at(struct tn_heap *heap, const struct tn_placement *place)
     uint32_t merged;
     uint64_t merged_bytes;
 
-    if (below && tn_block_is_idle(below) && !below->mapped && !place->block->mapped) {
+    if (below && tn_block_is_idle(below) && !place->block->mapped) {
         tn_free_set_remove_unmapped(below->set, place->block);
         struct tn_block *whole =
             tn_heap_coalesce(&heap->shard, place->block, &merged, &merged_bytes);

@@ -142,7 +142,8 @@ uint64_t tn_harvest_count(const struct tn_harvest *harvest, const struct tn_free
 
     for (const struct tn_block *b = tn_free_set_last(set);
          b && b->size >= TN_SMALL_BUFFER && pages < harvest->wanted; b = tn_free_set_prev(set, b)) {
-        pages += b->expandable ? block_pages(harvest, b) : 0;
+        tn_assert(b->expandable); /* as all in sets of requests that pages move for */
+        pages += block_pages(harvest, b);
     }
     return pages;
 }
@@ -165,12 +166,10 @@ bool tn_harvest_own_suffice(const struct tn_harvest *harvest)
            pool_pages(harvest, &own->large) + pool_pages(harvest, &own->small) >= harvest->wanted;
 }
 
-/* Whether a block may have whole pages. */
+/* Whether a block may have whole pages, in a set that may reach their size: it has blocks. */
 static bool set_has_pages(const struct tn_free_set *set)
 {
-    const struct tn_block *last = tn_free_set_last(set);
-
-    return last && last->size >= TN_SMALL_BUFFER;
+    return tn_free_set_last(set)->size >= TN_SMALL_BUFFER;
 }
 
 /* Whether one of these became free after the epoch. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/compact/placement.h"
 
+#include "alloc/pool/best_fit.h"
 #include "alloc/pool/expandable.h"
 #include "alloc/pool/segment.h"
 
@@ -87,8 +88,8 @@ static void try_ending_with(struct search *search, const struct tn_block *mapped
     struct tn_block *below = mapped->prev;
     const uint64_t page_size = search->segment->expandable->page_size;
 
-    if (below && mapped != search->first && !below->mapped &&
-        block_end(mapped) >= below->address + search->size) {
+    if (mapped != search->first && block_end(mapped) >= below->address + search->size) {
+        tn_assert(!below->mapped); /* else they would be one block */
         const uint64_t at = block_end(mapped) - search->size - search->segment->address;
 
         try_place(search, below, search->segment->address + at / page_size * page_size);
@@ -128,17 +129,14 @@ static void try_hole(struct search *search)
     }
 }
 
-/* Makes the hole around an idle block the one that is searched. */
+/* Makes the hole whose lowest unmapped block this is the one that is searched. */
 static void hole_around(struct search *search, struct tn_block *block)
 {
-    struct tn_block *first = block;
+    struct tn_block *first = tn_fit_is_first(block) ? block : block->prev;
     struct tn_block *last = block;
-    uint64_t mapped = block->mapped ? block->size : 0;
+    uint64_t mapped = block->address - first->address;
 
-    while (first->prev && tn_block_is_idle(first->prev)) {
-        first = first->prev;
-        mapped += first->mapped ? first->size : 0;
-    }
+    tn_assert(tn_fit_is_first(first)); /* no two mapped or two unmapped blocks are neighbours */
     while (last->next && tn_block_is_idle(last->next)) {
         last = last->next;
         mapped += last->mapped ? last->size : 0;

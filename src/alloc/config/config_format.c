@@ -266,10 +266,9 @@ enum tarn_status tarn_config_format(const struct tarn_config *config, char *buff
     enum tarn_status st = tn_config_read(config, &known, error);
 
     st = st ? st : options_add(&text, &known, error);
-    if (st == TARN_OK && text.used < sizeof storage) {
-        st = text_prove(storage, error);
-    }
-    if (st == TARN_OK && (text.used >= sizeof storage || text.used >= size)) {
+    tn_assert(text.used < sizeof storage); /* with every option at its longest */
+    st = st ? st : text_prove(storage, error);
+    if (st == TARN_OK && text.used >= size) {
         st = tn_fail(error, TARN_ERR_LIMIT, "settings need %zu bytes, the buffer has %zu",
                      text.used + 1, size);
     }

@@ -2,6 +2,7 @@
 #include "alloc/engine/capture_order.h"
 
 #include "alloc/pool/failure.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
 
 /* Room for `more` nodes. Sets the size of an item, because the list may be all zero. */
@@ -43,8 +44,9 @@ static enum tarn_status order_ask(struct tn_capture_order *order, struct tarn_de
         if (!nodes_reserve(answer, count)) {
             return tn_fail_memory(error);
         }
+        /* More nodes would need 32 GiB of the host. */
         const uint32_t room =
-            answer->capacity < UINT32_MAX ? (uint32_t)answer->capacity : UINT32_MAX;
+            tn_always(answer->capacity < UINT32_MAX) ? (uint32_t)answer->capacity : UINT32_MAX;
 
         st = capture_out ? device->ops->capture_info(device, stream_or_node, capture_out,
                                                      answer->items, room, &count)

@@ -470,8 +470,10 @@ static enum tarn_status set_locked(struct tn_engine *engine,
     if (st) {
         return st;
     }
+    engine->heap.shard.map.keeps_room = true; /* for the blocks of the checkpoint */
     restore_free_all(engine, pool, order, &list, delta);
     restore_ranges(engine, checkpoint, order, &list, stack, delta);
+    engine->heap.shard.map.keeps_room = false;
     tn_host_free(list.ranges, list_size);
     return TARN_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/core_check.h"
 
+#include "alloc/engine/check_number.h"
 #include "alloc/pool/asleep.h"
 #include "alloc/pool/segment.h"
 #include "base/finding.h"
@@ -189,15 +190,6 @@ static void check_segment(const struct tn_engine *engine, const struct tn_segmen
     }
 }
 
-static void check_number(const char *what, uint64_t cached, uint64_t counted,
-                         struct tarn_findings *findings)
-{
-    if (cached != counted) {
-        tn_finding_add(findings, "%s: %llu recorded, %llu counted", what,
-                       (unsigned long long)cached, (unsigned long long)counted);
-    }
-}
-
 /* I5. */
 static void check_counters(const struct tn_engine *engine, const struct tally *tally,
                            struct tarn_findings *findings)
@@ -261,22 +253,20 @@ static void check_set_order(const struct tn_engine *engine, const struct tn_free
     const struct tarn_config *config = &engine->heap.config;
     const bool is_by_age = config->rules == TARN_RULES_2_14 && config->policy == TARN_POLICY_EXACT;
     const struct tn_block *before = NULL;
+    uint64_t in_order = 0;
     uint64_t count = 0;
 
-    check_number("order of a free set", set->by_age != NULL, is_by_age, findings);
+    tn_check_number("order of a free set", set->by_age != NULL, is_by_age, findings);
     if (!set->by_age) {
         return;
     }
     for (const struct tn_block *b = tn_free_set_first(set); b; b = tn_free_set_next(set, b)) {
-        if (before && !comes_before(engine, before, b)) {
-            tn_finding_add(findings, "free block 0x%llx comes before 0x%llx in its set",
-                           (unsigned long long)before->address, (unsigned long long)b->address);
-            return;
-        }
+        in_order += before ? comes_before(engine, before, b) : true;
         before = b;
         count++;
     }
-    check_number("blocks in a walk over a free set", tn_free_set_count(set), count, findings);
+    tn_check_number("blocks in order in a walk over a free set", in_order, count, findings);
+    tn_check_number("blocks in a walk over a free set", tn_free_set_count(set), count, findings);
 }
 
 static void check_pool_order(const struct tn_engine *engine, const struct tn_pool *pool,
@@ -326,8 +316,8 @@ static void check_private_pools(const struct tn_engine *engine, struct tarn_find
     for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
         const uint64_t away = p->asleep ? tn_asleep_bytes(p->asleep) : 0;
 
-        check_number("reserved bytes of a private pool", p->reserved + away, pool_mapped(engine, p),
-                     findings);
+        tn_check_number("reserved bytes of a private pool", p->reserved + away,
+                        pool_mapped(engine, p), findings);
     }
 }
 
@@ -348,20 +338,20 @@ static void check_sizes(const struct tn_engine *engine, const struct tally *tall
         pointers += s->map.count;
         spares += s->spare_count;
     }
-    check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
-    check_number("blocks outside of bins", sizes.outside, sizes.outside_found, findings);
-    check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
+    tn_check_number("blocks in free sets", sizes.in_sets, tally->in_sets, findings);
+    tn_check_number("blocks outside of bins", sizes.outside, sizes.outside_found, findings);
+    tn_check_number("unmapped ranges", sizes.unmapped, tally->unmapped, findings);
     check_private_pools(engine, findings);
-    check_number("pointers in the map", pointers, tally->allocated, findings);
-    check_number("block nodes",
-                 engine->heap.slab.live + engine->heap.heads.live - spares -
-                     engine->heap.nodes_in_flight,
-                 tally->nodes, findings);
-    check_number("segments", engine->heap.segments.by_address.count, tally->segments, findings);
-    check_number("reserved bytes",
-                 engine->heap.reserved + bytes_away(engine, TN_SMALL) +
-                     bytes_away(engine, TN_LARGE),
-                 tally->mapped + tn_page_store_bytes(&engine->compact.store), findings);
+    tn_check_number("pointers in the map", pointers, tally->allocated, findings);
+    tn_check_number("block nodes",
+                    engine->heap.slab.live + engine->heap.heads.live - spares -
+                        engine->heap.nodes_in_flight,
+                    tally->nodes, findings);
+    tn_check_number("segments", engine->heap.segments.by_address.count, tally->segments, findings);
+    tn_check_number("reserved bytes",
+                    engine->heap.reserved + bytes_away(engine, TN_SMALL) +
+                        bytes_away(engine, TN_LARGE),
+                    tally->mapped + tn_page_store_bytes(&engine->compact.store), findings);
 }
 
 /* Deferred blocks wait, for no event yet, and are the only ones with marks. */
@@ -391,7 +381,7 @@ static void check_deferred(const struct tn_engine *engine, struct tarn_findings 
             marked_deferred += waits->records[block->uses].marks.capture != 0;
         }
     }
-    check_number("blocks with marks", marked, marked_deferred, findings);
+    tn_check_number("blocks with marks", marked, marked_deferred, findings);
 }
 
 /* As many events are in the queues as the waiting blocks wait for. */
@@ -407,13 +397,13 @@ static void check_waits(const struct tn_engine *engine, struct tarn_findings *fi
     for (uint32_t i = 1; i < waits->record_count; i++) {
         awaited += waits->records[i].block ? waits->records[i].event_count : 0;
     }
-    check_number("pending events", waits->pending, queued, findings);
-    check_number("awaited events", awaited, queued, findings);
+    tn_check_number("pending events", waits->pending, queued, findings);
+    tn_check_number("awaited events", awaited, queued, findings);
 }
 
 static void check_epoch(const struct tn_pool *pool, int64_t epoch, struct tarn_findings *findings)
 {
-    check_number("epoch of a pool", (uint64_t)pool->find_count, (uint64_t)epoch, findings);
+    tn_check_number("epoch of a pool", (uint64_t)pool->find_count, (uint64_t)epoch, findings);
 }
 
 /* Retired runs are what their segments count; under the compact policy all pools are in the present
@@ -431,8 +421,8 @@ static void check_compact(const struct tn_engine *engine, struct tarn_findings *
     for (const struct tn_segment *s = tn_segment_first(&engine->heap); s; s = tn_segment_next(s)) {
         of_segments += s->expandable ? s->expandable->retiring : 0;
     }
-    check_number("retired pages", compact->retired.pages, pages, findings);
-    check_number("retired pages of segments", of_segments, pages, findings);
+    tn_check_number("retired pages", compact->retired.pages, pages, findings);
+    tn_check_number("retired pages of segments", of_segments, pages, findings);
     if (!tn_compact_is_on(&engine->heap)) {
         return;
     }

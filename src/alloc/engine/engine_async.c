@@ -2,9 +2,10 @@
 #include "alloc/engine/engine_async.h"
 
 #include "alloc/config/size_class.h"
+#include "alloc/engine/check_number.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/engine/oom.h"
-#include "base/finding.h"
+#include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
 
@@ -575,6 +576,7 @@ static uint64_t async_check(struct tarn_allocator *allocator, struct tarn_findin
     struct async *async = async_of(allocator);
     const uint64_t before = findings->count;
     uint64_t used = 0;
+    uint64_t uses = 0;
     uint64_t deferred = 0;
     uint64_t listed = 0;
 
@@ -585,26 +587,18 @@ static uint64_t async_check(struct tarn_allocator *allocator, struct tarn_findin
                 (const struct async_block *)(uintptr_t)async->blocks.slots[i].value;
 
             used += block->size;
+            uses += block->use_count;
             deferred += block->deferred;
-            if (block->use_count > 0 && !async->joining) {
-                tn_finding_add(findings, "block 0x%" PRIx64 " has uses, nothing joins them",
-                               block->ptr);
-            }
         }
     }
-    for (const struct async_block *b = async->deferred; b && listed <= deferred;
-         b = b->next_deferred) {
+    for (const struct async_block *b = async->deferred; b && tn_always(listed < deferred);
+         b = b->next_deferred) { /* each of them was counted */
         listed++;
     }
-    if (used != async->used) {
-        tn_finding_add(findings, "used %" PRIu64 " stored, %" PRIu64 " counted", async->used, used);
-    }
-    if (deferred != listed || deferred != async->deferred_count) {
-        tn_finding_add(findings,
-                       "deferred blocks: %" PRIu64 " stored, %" PRIu64 " listed, %" PRIu64
-                       " counted",
-                       async->deferred_count, listed, deferred);
-    }
+    tn_check_number("bytes allocated", async->used, used, findings);
+    tn_check_number("uses that nothing joins", 0, async->joining ? 0 : uses, findings);
+    tn_check_number("deferred blocks", async->deferred_count, deferred, findings);
+    tn_check_number("deferred blocks in the list", listed, deferred, findings);
     tn_lock_release(&async->lock);
     return findings->count - before;
 }

@@ -9,8 +9,8 @@
 #include "alloc/engine/pluggable.h"
 
 #include "alloc/engine/allocator.h"
+#include "alloc/engine/check_number.h"
 #include "alloc/engine/engine_methods.h"
-#include "base/finding.h"
 #include "base/host_mem.h"
 #include "base/lock.h"
 #include "base/map.h"
@@ -356,26 +356,23 @@ static void pluggable_reset_accumulated_stats(struct tarn_allocator *allocator)
 static uint64_t pluggable_check(struct tarn_allocator *allocator, struct tarn_findings *findings)
 {
     struct pluggable *pluggable = pluggable_of(allocator);
-    int64_t count = 0;
-    int64_t bytes = 0;
-    uint64_t found = 0;
+    const uint64_t before = findings->count;
+    uint64_t count = 0;
+    uint64_t bytes = 0;
 
     tn_lock_acquire(&pluggable->lock);
     for (uint64_t i = 0; i < pluggable->blocks.capacity; i++) {
         if (pluggable->blocks.slots[i].key != 0) {
             count++;
-            bytes += (int64_t)record_of(pluggable->blocks.slots[i].value)->size;
+            bytes += record_of(pluggable->blocks.slots[i].value)->size;
         }
     }
-    if (count != pluggable->count.current || bytes != pluggable->bytes.current) {
-        tn_finding_add(findings,
-                       "pluggable allocator: %" PRId64 " blocks of %" PRId64
-                       " bytes in all, counted %" PRId64 " and %" PRId64,
-                       count, bytes, pluggable->count.current, pluggable->bytes.current);
-        found = 1;
-    }
+    tn_check_number("pluggable allocator: blocks", (uint64_t)pluggable->count.current, count,
+                    findings);
+    tn_check_number("pluggable allocator: bytes", (uint64_t)pluggable->bytes.current, bytes,
+                    findings);
     tn_lock_release(&pluggable->lock);
-    return found;
+    return findings->count - before;
 }
 
 /* ---- not supported ---- */

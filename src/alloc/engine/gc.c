@@ -29,13 +29,11 @@ struct collection {
 /* Releases every block of at least that age. Like PyTorch, does not stop when enough is
  * released. */
 static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *collection,
-                                double threshold, bool *freed_out, uint64_t stack,
-                                struct tarn_error *error)
+                                double threshold, uint64_t stack, struct tarn_error *error)
 {
     enum tarn_status st = TARN_OK;
     struct tn_block *next;
 
-    *freed_out = false;
     for (struct tn_block *b = tn_pool_first(&engine->heap.large); b && st == TARN_OK; b = next) {
         const uint64_t size = b->size;
         const double age = block_age(b);
@@ -43,7 +41,6 @@ static enum tarn_status gc_pass(struct tn_engine *engine, struct collection *col
         next = tn_pool_next(&engine->heap.large, b);
         if (block_is_collectable(b) && age >= threshold) {
             st = tn_segment_release(&engine->heap, b, stack, error);
-            *freed_out = *freed_out || st == TARN_OK;
             collection->reclaimed += size;
             collection->total_age -= age;
             collection->count--;
@@ -58,7 +55,6 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
         (uint64_t)(engine->heap.config.garbage_collection_threshold * (double)engine->heap.limit);
     struct collection collection = {0};
     enum tarn_status st = TARN_OK;
-    bool freed = true;
 
     if (engine->heap.reserved <= keep) {
         return TARN_OK;
@@ -72,10 +68,11 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
             collection.count++;
         }
     }
-    while (st == TARN_OK && freed && collection.count > 0 && collection.reclaimed < target) {
+    while (st == TARN_OK && collection.count > 0 && collection.reclaimed < target) {
         const double average = collection.total_age / (double)collection.count;
 
-        st = gc_pass(engine, &collection, average, &freed, stack, error);
+        /* One at least is as old as the average, so each pass releases some. */
+        st = gc_pass(engine, &collection, average, stack, error);
     }
     return st;
 }
@@ -388,9 +385,13 @@ static enum tarn_status default_pools_trim(const struct trim *trim, struct tarn_
     return st ? st : pool_trim(trim, &heap->small, error);
 }
 
+/* Of one that sleeps nothing is there. */
 static enum tarn_status private_pool_trim(const struct trim *trim, struct tn_private_pool *pool,
                                           struct tarn_error *error)
 {
+    if (pool->sleeps) {
+        return TARN_OK;
+    }
     const enum tarn_status st = pool_trim(trim, &pool->large, error);
 
     return st ? st : pool_trim(trim, &pool->small, error);
@@ -467,7 +468,7 @@ enum tarn_status tn_gc_release_stream(struct tn_engine *engine, tarn_stream stre
     st = st ? st : pool_release_stream(engine, &heap->large, stream, stack, error);
     st = st ? st : pool_release_stream(engine, &heap->small, stream, stack, error);
     for (struct tn_private_pool *p = heap->private_pools.first; p && st == TARN_OK; p = p->next) {
-        if (tn_private_pool_may_shrink(p)) {
+        if (tn_private_pool_may_shrink(p) && !p->sleeps) {
             st = pool_release_stream(engine, &p->large, stream, stack, error);
             st = st ? st : pool_release_stream(engine, &p->small, stream, stack, error);
         }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/ipc_cache.h"
 
+#include "alloc/engine/check_number.h"
 #include "alloc/pool/failure.h"
+#include "base/assertion.h"
 #include "base/errinfo.h"
-#include "base/finding.h"
 #include "base/host_mem.h"
 
 #include <inttypes.h>
@@ -34,17 +35,15 @@ static struct opened *from_address(const struct tn_tree_node *node)
     return TN_TREE_ENTRY(node, struct opened, by_address);
 }
 
-/* Any order does, as long as equal means the same memory. */
+/* Any order does, as long as equal means the same memory. The head says how large the body is. */
 static int name_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
 {
     const struct opened *x = from_name(a);
     const struct opened *y = from_name(b);
     const int order = memcmp(&x->head, &y->head, sizeof x->head);
 
-    if (order != 0 || x->body_size != y->body_size) {
-        return order != 0 ? order : tn_tree_order_u64(x->body_size, y->body_size);
-    }
-    return memcmp(x->body, y->body, x->body_size);
+    tn_assert(order != 0 || x->body_size == y->body_size);
+    return order != 0 ? order : memcmp(x->body, y->body, x->body_size);
 }
 
 static int address_compare(const struct tn_tree_node *a, const struct tn_tree_node *b)
@@ -231,13 +230,15 @@ static struct opened *find_address(const struct tn_ipc_cache *cache, tarn_ptr pt
 }
 
 /* The record of the same memory, if the driver had it open already through another handle; else
- * NULL. The driver counts opens, so one of the two is closed again. */
+ * NULL. The driver counts opens, so one of the two is closed again. Pages have fresh addresses, and
+ * so has everything else that the driver had not open. */
 static struct opened *find_same(struct tn_ipc_cache *cache, const struct opened *opened)
 {
     struct opened *known = find_address(cache, opened->address);
 
-    return known && known->address == opened->address && !known->pages && !opened->pages ? known
-                                                                                         : NULL;
+    return known && tn_always(known->address == opened->address && !known->pages && !opened->pages)
+               ? known
+               : NULL;
 }
 
 /* Opens what the message describes. The record is new and without uses, or one that was open
@@ -343,21 +344,18 @@ enum tarn_status tn_ipc_cache_close(struct tn_ipc_cache *cache, tarn_ptr ptr,
 uint64_t tn_ipc_cache_check(struct tn_ipc_cache *cache, struct tarn_findings *findings)
 {
     const uint64_t before = findings->count;
+    uint64_t unused = 0;
 
     tn_lock_acquire(&cache->lock);
     (void)tn_tree_check(&cache->by_name, findings);
     (void)tn_tree_check(&cache->by_address, findings);
-    if (cache->by_name.count != cache->by_address.count) {
-        tn_finding_add(findings, "shared memory: %zu by name, %zu by address", cache->by_name.count,
-                       cache->by_address.count);
-    }
+    tn_check_number("shared memory by name and by address", cache->by_name.count,
+                    cache->by_address.count, findings);
     for (const struct tn_tree_node *node = tn_tree_first(&cache->by_address); node;
          node = tn_tree_next(node)) {
-        if (from_address(node)->uses == 0) {
-            tn_finding_add(findings, "shared memory: %#" PRIx64 " is open without a use",
-                           from_address(node)->address);
-        }
+        unused += from_address(node)->uses == 0;
     }
+    tn_check_number("shared memory that is open without a use", unused, 0, findings);
     tn_lock_release(&cache->lock);
     return findings->count - before;
 }

@@ -289,9 +289,8 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
 {
     const bool small = request->pool->is_small;
     struct tn_private_pool *p = engine->heap.private_pools.first;
-    enum tarn_status st = TARN_ERR_NOT_FOUND;
 
-    for (; !request->pool->owner && p && st == TARN_ERR_NOT_FOUND; p = p->next) {
+    for (; !request->pool->owner && p; p = p->next) {
         if (!p->use_on_oom || p->use_count == 0 || p->sleeps) {
             continue;
         }
@@ -305,10 +304,10 @@ static enum tarn_status step_borrow(struct tn_engine *engine, struct tn_request 
         }
         if (tn_best_fit(&engine->heap, &borrowed)) {
             *request = borrowed;
-            st = TARN_OK;
+            return TARN_OK;
         }
     }
-    return st;
+    return TARN_ERR_NOT_FOUND;
 }
 
 static enum tarn_status step_release_oversize(struct tn_engine *engine, struct tn_request *request,

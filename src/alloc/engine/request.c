@@ -296,7 +296,7 @@ static enum tarn_status alloc_named(struct tarn_allocator *allocator, uint64_t s
         return tn_fail(error, st, "the name of a block: %s", tarn_status_text(st));
     }
     st = front_alloc(allocator, size, stream, wish, ptr_out, error);
-    if (tarn_set_user_metadata(before)) { /* it had room for this text before */
+    if (tarn_set_user_metadata(before)) { /* an empty name gave its room away, and none is left */
         (void)!tarn_set_user_metadata("");
     }
     return st;

@@ -516,17 +516,18 @@ enum tarn_status tn_stream_waits_wait_one(struct tn_stream_waits *waits, uint64_
     struct tarn_device *device = waits->heap->device;
     enum tarn_status st = tn_stream_waits_insert_deferred(waits, stack, error);
 
-    *waited_out = waits->pending > 0;
-    for (uint32_t i = 0; st == TARN_OK && *waited_out && i < waits->queue_count; i++) {
-        const struct tn_event_queue *queue = &waits->queues[i];
-
-        if (queue->count > 0) {
-            st = device->ops->event_wait(device, queue->ring[queue->head].event);
-            return st ? tn_heap_device_failed(waits->heap, st, "waiting for an event", error)
-                      : tn_stream_waits_process(waits, stack, error);
-        }
+    *waited_out = st == TARN_OK && waits->pending > 0;
+    if (!*waited_out) {
+        return st;
     }
-    return st;
+    const struct tn_event_queue *queue = waits->queues;
+
+    while (queue->count == 0) { /* one has the events that are pending */
+        queue++;
+    }
+    st = device->ops->event_wait(device, queue->ring[queue->head].event);
+    return st ? tn_heap_device_failed(waits->heap, st, "waiting for an event", error)
+              : tn_stream_waits_process(waits, stack, error);
 }
 
 static bool block_belongs_to(const struct tn_block *block, const struct tn_private_pool *owner)

@@ -39,18 +39,16 @@ static struct fast_side fast_side_of(struct tn_fast *fast, struct tn_heap *heap,
     };
 }
 
-/* Closes all caches and empties all logs; the caches are collected. */
+/* Closes all caches, of which some are open, and empties all logs; the caches are collected. */
 static void fast_drop(struct tn_fast *fast, struct tn_heap *heap)
 {
     tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
-    if (tn_fast_has_caches(fast)) {
-        for (uint32_t i = 0; i < fast->caches.count; i++) {
-            struct tn_stream_cache *cache = fast->caches.list[i];
+    for (uint32_t i = 0; i < fast->caches.count; i++) {
+        struct tn_stream_cache *cache = fast->caches.list[i];
 
-            tn_undo_log_invalidate(heap, &cache->shard, &cache->log);
-        }
-        tn_stream_caches_close(&fast->caches);
+        tn_undo_log_invalidate(heap, &cache->shard, &cache->log);
     }
+    tn_stream_caches_close(&fast->caches);
 }
 
 /* Takes the caches, if there are any, and brings the counters up to date. */
@@ -233,7 +231,8 @@ TN_NOINLINE bool tn_fast_alloc_in_miss(struct tn_fast *fast, struct tn_heap *hea
     return served;
 }
 
-/* The events of calls that the log served; both take ownership of the stack. */
+/* The events of calls that the log served while somebody receives events; both take ownership of
+ * the stack. */
 static TN_NOINLINE void emit_redo(struct tn_heap *heap, const struct tn_undo_entry *entry,
                                   uint64_t stack)
 {
@@ -249,10 +248,8 @@ static TN_NOINLINE void emit_undo(struct tn_heap *heap, const struct tn_undo_ent
 {
     const uint64_t shown = stack ? stack : entry->block->u.stack;
 
-    if (tn_heap_has_sinks(heap)) {
-        tn_heap_emit_free(heap, entry->address, entry->requested, entry->stream,
-                          entry->block->set->pool, shown);
-    }
+    tn_heap_emit_free(heap, entry->address, entry->requested, entry->stream,
+                      entry->block->set->pool, shown);
     tn_heap_drop_stack(heap, entry->block->u.stack);
     tn_heap_drop_captured(heap, stack);
     entry->block->u.stack = 0;
@@ -324,10 +321,8 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, t
     const struct tn_undo_entry *entry =
         tn_fast_has_caches(fast) ? NULL : tn_undo_log_undo(&fast->log, ptr);
 
-    if (entry) {
-        if (tn_heap_has_sinks(heap) || *stack != 0) {
-            emit_undo(heap, entry, *stack);
-        }
+    if (entry) { /* nothing is in the log while searches age blocks: somebody receives events */
+        emit_undo(heap, entry, *stack);
         tn_biased_lock_release(&heap->lock);
         return true;
     }

@@ -21,12 +21,10 @@ struct tn_asleep *tn_asleep_create(struct tarn_device *device)
 
 void tn_asleep_destroy(struct tn_asleep *asleep)
 {
-    if (asleep) {
-        tn_vec_fini(&asleep->ranges);
-        tn_vec_fini(&asleep->loose);
-        tn_saved_fini(&asleep->saved);
-        tn_host_free(asleep, sizeof *asleep);
-    }
+    tn_vec_fini(&asleep->ranges);
+    tn_vec_fini(&asleep->loose);
+    tn_saved_fini(&asleep->saved);
+    tn_host_free(asleep, sizeof *asleep);
 }
 
 uint64_t tn_asleep_bytes(const struct tn_asleep *asleep)
@@ -205,41 +203,20 @@ static void loose_release(struct tn_asleep *asleep, struct tn_heap *heap)
     asleep->loose.count = 0;
 }
 
-/* Unmaps the run of pages that are there from `begin` on; *end_out is the index behind it. */
-static enum tarn_status run_unmap(struct tn_asleep *asleep, struct tn_heap *heap,
-                                  const struct tn_asleep_range *range, uint64_t begin,
-                                  uint64_t *end_out)
-{
-    const struct tn_segment *segment = range->segment;
-    struct tn_expandable *expandable = segment->expandable;
-    uint64_t end = begin;
-
-    while (end < range->end && expandable->pages[end]) {
-        end++;
-    }
-    *end_out = end;
-    const enum tarn_status st = heap->device->ops->unmap(heap->device, page_address(segment, begin),
-                                                         (end - begin) * expandable->page_size);
-
-    for (uint64_t i = begin; st == TARN_OK && i < end; i++) {
-        loose_add(asleep, segment, i, expandable->pages[i]);
-        expandable->pages[i] = 0;
-    }
-    return st;
-}
-
+/* All pages are there: the pool was awake, or has just come back. */
 static enum tarn_status range_unmap(struct tn_asleep *asleep, struct tn_heap *heap,
                                     const struct tn_asleep_range *range)
 {
-    enum tarn_status st = TARN_OK;
-    uint64_t at = range->begin;
+    const struct tn_segment *segment = range->segment;
+    struct tn_expandable *expandable = segment->expandable;
+    const enum tarn_status st =
+        heap->device->ops->unmap(heap->device, page_address(segment, range->begin),
+                                 (range->end - range->begin) * expandable->page_size);
 
-    while (st == TARN_OK && at < range->end) {
-        if (range->segment->expandable->pages[at]) {
-            st = run_unmap(asleep, heap, range, at, &at);
-        } else {
-            at++;
-        }
+    for (uint64_t i = range->begin; st == TARN_OK && i < range->end; i++) {
+        tn_assert(expandable->pages[i]);
+        loose_add(asleep, segment, i, expandable->pages[i]);
+        expandable->pages[i] = 0;
     }
     return st;
 }

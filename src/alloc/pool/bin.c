@@ -408,9 +408,7 @@ void tn_bin_rekey(struct tn_bin *bin, const struct tn_segment_map *map)
 {
     struct tn_directory *directory = bin->directory;
 
-    if (bin->first) {
-        bin->least = block_key(bin->first, map);
-    }
+    bin->least = block_key(bin->first, map);
     leaf_rekey(&bin->leaf, map);
     for (uint64_t i = 0; directory && i < directory->count; i++) {
         struct tn_leaf *leaf = &directory->leaves[i];

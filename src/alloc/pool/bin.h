@@ -84,7 +84,8 @@ bool tn_bin_insert_slow(struct tn_bin *bin, struct tn_leaf_store *store, struct 
 /* From a bin with a directory, which does not become empty. */
 void tn_bin_remove_slow(struct tn_bin *bin, const struct tn_block *block, uint64_t place);
 
-/* Makes the keys again after all segments got new places, which are in the same order. */
+/* Makes the keys again after all segments got new places, which are in the same order. The bin is
+ * not empty. */
 void tn_bin_rekey(struct tn_bin *bin, const struct tn_segment_map *map);
 
 /* Smallest block at or after (size, place), or NULL. The size is of the bin's class. */

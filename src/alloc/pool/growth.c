@@ -145,7 +145,8 @@ enum tarn_status tn_expandable_drop_empty(struct tn_heap *heap, const struct tn_
     for (struct tn_segment *s = tn_segment_first(heap); s && st == TARN_OK; s = next) {
         next = tn_segment_next(s);
         if (s->expandable && s->first->set->pool->owner == owner && !s->first->mapped &&
-            s->first->size == s->size && s->expandable->retiring == 0) {
+            s->first->size == s->size) {
+            tn_assert(s->expandable->retiring == 0); /* all old addresses were given up before */
             st = tn_expandable_drop(heap, s, s->first, error);
         }
     }

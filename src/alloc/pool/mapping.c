@@ -105,7 +105,12 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
     }
     (void)tn_heap_device_failed(heap, st, "mapping memory", error);
     have = 0;
-    while (mapped > 0 && piece_next(segment, size, &block, &have, &piece)) {
+    while (mapped > 0) {
+        const bool more = piece_next(segment, size, &block, &have, &piece);
+
+        if (tn_never(!more)) { /* what was mapped is in pieces */
+            break;
+        }
         for (uint64_t i = piece.begin; mapped > 0 && i < piece.end; i++, mapped--) {
             tn_page_handle page;
 
@@ -181,7 +186,9 @@ enum tarn_status tn_mapping_add(struct tn_heap *heap, struct tn_segment *segment
         uint64_t have = 0;
         struct piece piece;
 
-        if (!piece_next(segment, size, &at, &have, &piece)) {
+        const bool more = piece_next(segment, size, &at, &have, &piece);
+
+        if (tn_never(!more)) { /* the pages of all pieces are there */
             break;
         }
         block = piece_adopt(heap, segment, &piece, stack);

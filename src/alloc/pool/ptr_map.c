@@ -31,6 +31,7 @@ static TN_COLD bool map_resize(struct tn_ptr_map *map, uint64_t buckets)
         .entries = tn_host_alloc_zero(map_bytes(buckets)),
         .buckets = buckets,
         .shift = 64 - tn_log2_floor(buckets),
+        .keeps_room = map->keeps_room,
     };
 
     if (!moved.entries) {
@@ -132,7 +133,7 @@ void tn_ptr_map_removed(struct tn_ptr_map *map, uint64_t *slot, bool was_full)
     if (was_full) {
         map_fill(map, slot);
     }
-    if (map->buckets > FIRST_BUCKETS && map->count * 8 < map->buckets) {
+    if (map->buckets > FIRST_BUCKETS && map->count * 8 < map->buckets && !map->keeps_room) {
         (void)map_resize(map, map->buckets / 2); /* without host memory it stays large */
     }
 }

@@ -35,7 +35,8 @@ struct tn_ptr_map {
     uint64_t *entries; /* TN_BUCKET for each bucket; 0 = unused */
     uint64_t buckets;  /* a power of two, or 0 */
     uint64_t count;
-    unsigned shift; /* 64 - log2(buckets) */
+    unsigned shift;  /* 64 - log2(buckets) */
+    bool keeps_room; /* removing does not shrink it: room was reserved for what is inserted then */
 };
 
 void tn_ptr_map_fini(struct tn_ptr_map *map);

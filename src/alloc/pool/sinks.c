@@ -277,7 +277,7 @@ void tn_heap_retain_slow(const struct tn_heap *heap, uint64_t stack)
 {
     const struct tarn_sink *sink = atomic_load_explicit(&heap->capturer, memory_order_relaxed);
 
-    if (sink && sink->retain) {
+    if (tn_always(sink) && sink->retain) { /* it stays until no stack is left */
         sink->retain(sink->context, stack);
     }
 }
@@ -286,7 +286,7 @@ void tn_heap_release_slow(const struct tn_heap *heap, uint64_t stack)
 {
     const struct tarn_sink *sink = atomic_load_explicit(&heap->capturer, memory_order_relaxed);
 
-    if (sink && sink->release) {
+    if (tn_always(sink) && sink->release) {
         sink->release(sink->context, stack);
     }
 }

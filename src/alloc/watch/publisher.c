@@ -10,7 +10,6 @@
 #include "base/os_wait.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -148,21 +147,21 @@ static bool thread_start(void)
     return publisher.thread_runs;
 }
 
-/* Without `lock`, which the thread may be waiting for. */
-static void thread_stop(unsigned naps_max)
+/* It is to end after what it is doing. */
+static void thread_call(void)
 {
     struct tn_page_head *page = publisher.page;
 
     atomic_store(&publisher.stops, true);
     atomic_fetch_add(&page->asked, 1);
     tn_os_shared_wake(&page->asked);
-    for (unsigned i = 0; i < naps_max && !atomic_load(&publisher.ended); i++) {
-        tn_os_nap(i);
-    }
-    if (atomic_load(&publisher.ended)) {
-        (void)pthread_join(publisher.thread, NULL);
-        publisher.thread_runs = false;
-    }
+}
+
+/* Without `lock`, which the thread may be waiting for. */
+static void thread_join(void)
+{
+    (void)pthread_join(publisher.thread, NULL);
+    publisher.thread_runs = false;
 }
 
 /* ---- the page ---- */
@@ -177,9 +176,16 @@ static void publisher_forked(struct tn_fork_watch *watch)
 /* What is destroyed later still finds its place. */
 static void publisher_at_exit(void)
 {
-    if (publisher.page && publisher.thread_runs) {
-        tn_os_shared_remove(publisher.path);
-        thread_stop(NAPS_AT_EXIT);
+    if (!publisher.thread_runs) {
+        return;
+    }
+    tn_os_shared_remove(publisher.path);
+    thread_call();
+    for (unsigned i = 0; i < NAPS_AT_EXIT && !atomic_load(&publisher.ended); i++) {
+        tn_os_nap(i);
+    }
+    if (atomic_load(&publisher.ended)) {
+        thread_join();
     }
 }
 
@@ -222,13 +228,11 @@ static enum tarn_status page_create(const char *runtime, bool controlled, struct
     return TARN_OK;
 }
 
-/* A thread that did not end still uses it. */
+/* No thread uses it. */
 static void page_remove(void)
 {
     tn_os_shared_remove(publisher.path);
-    if (!publisher.thread_runs) {
-        tn_os_shared_unmap(publisher.page, TN_PAGE_SIZE);
-    }
+    tn_os_shared_unmap(publisher.page, TN_PAGE_SIZE);
     publisher.page = NULL;
 }
 
@@ -262,8 +266,9 @@ static enum tarn_status publisher_begin(const char *runtime, bool controlled,
 
 static void publisher_end(void)
 {
-    if (publisher.thread_runs) {
-        thread_stop(UINT_MAX);
+    if (publisher.thread_runs) { /* else it ended with the program */
+        thread_call();
+        thread_join();
     }
     page_remove();
 }
@@ -323,8 +328,7 @@ enum tarn_status tn_publisher_add(struct tn_publisher_source *source, const char
 /* Under `changes` or `lock`. */
 static bool source_is_placed(const struct tn_publisher_source *source)
 {
-    return source->slot >= 0 && source->slot < TN_PAGE_SLOTS &&
-           publisher.places[source->slot].source == source;
+    return source->slot >= 0 && publisher.places[source->slot].source == source;
 }
 
 static void place_leave(struct place *place, int slot)

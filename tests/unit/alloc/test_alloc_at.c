@@ -188,6 +188,43 @@ static void mapped_parts_of_expandable_segments_serve(void **state)
     rig_close(&rig);
 }
 
+/* The part in front needs a place in the map for a moment: also where that has room for one more
+ * pointer only. */
+static void the_part_in_front_needs_room_in_the_map(void **state)
+{
+    enum {
+        COUNT = 200
+    };
+    unsigned failures = 0;
+    tarn_ptr ptrs[COUNT];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 20 * MIB, 0);
+
+    rig_free(&rig, base);
+    for (int i = 0; i < COUNT; i++) {
+        ptrs[i] = rig_alloc(&rig, 512, 0);
+        tarn_host_fail_nth(1);
+        enum tarn_status st = alloc_at(&rig, 3 * MIB, 0, base + MIB);
+
+        tarn_host_fail_nth(0);
+        if (st) {
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            failures++;
+            st = alloc_at(&rig, 3 * MIB, 0, base + MIB);
+        }
+        assert_int_equal(st, TARN_OK);
+        rig_free(&rig, base + MIB);
+    }
+    assert_true(failures > 0);
+    for (int i = 0; i < COUNT; i++) {
+        rig_free(&rig, ptrs[i]);
+    }
+    rig_close(&rig);
+}
+
 static void misuse_is_refused(void **state)
 {
     struct rig rig;
@@ -272,6 +309,7 @@ int main(void)
         cmocka_unit_test(large_blocks_that_are_not_split_stay_whole),
         cmocka_unit_test(mapped_parts_of_expandable_segments_serve),
         cmocka_unit_test(stacks_are_given_back),
+        cmocka_unit_test(the_part_in_front_needs_room_in_the_map),
         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

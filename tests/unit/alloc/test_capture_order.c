@@ -572,9 +572,20 @@ static void there_is_no_view_outside_of_a_capture(void **state)
     assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
     assert_non_null(view);
     assert_int_equal(view->stream, MAIN);
+    const uint64_t first = view->capture;
+
+    work(&rig, MAIN);
+    assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
+    assert_int_equal(view->seen.count, 2);
     capture(&rig, MAIN, false);
     assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
     assert_null(view);
+    capture(&rig, MAIN, true); /* another one, whose view begins with nothing */
+    work(&rig, MAIN);
+    assert_int_equal(tn_capture_order_look(order, rig.device, MAIN, &view, &rig.error), TARN_OK);
+    assert_int_not_equal(view->capture, first);
+    assert_int_equal(view->seen.count, 1);
+    capture(&rig, MAIN, false);
     rig_close(&rig);
 }
 

@@ -3,6 +3,8 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "tarn/block.h"
+#include "tarn/pool.h"
 
 #include <stdlib.h>
 
@@ -726,6 +728,170 @@ static void segments_that_grew_together_are_refused(void **state)
     }
 }
 
+/* A pool that has a handle, so that its free memory can be given back. */
+static struct tarn_checkpoint *checkpoint_of(struct rig *rig, const struct tarn_pool *pool)
+{
+    struct tarn_checkpoint *checkpoint = NULL;
+
+    assert_int_equal(tarn_allocator_get_checkpoint(rig->allocator, tarn_pool_get_id(pool),
+                                                   &checkpoint, &rig->error),
+                     TARN_OK);
+    return checkpoint;
+}
+
+static tarn_ptr alloc_of(struct rig *rig, struct tarn_pool *pool, uint64_t size)
+{
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_pool_alloc(pool, size, 0, &ptr, &rig->error), TARN_OK);
+    return ptr;
+}
+
+static struct tarn_checkpoint_delta restored(struct rig *rig,
+                                             const struct tarn_checkpoint *checkpoint)
+{
+    struct tarn_checkpoint_delta delta = {0};
+
+    assert_int_equal(tarn_allocator_set_checkpoint(rig->allocator, checkpoint, &delta, &rig->error),
+                     TARN_OK);
+    rig_check(rig);
+    return delta;
+}
+
+/* Of an expandable segment whose beginning is not mapped. */
+static void a_range_behind_a_hole_is_restored(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    const tarn_ptr first = alloc_of(&rig, pool, 20 * MIB);
+    const tarn_ptr second = alloc_of(&rig, pool, 20 * MIB);
+
+    rig_free(&rig, first);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 20 * MIB);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+    struct tarn_checkpoint_delta delta = restored(&rig, checkpoint);
+
+    assert_int_equal(delta.freed_count, 1);
+    assert_int_equal(delta.created_count, 1);
+    assert_int_equal(delta.created[0], second);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 20 * MIB);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_free(&rig, second);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A block that waits for a stream stays between those that are free: in a segment that the
+ * checkpoint does not know. */
+static void what_lies_behind_a_waiting_block_is_freed(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    const tarn_ptr full = alloc_of(&rig, pool, 20 * MIB);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+
+    rig_record(&rig, alloc_of(&rig, pool, 4 * MIB), 2);
+    (void)alloc_of(&rig, pool, 4 * MIB);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    struct tarn_checkpoint_delta delta = restored(&rig, checkpoint);
+
+    assert_int_equal(delta.freed_count, 3);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 20 * MIB);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 24 * MIB);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 2), TARN_OK);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_free(&rig, full);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* What a block carries for its user is no use by a stream. */
+static void blocks_with_user_data_are_restored(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    int user = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    const tarn_ptr ptr = alloc_of(&rig, pool, 3 * MIB);
+
+    assert_int_equal(tarn_allocator_set_user_data(rig.allocator, ptr, &user, 7, &rig.error),
+                     TARN_OK);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+    struct tarn_checkpoint_delta delta = restored(&rig, checkpoint);
+    struct tarn_block block = {.struct_size = sizeof block};
+
+    assert_int_equal(delta.created_count, 1);
+    assert_int_equal(tarn_allocator_find_block(rig.allocator, ptr, &block, &rig.error), TARN_OK);
+    assert_null(block.user); /* it is another block */
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* So many that the map of pointers has to grow before one is freed. */
+static void many_blocks_need_room_in_the_map(void **state)
+{
+    enum {
+        MANY = 300
+    };
+    struct tarn_checkpoint_delta delta = {0};
+    struct tarn_pool *pool = NULL;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < MANY; i++) {
+        (void)alloc_of(&rig, pool, 512);
+    }
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+    uint64_t failures = 0;
+
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), MANY);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+    }
+    assert_true(failures >= 4);
+    assert_int_equal(delta.created_count, MANY);
+    tarn_checkpoint_delta_fini(&delta);
+    delta = restored(&rig, checkpoint); /* the map, empty for a moment, does not shrink */
+    assert_int_equal(delta.created_count, MANY);
+    const struct tn_ptr_map *map = &rig_engine(rig.allocator)->heap.shard.map;
+
+    assert_int_equal(map->count, MANY);
+    assert_true(map->buckets * TN_BUCKET / 2 >= MANY);
+    assert_false(map->keeps_room);
+    for (size_t i = 0; i < delta.created_count; i++) {
+        rig_free(&rig, delta.created[i]);
+    }
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 static void a_list_may_find_no_memory(void **state)
 {
     tarn_ptr ptr = 0;
@@ -812,6 +978,10 @@ int main(void)
         cmocka_unit_test(pools_that_are_gone_are_refused),
         cmocka_unit_test(a_pool_that_was_made_again_is_refused),
         cmocka_unit_test(segments_that_grew_together_are_refused),
+        cmocka_unit_test(a_range_behind_a_hole_is_restored),
+        cmocka_unit_test(what_lies_behind_a_waiting_block_is_freed),
+        cmocka_unit_test(blocks_with_user_data_are_restored),
+        cmocka_unit_test(many_blocks_need_room_in_the_map),
         cmocka_unit_test(a_list_may_find_no_memory),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };

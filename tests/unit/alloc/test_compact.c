@@ -4,6 +4,7 @@
 
 #include "support/draw.h"
 #include "support/rig.h"
+#include "support/scarce.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
 #include "tarn/pool.h"
@@ -369,6 +370,40 @@ static void streams_that_take_turns_get_new_pages(void **state)
     rig_close(&rig);
 }
 
+/* Where the device is full before it says so, those pages move after all; each host allocation of
+ * that fails once. */
+static void a_full_device_ends_taking_turns(void **state)
+{
+    enum {
+        CALLS = 40 /* more than it makes: some are coped with */
+    };
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    unsigned failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; n <= CALLS; n++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        take_turns(&rig, 5);
+        tarn_sim_set_foreign_memory(rig.device, GIB - 80 * MIB);
+        scarce_begin(rig.allocator);
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_alloc(rig.allocator, 60 * MIB, 1, &ptr, &rig.error);
+        tarn_host_fail_nth(0);
+        scarce_end();
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        failures += st != TARN_OK;
+        rig_check(&rig);
+        assert_int_equal(reserved(&rig), 80 * MIB);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), st ? 0 : 60 * MIB);
+        rig_close(&rig);
+    }
+    assert_int_equal(st, TARN_OK);
+    assert_true(failures > 2);
+}
+
 static const struct tn_device_ops *usual_ops;
 static uint64_t clock_ns; /* of the slow device */
 
@@ -623,6 +658,68 @@ static void nothing_settles_where_memory_is_short(void **state)
 }
 
 /* Slack is for what lives, not for what lived before the cache was emptied. */
+/* Beyond half of the device pages move to the beginning of holes also for what had settled: no
+ * slack is left that could end it. */
+static void what_settled_is_tidy_where_memory_is_short(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    for (int is_short = 0; is_short < 2; is_short++) {
+        rig_open(&rig, 100 * MIB, "policy:compact");
+        struct tn_compact *compact = &rig_engine(rig.allocator)->compact;
+        const tarn_ptr first = rig_alloc(&rig, 6 * MIB, 0);
+        const tarn_ptr hole = rig_alloc(&rig, 8 * MIB, 0);
+        const tarn_ptr rest = rig_alloc(&rig, (is_short ? 50 : 20) * MIB, 0);
+
+        rig_free(&rig, hole);
+        (void)rig_alloc(&rig, 12 * MIB, 0); /* takes the pages of the hole */
+        assert_int_equal(compact->pages_moved, 4);
+        rig_free(&rig, first);
+        compact->slack.grown_to = 1; /* it had moved too much before */
+        rig_empty_cache(&rig);
+        compact->slack.grown_to = 1;
+        assert_int_equal(rig_alloc(&rig, 10 * MIB, 0), first);
+        rig_free(&rig, first);
+        rig_free(&rig, rest);
+        rig_close(&rig);
+    }
+}
+
+/* A free block without a place in a bin, for want of host memory, does not pass for pages. */
+static void blocks_without_a_place_are_no_pages(void **state)
+{
+    unsigned reached = 0;
+
+    (void)state;
+    for (uint64_t k = 1; k <= 30; k++) {
+        for (uint64_t n = 1; n <= 16; n++) {
+            tarn_ptr small = 0;
+            tarn_ptr large = 0;
+            struct rig rig;
+
+            rig_open(&rig, 200 * MIB, "policy:compact");
+            tarn_host_fail_nth(k);
+            enum tarn_status st = tarn_allocator_alloc(rig.allocator, 512, 1, &small, &rig.error);
+
+            tarn_host_fail_nth(0);
+            assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+            const struct tn_pool *pool = &rig_engine(rig.allocator)->heap.small;
+            const struct tn_free_set *set = pool->count > 0 ? pool->sets[0] : NULL;
+            const bool is_linked = st == TARN_OK && set && set->linked.first;
+
+            tarn_host_fail_nth(n);
+            st = tarn_allocator_alloc(rig.allocator, 30 * MIB, 1, &large, &rig.error);
+            tarn_host_fail_nth(0);
+            assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+            reached += is_linked && st == TARN_OK && set->linked.first;
+            rig_check(&rig);
+            rig_close(&rig);
+        }
+    }
+    assert_true(reached > 0);
+}
+
 static void an_emptied_cache_has_no_slack(void **state)
 {
     struct rig rig;
@@ -1426,6 +1523,7 @@ int main(void)
         cmocka_unit_test(few_free_pages_stay_while_the_device_is_far_behind),
         cmocka_unit_test(pages_that_stayed_are_taken_when_memory_is_short),
         cmocka_unit_test(streams_that_take_turns_get_new_pages),
+        cmocka_unit_test(a_full_device_ends_taking_turns),
         cmocka_unit_test(pages_that_move_slowly_move_less),
         cmocka_unit_test(streams_used_once_leave_their_pages_to_the_next),
         cmocka_unit_test(streams_that_take_turns_move_pages_when_memory_is_short),
@@ -1433,6 +1531,8 @@ int main(void)
         cmocka_unit_test(what_repeats_itself_moves_no_pages),
         cmocka_unit_test(what_repeats_itself_for_long_settles),
         cmocka_unit_test(nothing_settles_where_memory_is_short),
+        cmocka_unit_test(what_settled_is_tidy_where_memory_is_short),
+        cmocka_unit_test(blocks_without_a_place_are_no_pages),
         cmocka_unit_test(an_emptied_cache_has_no_slack),
         cmocka_unit_test(what_repeats_itself_needs_no_slack),
         cmocka_unit_test(a_request_goes_to_the_beginning_of_a_hole),

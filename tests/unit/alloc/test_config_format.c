@@ -4,8 +4,11 @@
 
 #include "tarn/config.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MIB_BYTES ((uint64_t)1 << 20)
 
 static void expect_format(const char *text, const char *expected)
 {
@@ -78,6 +81,37 @@ static void every_setting_at_once_fits_the_buffer(void **state)
                   "per_process_memory_fraction:0.30000000000000004,throw_on_cudamalloc_oom:True,"
                   "graph_capture_record_stream_reuse:True,backend:cudaMallocAsync",
                   NULL);
+}
+
+/* Also of settings that no text gives: whatever the fields hold, options with their values are
+ * shorter than the buffer. */
+static void the_longest_values_fit_the_buffer(void **state)
+{
+    const struct tarn_config_option *option;
+    struct tarn_config config;
+    struct tarn_config_value value;
+    size_t length = 0;
+
+    (void)state;
+    tarn_config_init(&config);
+    config.max_split_size = UINT64_MAX - MIB_BYTES + 1;
+    config.max_non_split_rounding = config.max_split_size - MIB_BYTES;
+    config.large_segment_size = config.max_split_size;
+    config.pinned_reserve_segment_size = config.max_split_size;
+    config.max_cached = config.max_split_size;
+    config.garbage_collection_threshold = -DBL_MAX;
+    config.memory_fraction = -DBL_MAX;
+    for (unsigned i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
+        config.roundup_power2_divisions[i] = UINT32_MAX - i;
+    }
+    config.pinned_num_register_threads = UINT32_MAX;
+    config.backend = TARN_BACKEND_ASYNC;
+    config.policy = TARN_POLICY_COMPACT;
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
+        assert_int_equal(tarn_config_option_value(&config, i, &value), TARN_OK);
+        length += strlen(option->name) + 1 + strlen(value.text) + 1; /* False is longer than True */
+    }
+    assert_in_range(length, 800, TARN_CONFIG_TEXT_MAX - 1);
 }
 
 static uint64_t random_next(uint64_t *seed)
@@ -230,6 +264,7 @@ int main(void)
         cmocka_unit_test(options_come_back_in_the_order_of_the_table),
         cmocka_unit_test(lists_take_their_shortest_shape),
         cmocka_unit_test(every_setting_at_once_fits_the_buffer),
+        cmocka_unit_test(the_longest_values_fit_the_buffer),
         cmocka_unit_test(random_settings_come_back),
         cmocka_unit_test(fields_that_no_text_gives_are_refused),
         cmocka_unit_test(small_buffers_are_refused),

@@ -173,6 +173,12 @@ static void states(void **state)
     PLANT(&b, b.free->mapped, false, "is not where its state says");
     PLANT(&b, b.free->slot, TN_SLOT_LINKED, "is not where its state says");
     PLANT(&b, b.second->slot, b.second->slot + 1, "is not where its state says");
+    PLANT(&b, b.second->slot, TN_LEAF_SLOTS, "is not where its state says");
+    const struct tn_bin *bin = tn_free_set_bin(b.free->set, tn_free_set_class(b.free->size));
+
+    PLANT_LINK(&b, struct tn_block, tn_leaf_blocks(&bin->leaf)[b.second->slot], b.free,
+               "is not where its state says");
+    PLANT(&b, b.waiting->mapped, false, "is not where its state says");
     PLANT(&b, b.free->set->chunk_bits, 0, "is not where its state says");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
@@ -286,6 +292,12 @@ static void undo_log(void **state)
     PLANT(&b, log->entries[0].block->uses, 1, "undo log: entry 0");
     (void)rig_stats(&b.rig); /* counts the entry back */
     PLANT(&b, log->entries[0].split_bytes, 512, "inactive_split_bytes.small_pool");
+    const tarn_ptr again = rig_alloc(&b.rig, 1024, 0);
+
+    assert_int_equal(log->cursor, 1);
+    assert_int_equal(log->counted, 0);
+    finds_nothing(&b); /* allocated again, but not yet counted */
+    rig_free(&b.rig, again);
     rig_free(&b.rig, first);
     rig_close(&b.rig);
 }

@@ -242,6 +242,13 @@ static void empty_cache_frees_what_was_put_off(void **state)
     tarn_sim_fail_nth(rig.sim, TARN_SIM_POOL_FREE, 1, TARN_ERR_DEVICE);
     expect_error(&rig, tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE,
                  "freeing memory on device 0 failed: planned failure of pool_free, call 1");
+    tarn_ptr next = 0;
+
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_POOL_FREE, 1, TARN_ERR_DEVICE);
+    expect_error(&rig, tarn_allocator_alloc(rig.allocator, 1000, S1, &next, &rig.error),
+                 TARN_ERR_DEVICE,
+                 "freeing memory on device 0 failed: planned failure of pool_free, call 2");
+    assert_int_equal(next, 0);
     rig_check(&rig);
     assert_int_equal(
         tarn_allocator_empty_pool(rig.allocator, (struct tarn_pool_id){0, 1}, &rig.error), TARN_OK);
@@ -416,6 +423,33 @@ static void cache_info_tries(void **state)
                      TARN_ERR_DEVICE);
     give(&rig, a);
     rig_close(&rig);
+}
+
+/* The trial allocation is a block like others: it needs a place in the map. */
+static void cache_info_needs_host_memory(void **state)
+{
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t n = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB);
+    while (st == TARN_ERR_HOST_MEMORY) {
+        uint64_t largest = 0;
+
+        tarn_host_fail_nth(++n);
+        st = tarn_allocator_cache_info(rig.allocator, &largest, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || largest == 0);
+        rig_check(&rig);
+    }
+    assert_int_equal(st, TARN_OK);
+    assert_true(n >= 3); /* the block and its place */
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_OK);
+    assert_int_equal(sim_counters(rig.sim).used_bytes, 0);
+    rig_close(&rig);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 static void what_is_not_supported_says_so(void **state)
@@ -702,6 +736,7 @@ int main(void)
         cmocka_unit_test(full_devices_say_so),
         cmocka_unit_test(wrong_pointers_are_named),
         cmocka_unit_test(cache_info_tries),
+        cmocka_unit_test(cache_info_needs_host_memory),
         cmocka_unit_test(what_is_not_supported_says_so),
         cmocka_unit_test(the_backend_cannot_change),
         cmocka_unit_test(nth_device_call_fails_without_leak),

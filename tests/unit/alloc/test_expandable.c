@@ -357,6 +357,38 @@ static void a_page_that_stays_mapped_is_replaced(void **state)
     }
 }
 
+/* A request over two holes with something mapped between them: what was mapped of both goes again
+ * when a page of the second one fails. */
+static void a_failing_piece_undoes_the_others(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr middle = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr second = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr behind = rig_alloc(&rig, 20 * MIB, 0);
+
+    rig_free(&rig, first);
+    rig_free(&rig, second);
+    rig_empty_cache(&rig);
+    rig_free(&rig, middle);
+    device_holds(&rig, 1, 2, 40 * MIB);
+    for (uint64_t n = 1; n <= 4; n++) {
+        tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, n, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 100 * MIB, 0, &ptr, &rig.error),
+                         TARN_ERR_DEVICE);
+        rig_check(&rig);
+        device_holds(&rig, 1, 2, 40 * MIB);
+    }
+    assert_int_equal(rig_alloc(&rig, 100 * MIB, 0), first);
+    rig_free(&rig, first);
+    rig_free(&rig, behind);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +407,7 @@ int main(void)
         cmocka_unit_test(flushing_copes_with_both_kinds),
         cmocka_unit_test(garbage_collection_skips_growing_segments),
         cmocka_unit_test(a_page_that_stays_mapped_is_replaced),
+        cmocka_unit_test(a_failing_piece_undoes_the_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "tarn/pool.h"
 
 /* Segments given back since the last look, in order. */
 struct freed_log {
@@ -369,6 +370,36 @@ static void a_failing_free_stops_the_flush(void **state)
     rig_close(&rig);
 }
 
+/* What blocks of a pool wait for is waited for when more is to go than is free; that can fail. */
+static void a_failing_wait_stops_a_trim(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct tarn_pool *pool = NULL;
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+        assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 0, &ptr, &rig.error), TARN_OK);
+        rig_record(&rig, ptr, 2);
+        assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+        rig_free(&rig, ptr);
+        for (int failing = 1; failing >= 0; failing--) {
+            tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_WAIT, (uint64_t)failing, TARN_ERR_DEVICE);
+            const enum tarn_status st =
+                whole ? tarn_allocator_empty_pool(rig.allocator, tarn_pool_get_id(pool), &rig.error)
+                      : tarn_pool_trim(pool, 0, NULL, &rig.error);
+
+            assert_int_equal(st, failing ? TARN_ERR_DEVICE : TARN_OK);
+            rig_check(&rig);
+            assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), failing ? 30 * MIB : 0);
+        }
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +418,7 @@ int main(void)
         cmocka_unit_test(plain_segments_go_before_pages),
         cmocka_unit_test(a_failing_free_stops_the_flush),
         cmocka_unit_test(a_failing_free_stops_a_pass),
+        cmocka_unit_test(a_failing_wait_stops_a_trim),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

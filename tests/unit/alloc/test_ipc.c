@@ -160,6 +160,45 @@ static void pages_that_moved_are_shared(void **state)
     rig_close(&rig);
 }
 
+static void open_both(void *context)
+{
+    const struct pair *pair = context;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    tarn_ptr first = 0;
+    tarn_ptr second = 0;
+
+    CHILD_REQUIRE(tarn_ipc_open(allocator, pair->first.message, pair->first.length, &first, NULL,
+                                NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_ipc_open(allocator, pair->second.message, pair->second.length, &second, NULL,
+                                NULL) == TARN_OK);
+    CHILD_REQUIRE(first != second);
+    CHILD_REQUIRE(tarn_ipc_close(allocator, first, NULL) == TARN_OK);
+    CHILD_REQUIRE(tarn_ipc_close(allocator, second, NULL) == TARN_OK);
+    child_close(allocator, device);
+}
+
+/* Both kinds may be open at once. */
+static void a_segment_and_pages_are_shared(void **state)
+{
+    struct pair pair = {.grows = true};
+    struct rig rig;
+
+    (void)state;
+    rig_open_backed(&rig, "");
+    const tarn_ptr plain = rig_alloc(&rig, BLOCK, 0);
+
+    rig_configure(&rig, "expandable_segments:True");
+    const tarn_ptr grown = rig_alloc(&rig, 30 * MIB, 0);
+
+    export_ok(&rig, plain, &pair.first);
+    export_ok(&rig, grown, &pair.second);
+    child_run(open_both, &pair);
+    rig_free(&rig, plain);
+    rig_free(&rig, grown);
+    rig_close(&rig);
+}
+
 static void read_one(void *context)
 {
     const struct sent *sent = context;
@@ -589,6 +628,7 @@ int main(void)
         cmocka_unit_test(a_plain_segment_is_shared_whole),
         cmocka_unit_test(pages_of_a_growing_segment_are_shared),
         cmocka_unit_test(pages_that_moved_are_shared),
+        cmocka_unit_test(a_segment_and_pages_are_shared),
         cmocka_unit_test(memory_past_the_cache_is_shared_too),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(what_is_no_message_is_refused),

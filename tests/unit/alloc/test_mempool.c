@@ -204,6 +204,36 @@ static void only_the_pool_that_lends_is_borrowed_from(void **state)
     rig_close(&rig);
 }
 
+/* Of two pools that lend, one does: the other keeps what is free. */
+static void one_pool_lends_at_a_time(void **state)
+{
+    static const struct tarn_pool_id ids[] = {{0, 1}, {0, 2}};
+    tarn_ptr ptrs[2];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 1280 * MIB, "");
+    rig_limit(&rig, 0.0625); /* 80 MiB */
+    for (int i = 0; i < 2; i++) {
+        pool_create(&rig, ids[i]);
+        assert_int_equal(tarn_allocator_set_pool_use_on_oom(rig.allocator, ids[i], true), TARN_OK);
+        ptrs[i] = alloc_in(&rig, ids[i], 40 * MIB);
+    }
+    rig_free(&rig, ptrs[0]);
+    rig_free(&rig, ptrs[1]);
+    const tarn_ptr first = rig_alloc(&rig, 40 * MIB, 0);
+
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 1);
+    const tarn_ptr second = rig_alloc(&rig, 40 * MIB, 0);
+
+    assert_int_equal(first + second, ptrs[0] + ptrs[1]);
+    rig_free(&rig, first);
+    rig_free(&rig, second);
+    pool_destroy(&rig, ids[0]);
+    pool_destroy(&rig, ids[1]);
+    rig_close(&rig);
+}
+
 /* test_mempool_no_split: twice 4 MiB, in one segment of 20 MiB or in two with one block each. */
 static void a_pool_without_splitting_has_a_block_a_segment(void **state)
 {
@@ -622,6 +652,7 @@ int main(void)
         cmocka_unit_test(memory_outlives_the_owner_of_its_pool),
         cmocka_unit_test(two_requests_of_a_mebibyte_share_a_segment),
         cmocka_unit_test(only_the_pool_that_lends_is_borrowed_from),
+        cmocka_unit_test(one_pool_lends_at_a_time),
         cmocka_unit_test(a_pool_without_splitting_has_a_block_a_segment),
         cmocka_unit_test(pools_that_are_gone_do_not_lend),
         cmocka_unit_test(the_innermost_pool_serves),

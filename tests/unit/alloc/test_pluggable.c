@@ -128,6 +128,10 @@ static void what_is_left_is_freed_at_the_end(void **state)
     tarn_ptr ptr;
 
     (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_pluggable_create_allocator(opened, device, &second, &error),
+                     TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
     assert_int_equal(tarn_pluggable_create_allocator(opened, device, &second, &error), TARN_OK);
     assert_int_equal(tarn_allocator_alloc(second, 5, 0, &ptr, &error), TARN_OK);
     assert_int_equal(tarn_allocator_alloc(second, 6, 0, &ptr, &error), TARN_OK);

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "support/scarce.h"
 #include "tarn/pool.h"
 #include "tarn/pressure.h"
 
@@ -498,6 +499,115 @@ static void other_engines_refuse(void **state)
 }
 
 /* A device that fails while callbacks make room: reported, and nothing is lost. */
+/* Takes the nodes that the allocator keeps ahead, and the host has no more. */
+static uint64_t take_nodes(void *context, const struct tarn_pressure *pressure)
+{
+    scarce_begin(context);
+    tarn_host_fail_nth(1);
+    return pressure->bytes / 2;
+}
+
+/* What a request needs from the host is looked for again after each call. */
+static void without_nodes_a_request_ends(void **state)
+{
+    (void)state;
+    for (int soft = 0; soft < 2; soft++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        const tarn_ptr first = rig_alloc(&rig, 600 * MIB, 0);
+
+        if (soft) {
+            assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 700 * MIB, &rig.error),
+                             TARN_OK);
+        }
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, take_nodes, rig.allocator),
+            TARN_OK);
+        const uint64_t size = (soft ? 200 : 600) * MIB;
+        const enum tarn_status st = tarn_allocator_alloc(rig.allocator, size, 0, &ptr, &rig.error);
+
+        tarn_host_fail_nth(0);
+        scarce_end();
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        assert_int_equal(ptr, 0);
+        assert_int_equal(rig_stats(&rig).num_ooms, 0);
+        rig_check(&rig);
+        assert_int_equal(
+            tarn_allocator_remove_pressure_callback(rig.allocator, take_nodes, rig.allocator),
+            TARN_OK);
+        rig_free(&rig, first);
+        rig_close(&rig);
+    }
+}
+
+/* Frees a block that another stream uses as if a graph were being captured. */
+struct late_free {
+    struct rig *rig;
+    tarn_ptr ptr;
+};
+
+static bool no_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+static uint64_t free_in_capture(void *context, const struct tarn_pressure *pressure)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct late_free *late = context;
+    struct tarn_allocator *allocator = late->rig->allocator;
+
+    if (late->ptr) {
+        assert_int_equal(tarn_allocator_begin_pool(allocator, id, no_stream, NULL, NULL), TARN_OK);
+        rig_free(late->rig, late->ptr);
+        late->ptr = 0;
+        assert_int_equal(tarn_allocator_end_pool(allocator, id, NULL), TARN_OK);
+    }
+    return pressure->bytes;
+}
+
+/* Its events are recorded by the step that waits; each of its calls fails once. */
+static void what_a_callback_defers_is_waited_for(void **state)
+{
+    enum tarn_status st = TARN_ERR_DEVICE;
+    unsigned failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "policy:compact");
+        struct late_free late = {.rig = &rig, .ptr = rig_alloc(&rig, 600 * MIB, 0)};
+
+        rig_record(&rig, late.ptr, 2);
+        assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 700 * MIB, &rig.error),
+                         TARN_OK);
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, free_in_capture, &late), TARN_OK);
+        assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, n, TARN_ERR_DEVICE);
+        st = tarn_allocator_alloc(rig.allocator, 800 * MIB, 0, &ptr, &rig.error);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 0, TARN_OK);
+        assert_true(st == TARN_OK || st == TARN_ERR_DEVICE);
+        failures += st != TARN_OK;
+        assert_int_equal(late.ptr, 0);
+        rig_check(&rig);
+        if (st == TARN_OK) {
+            rig_free(&rig, ptr);
+        }
+        assert_int_equal(
+            tarn_allocator_remove_pressure_callback(rig.allocator, free_in_capture, &late),
+            TARN_OK);
+        rig_close(&rig);
+    }
+    assert_true(failures > 0);
+}
+
 static void a_failing_device_is_reported(void **state)
 {
     (void)state;
@@ -546,6 +656,8 @@ int main(void)
         cmocka_unit_test(a_callback_may_remove_itself),
         cmocka_unit_test(other_engines_refuse),
         cmocka_unit_test(a_failing_device_is_reported),
+        cmocka_unit_test(without_nodes_a_request_ends),
+        cmocka_unit_test(what_a_callback_defers_is_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,6 +198,42 @@ static void without_host_memory_it_stays_as_it_was(void **state)
     scene_close(&scene);
 }
 
+/* What was reserved is there until it is used, also when everything goes in between. */
+static void it_keeps_room_when_asked_to(void **state)
+{
+    enum {
+        COUNT = 500
+    };
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        scene.blocks[i].address = (uint64_t)(i + 1) * 512;
+        put(&scene, i);
+    }
+    assert_true(tn_ptr_map_reserve(&scene.map, COUNT));
+    const uint64_t buckets = scene.map.buckets;
+
+    scene.map.keeps_room = true;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        take(&scene, i);
+    }
+    assert_int_equal(scene.map.buckets, buckets);
+    for (uint32_t i = 0; i < 2 * COUNT; i++) { /* nothing more is reserved */
+        scene.blocks[i].address = (uint64_t)(i + 1) * 512;
+        tn_ptr_map_insert(&scene.map, &scene.blocks[i]);
+        scene.inside[i] = true;
+    }
+    scene.map.keeps_room = false;
+    holds_what_it_should(&scene);
+    for (uint32_t i = 0; i < 2 * COUNT; i++) {
+        take(&scene, i);
+    }
+    assert_true(scene.map.buckets < buckets);
+    scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +241,7 @@ int main(void)
         cmocka_unit_test(few_buckets_are_full),
         cmocka_unit_test(full_buckets_spill_and_fill_again),
         cmocka_unit_test(it_gives_memory_back),
+        cmocka_unit_test(it_keeps_room_when_asked_to),
         cmocka_unit_test(without_host_memory_it_stays_as_it_was),
     };
 

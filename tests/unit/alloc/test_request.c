@@ -329,6 +329,46 @@ static void blocks_have_the_alignment_asked_for(void **state)
     }
 }
 
+/* The part in front of an aligned block needs a place in the map for a moment: also where that has
+ * room for one more pointer only. */
+static void an_aligned_block_needs_room_for_two(void **state)
+{
+    enum {
+        COUNT = 200
+    };
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = 2 * MIB});
+    unsigned failures = 0;
+    tarn_ptr ptrs[COUNT];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
+    for (int i = 0; i < COUNT; i++) {
+        tarn_ptr ptr = 0;
+
+        ptrs[i] = rig_alloc(&rig, 512, 0);
+        tarn_host_fail_nth(1);
+        enum tarn_status st = tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error);
+
+        tarn_host_fail_nth(0);
+        if (st) {
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            assert_int_equal(ptr, 0);
+            failures++;
+            st = tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error);
+        }
+        assert_int_equal(st, TARN_OK);
+        rig_free(&rig, ptr);
+    }
+    assert_true(failures > 0);
+    for (int i = 0; i < COUNT; i++) {
+        rig_free(&rig, ptrs[i]);
+    }
+    rig_close(&rig);
+}
+
 static void an_alignment_needs_blocks_that_may_be_split(void **state)
 {
     const struct tarn_pool_options whole = {.struct_size = sizeof whole, .no_split = true};
@@ -412,6 +452,35 @@ static void a_name_is_the_metadata_of_the_event(void **state)
     assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
     assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &seen, &rig.error), TARN_OK);
     tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* An empty name takes the place of the thread's metadata, which then needs memory to come back:
+ * without it the thread has none. The allocation stands. */
+static void an_empty_name_is_no_metadata(void **state)
+{
+    const struct tarn_alloc_options options = options_of((struct tarn_alloc_options){.name = ""});
+    bool is_kept = false;
+    bool was_lost = false;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    rig_free(&rig, rig_alloc(&rig, MIB, 0));
+    for (uint64_t n = 1; !is_kept; n++) {
+        tarn_ptr ptr = 0;
+
+        assert_int_equal(tarn_set_user_metadata("step 7"), TARN_OK);
+        tarn_host_fail_nth(n);
+        assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error),
+                         TARN_OK);
+        tarn_host_fail_nth(0);
+        is_kept = strcmp(tarn_get_user_metadata(), "step 7") == 0;
+        was_lost = was_lost || tarn_get_user_metadata()[0] == '\0';
+        rig_free(&rig, ptr);
+    }
+    assert_true(was_lost);
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
     rig_close(&rig);
 }
 
@@ -630,8 +699,10 @@ int main(void)
         cmocka_unit_test(memory_given_back_ends_the_refusal),
         cmocka_unit_test(frees_of_other_streams_are_completed),
         cmocka_unit_test(blocks_have_the_alignment_asked_for),
+        cmocka_unit_test(an_aligned_block_needs_room_for_two),
         cmocka_unit_test(an_alignment_needs_blocks_that_may_be_split),
         cmocka_unit_test(a_name_is_the_metadata_of_the_event),
+        cmocka_unit_test(an_empty_name_is_no_metadata),
         cmocka_unit_test(a_pool_s_name_is_the_metadata_of_its_events),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(engines_without_a_cache_ask_the_device),

@@ -3,6 +3,7 @@
 
 #include "alloc/pool/segment_map.h"
 #include "support/rig.h"
+#include "tarn/pool.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define TIB ((uint64_t)1 << 40)
@@ -170,6 +171,47 @@ static void a_heap_packs_its_segments(void **state)
     rig_close(&rig);
 }
 
+/* With pools of their own, and where sets are ordered by address. */
+static void packing_keeps_the_order_of_private_pools(void **state)
+{
+    static const char *const settings[] = {"", "rules:2.14"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_pool *pool = NULL;
+        tarn_ptr ptrs[3];
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 0, &ptrs[k], &rig.error), TARN_OK);
+        }
+        for (int k = 2; k >= 0; k--) {
+            rig_free(&rig, ptrs[k]);
+        }
+        struct tn_segment_map *const map_of = &rig_engine(rig.allocator)->heap.segments;
+
+        map_of->end = TN_SEGMENT_MAP_END - 512;
+        const tarn_ptr other = rig_alloc(&rig, 30 * MIB, 0); /* a new segment */
+
+        rig_check(&rig);
+        assert_int_equal(map_of->end, map_of->bytes);
+        for (int k = 0; k < 3; k++) {
+            tarn_ptr again = 0;
+
+            assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 0, &again, &rig.error), TARN_OK);
+            assert_int_equal(again, ptrs[k]);
+        }
+        for (int k = 0; k < 3; k++) {
+            rig_free(&rig, ptrs[k]);
+        }
+        rig_free(&rig, other);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +221,7 @@ int main(void)
         cmocka_unit_test(a_map_is_full_at_the_end_of_keys),
         cmocka_unit_test(the_checker_finds_what_is_wrong),
         cmocka_unit_test(a_heap_packs_its_segments),
+        cmocka_unit_test(packing_keeps_the_order_of_private_pools),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

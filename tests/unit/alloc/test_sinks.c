@@ -226,6 +226,8 @@ static void a_sink_can_be_removed(void **state)
     rig_free(&rig, a);
     assert_int_equal(counting.events, events);
     assert_int_equal(other, 4);
+    tn_allocator_yield_sink(rig.allocator, &other); /* it captures nothing: no place to give */
+    assert_null(tn_sinks_yielding(&rig_engine(rig.allocator)->heap));
     assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &other, &rig.error), TARN_OK);
     assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &other, &rig.error),
                      TARN_ERR_NOT_FOUND);
@@ -238,7 +240,6 @@ static void a_sink_can_be_removed(void **state)
     rig_close(&rig);
 }
 
-/* A free that is complete at once is one moment; one that waited is two. */
 /* A sink leaves when no stack can be on its way to it: one that takes none, at once. */
 static void only_sinks_that_capture_wait(void **state)
 {
@@ -272,6 +273,13 @@ static void only_sinks_that_capture_wait(void **state)
     tn_sinks_cancel_removal(heap, &capturing);
     tn_sinks_end_removal(heap, &capturing); /* it does not leave any more */
     atomic_store(&heap->captures, 0);
+    assert_int_equal(tn_sinks_set(heap, &capturing, true, TARN_CONTEXT_ALL, NULL), TARN_OK);
+    assert_null(tn_sinks_yielding(heap));
+    tn_sinks_yield(heap, &capturing);
+    assert_ptr_equal(tn_sinks_yielding(heap), &capturing);
+    assert_int_equal(tn_sinks_begin_removal(heap, &capturing, NULL), TARN_OK);
+    assert_null(tn_sinks_yielding(heap)); /* it is leaving already */
+    tn_sinks_cancel_removal(heap, &capturing);
     assert_int_equal(tn_sinks_set(heap, &capturing, true, TARN_CONTEXT_ALL, NULL), TARN_OK);
     assert_int_equal(tn_sinks_set(heap, &plain, true, TARN_CONTEXT_ALL, NULL), TARN_ERR_NOT_FOUND);
     const tarn_ptr ptr = rig_alloc(&rig, 512, 0);
@@ -328,6 +336,7 @@ static void a_sink_does_not_leave_below_a_call(void **state)
     assert_int_equal(counting.live, 0);
 }
 
+/* A free that is complete at once is one moment; one that waited is two. */
 static void moments_are_told_apart(void **state)
 {
     struct rig rig;

@@ -7,8 +7,10 @@
 
 #include "support/child.h"
 #include "support/rig.h"
+#include "tarn/block.h"
 #include "tarn/history.h"
 #include "tarn/ipc.h"
+#include "tarn/pool.h"
 #include "tarn/sleep.h"
 
 #include <pthread.h>
@@ -641,6 +643,66 @@ static void a_pool_may_be_released_asleep(void **state)
     }
 }
 
+enum giving_back {
+    TRIM_ALL,
+    TRIM_POOL,
+    RELEASE_STREAM,
+    EMPTY_CACHE,
+    WAYS
+};
+
+static enum tarn_status give_back(struct rig *rig, struct tarn_pool *handle, enum giving_back way)
+{
+    switch (way) {
+    case TRIM_ALL:
+        return tarn_allocator_trim(rig->allocator, 0, NULL, &rig->error);
+    case TRIM_POOL:
+        return tarn_pool_trim(handle, 0, NULL, &rig->error);
+    case RELEASE_STREAM:
+        return tarn_allocator_release_stream(rig->allocator, 0, &rig->error);
+    case EMPTY_CACHE:
+    case WAYS:
+        break;
+    }
+    return tarn_allocator_empty_cache(rig->allocator, &rig->error);
+}
+
+/* What is free in a pool that sleeps is away already: nothing of it is there to be given back. */
+static void a_sleeping_pool_has_nothing_to_give(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * WAYS; i++) {
+        struct tarn_pool *handle = NULL;
+        tarn_ptr ptrs[3];
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i % 2]);
+        const tarn_ptr outside = rig_alloc(&rig, 20 * MIB, 0); /* which stays */
+
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &handle, &rig.error), TARN_OK);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(tarn_pool_alloc(handle, 40 * MIB, 0, &ptrs[k], &rig.error), TARN_OK);
+        }
+        rig_free(&rig, ptrs[1]);
+        assert_int_equal(
+            tarn_allocator_sleep(rig.allocator, tarn_pool_get_id(handle), &discard, &rig.error),
+            TARN_OK);
+        if (give_back(&rig, handle, (enum giving_back)(i / 2))) {
+            fail_msg("way %d: %s", i / 2, rig.error.text);
+        }
+        rig_check(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 20 * MIB);
+        assert_int_equal(tarn_allocator_wake(rig.allocator, tarn_pool_get_id(handle), &rig.error),
+                         TARN_OK);
+        rig_check(&rig);
+        rig_free(&rig, ptrs[0]);
+        rig_free(&rig, ptrs[2]);
+        rig_free(&rig, outside);
+        tarn_pool_destroy(handle);
+        rig_close(&rig);
+    }
+}
+
 static void an_allocator_may_end_while_a_pool_sleeps(void **state)
 {
     (void)state;
@@ -916,6 +978,85 @@ static void two_failures_of_a_wake_are_mended_by_the_next(void **state)
     }
 }
 
+/* What is free in the part that stayed does not go with the rest, and is there when the pool
+ * wakes. */
+static void a_part_that_stayed_is_not_forgotten(void **state)
+{
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(d.rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
+                     TARN_ERR_DEVICE);
+    const uint64_t away = sleep_stats(&d.rig).bytes;
+    const int64_t reserved = rig_now(&d.rig, TARN_STAT_RESERVED_BYTES);
+
+    assert_true(away > 0);
+    for (int k = 0; k < BLOCKS + 1; k++) {
+        assert_int_equal(tarn_allocator_release_pool(d.rig.allocator, pool, NULL), TARN_OK);
+    }
+    for (int i = 1; i < BLOCKS; i++) {
+        if (sizes[i] > MIB) { /* of the large pool, the second to go */
+            rig_free(&d.rig, d.ptrs[i]);
+        }
+    }
+    rig_empty_cache(&d.rig);
+    rig_check(&d.rig);
+    assert_int_equal(sleep_stats(&d.rig).bytes, away);
+    assert_int_equal(rig_now(&d.rig, TARN_STAT_RESERVED_BYTES), reserved);
+    wake_up(&d.rig);
+    assert_true(holds(&d.rig, d.ptrs[0], sizes[0], 1));
+    assert_true(holds(&d.rig, d.ptrs[2], sizes[2], 3));
+    rig_free(&d.rig, d.ptrs[0]);
+    rig_free(&d.rig, d.ptrs[2]);
+    rig_free(&d.rig, d.outside);
+    rig_close(&d.rig);
+}
+
+/* A pool wakes in more pieces than it fell asleep in: what was freed between them is forgotten. The
+ * list of pieces needs host memory. */
+static void a_pool_wakes_in_pieces(void **state)
+{
+    enum {
+        COUNT = 60
+    };
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    tarn_ptr ptrs[COUNT];
+    unsigned failures = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    for (int i = 0; i < COUNT; i++) {
+        ptrs[i] = alloc_in(&rig, pool, 2 * MIB);
+    }
+    sleep_well(&rig, &discard);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+    }
+    for (int i = 1; i < COUNT; i += 2) {
+        rig_free(&rig, ptrs[i]);
+    }
+    rig_empty_cache(&rig);
+    assert_int_equal(sleep_stats(&rig).bytes, COUNT * MIB);
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_wake(rig.allocator, pool, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        assert_int_equal(tarn_allocator_is_asleep(rig.allocator, pool), st != TARN_OK);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+    }
+    assert_true(failures > 0);
+    for (int i = 0; i < COUNT; i += 2) {
+        rig_free(&rig, ptrs[i]);
+    }
+    rig_close(&rig);
+}
+
 static void a_page_that_is_not_released_is_lost(void **state)
 {
     const struct failure failure = {
@@ -1032,6 +1173,33 @@ static void calls_of_a_moving_pool_are_refused(void **state)
     }
 }
 
+static void capture_meanwhile(struct dormitory *d)
+{
+    assert_int_equal(
+        tarn_allocator_begin_pool(d->rig.allocator, other_pool, every_stream, NULL, NULL), TARN_OK);
+}
+
+/* A capture that began while contents were copied keeps the pool awake. */
+static void a_capture_stops_what_is_about_to_sleep(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        moving_begin(&d, capture_meanwhile);
+        expect_sleep(&d.rig, pool, TARN_ERR_STATE, "a graph is being captured");
+        moving_end(&d);
+        assert_false(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        assert_int_equal(tarn_allocator_end_pool(d.rig.allocator, other_pool, NULL), TARN_OK);
+        dormitory_check(&d);
+        sleep_well(&d.rig, NULL);
+        wake_up(&d.rig);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
 /* The last block and the last use go. */
 static void release_meanwhile(struct dormitory *d)
 {
@@ -1113,6 +1281,7 @@ int main(void)
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
+        cmocka_unit_test(a_sleeping_pool_has_nothing_to_give),
         cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
         cmocka_unit_test(events_tell_what_goes),
         cmocka_unit_test(events_have_the_stack_of_the_call),
@@ -1123,9 +1292,12 @@ int main(void)
         cmocka_unit_test(the_device_may_be_full),
         cmocka_unit_test(two_failures_leave_it_asleep),
         cmocka_unit_test(two_failures_of_a_wake_are_mended_by_the_next),
+        cmocka_unit_test(a_part_that_stayed_is_not_forgotten),
+        cmocka_unit_test(a_pool_wakes_in_pieces),
         cmocka_unit_test(a_page_that_is_not_released_is_lost),
         cmocka_unit_test(other_threads_go_on),
         cmocka_unit_test(calls_of_a_moving_pool_are_refused),
+        cmocka_unit_test(a_capture_stops_what_is_about_to_sleep),
         cmocka_unit_test(a_pool_may_be_released_while_it_moves),
     };
 

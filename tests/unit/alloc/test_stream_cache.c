@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "alloc/engine/core_check.h"
 #include "support/rig.h"
 
 #include <pthread.h>
@@ -262,7 +263,6 @@ static void older_blocks_do_not_close_a_cache(void **state)
     scene_close(&scene);
 }
 
-/* What changes free blocks from outside closes them, and what was freed there is free. */
 /* Each split needs a node: whoever releases the heap's lock sees to it that caches have some. */
 static void caches_get_nodes_from_the_heap(void **state)
 {
@@ -278,14 +278,137 @@ static void caches_get_nodes_from_the_heap(void **state)
             tn_block_destroy(tn_shard_take_spare(shard));
         }
     }
-    (void)rig_stats(&scene.rig);
+    /* Without one the call goes to the heap, which also gives the caches new ones. The second call,
+     * because the first finds those of the log's blocks. */
+    tell(&scene.hands[0], 2 * MIB);
+    struct tn_shard *own = &scene.caches->list[0]->shard;
+
+    while (own->spare_count > 0) {
+        tn_block_destroy(tn_shard_take_spare(own));
+    }
+    const uint64_t slow = scene.caches->slow_calls;
+
+    tell(&scene.hands[0], 3 * MIB);
+    assert_true(scene.caches->slow_calls > slow);
+    tell(&scene.hands[0], 0);
+    tn_core_assert_served(rig_engine(scene.rig.allocator)); /* looks at nothing: caches are open */
+    rig_engine(scene.rig.allocator)->heap.reserved += 512;
+    tn_core_assert_served(rig_engine(scene.rig.allocator));
+    rig_engine(scene.rig.allocator)->heap.reserved -= 512;
     for (unsigned i = 0; i < 2; i++) {
         assert_true(scene.caches->list[i]->shard.spare_count > 0);
     }
+    tell(&scene.hands[0], 0);
     rig_check(&scene.rig);
     scene_close(&scene);
 }
 
+/* And what a cache has beyond need goes back. */
+static void caches_keep_no_more_nodes_than_they_need(void **state)
+{
+    enum {
+        MANY = 4000
+    };
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    struct tn_heap *heap = &rig_engine(scene.rig.allocator)->heap;
+    struct tn_shard *shard = &scene.caches->list[0]->shard;
+
+    for (int i = 0; i < MANY; i++) { /* as from merged blocks */
+        tn_shard_drop_node(shard, tn_block_create(&heap->slab));
+    }
+    assert_true(shard->spare_count >= MANY);
+    (void)rig_stats(&scene.rig);
+    assert_true(shard->spare_count > 0 && shard->spare_count < MANY);
+    rig_check(&scene.rig);
+    scene_close(&scene);
+}
+
+/* The place of a free block that was made without host memory is in a list: calls that would have
+ * to look through it leave the cache. */
+static void blocks_without_a_place_are_left_to_the_heap(void **state)
+{
+    struct scene scene;
+    tarn_ptr blocks[6];
+
+    (void)state;
+    scene_open(&scene);
+    for (int i = 0; i < 6; i++) {
+        blocks[i] = rig_alloc(&scene.rig, 3 * MIB, 1);
+    }
+    (void)bytes_of(&scene);          /* the room below the peaks is divided */
+    for (int i = 0; i < 6; i += 2) { /* no two are neighbours */
+        tarn_host_fail_nth(1);
+        rig_free(&scene.rig, blocks[i]);
+        tarn_host_fail_nth(0);
+    }
+    assert_true(atomic_load(&scene.caches->open));
+    const struct tn_free_set *set = scene.caches->list[0]->sets[TN_LARGE];
+
+    assert_non_null(set->linked.first);
+    const tarn_ptr fits = rig_alloc(&scene.rig, 2 * MIB, 1);
+
+    assert_null(set->linked.first); /* the heap has settled it */
+    rig_free(&scene.rig, fits);
+    for (int i = 1; i < 6; i += 2) {
+        rig_free(&scene.rig, blocks[i]);
+    }
+    assert_int_equal(bytes_of(&scene).current, 0);
+    scene_close(&scene);
+}
+
+/* Streams beyond the most that caches are made for, and those whose cache the host had no memory
+ * for, are served by the heap. */
+static void streams_without_a_cache_use_the_heap(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+    for (int i = 0; i < TN_STREAM_CACHES_MAX + 2; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, (tarn_stream)i + 1));
+    }
+    caches->calls_left = 1;
+    tarn_host_fail_nth(1);
+    rig_free(&rig, rig_alloc(&rig, 1024, 1));
+    tarn_host_fail_nth(0);
+    assert_int_equal(caches->count, 0);
+    caches->calls_left = UINT32_MAX;
+    for (int i = 0; i < TN_STREAM_CACHES_MAX + 2; i++) {
+        rig_free(&rig, rig_alloc(&rig, 1024, (tarn_stream)i + 1));
+    }
+    caches->calls_left = 0;
+    assert_int_equal(caches->count, TN_STREAM_CACHES_MAX);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 0);
+    rig_close(&rig);
+}
+
+/* Where caches never pay, the time until they open again stops growing. */
+static void patience_ends_somewhere(void **state)
+{
+    struct tn_stream_caches caches;
+    uint32_t before = 0;
+    int rounds = 0;
+
+    (void)state;
+    tn_stream_caches_init(&caches);
+    do {
+        before = caches.patience;
+        caches.slow_calls = UINT16_MAX;
+        caches.hits = 0;
+        assert_false(tn_stream_caches_pay(&caches));
+        rounds++;
+    } while (caches.patience > before);
+    assert_int_equal(caches.patience, before);
+    assert_in_range(rounds, 10, 30);
+    tn_stream_caches_fini(&caches);
+}
+
+/* What changes free blocks from outside closes them, and what was freed there is free. */
 static void they_close_when_something_else_begins(void **state)
 {
     struct scene scene;
@@ -433,6 +556,10 @@ int main(void)
         cmocka_unit_test(calls_in_any_order_stay_in_the_cache),
         cmocka_unit_test(older_blocks_do_not_close_a_cache),
         cmocka_unit_test(caches_get_nodes_from_the_heap),
+        cmocka_unit_test(caches_keep_no_more_nodes_than_they_need),
+        cmocka_unit_test(blocks_without_a_place_are_left_to_the_heap),
+        cmocka_unit_test(streams_without_a_cache_use_the_heap),
+        cmocka_unit_test(patience_ends_somewhere),
         cmocka_unit_test(they_close_when_something_else_begins),
         cmocka_unit_test(others_may_free),
         cmocka_unit_test(caches_that_do_not_pay_close),

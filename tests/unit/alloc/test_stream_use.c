@@ -399,6 +399,41 @@ static void queues_are_polled_in_an_order(void **state)
     rig_close(&rig);
 }
 
+/* A block of many streams keeps those that it has. */
+static void without_host_memory_no_stream_is_added(void **state)
+{
+    enum {
+        STREAMS = 40
+    };
+    unsigned failures = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 3 * MIB, 0);
+
+    rig_record(&rig, ptr, 1);
+    for (tarn_stream stream = 2; stream <= STREAMS; stream++) {
+        tarn_host_fail_nth(1);
+        const enum tarn_status st =
+            tarn_allocator_record_stream(rig.allocator, ptr, stream, &rig.error);
+
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        failures += st != TARN_OK;
+        rig_check(&rig);
+        rig_record(&rig, ptr, stream);
+        block_stream(&rig, stream);
+    }
+    assert_true(failures > 0);
+    rig_free(&rig, ptr);
+    assert_int_equal(rig_engine(rig.allocator)->waits.pending, STREAMS);
+    for (tarn_stream stream = 2; stream <= STREAMS; stream++) {
+        unblock_stream(&rig, stream);
+    }
+    rig_close(&rig);
+}
+
 static void nothing_need_not_be_taken_off(void **state)
 {
     struct rig rig;
@@ -485,6 +520,7 @@ int main(void)
         cmocka_unit_test(without_host_memory_no_use_is_kept),
         cmocka_unit_test(queues_are_polled_in_an_order),
         cmocka_unit_test(nothing_need_not_be_taken_off),
+        cmocka_unit_test(without_host_memory_no_stream_is_added),
         cmocka_unit_test(a_failing_wait_is_reported),
     };
 

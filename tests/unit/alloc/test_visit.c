@@ -4,9 +4,12 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "alloc/engine/engine_methods.h"
 #include "alloc/engine/visit.h"
+#include "alloc/engine/watch_source.h"
 #include "support/rig.h"
 #include "support/used_memory.h"
+#include "tarn/pool.h"
 
 static const struct tarn_pool_id graph = {0, 1};
 
@@ -663,6 +666,116 @@ static void pages_are_shown_by_pool(void **state)
     used_memory_end();
 }
 
+static bool no_page(void *context, const struct tn_page_info *page)
+{
+    (void)context;
+    (void)page;
+    fail();
+    return false;
+}
+
+static tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    (void)stream;
+    return sim_alloc_ok(context, size);
+}
+
+static void source_free(void *context, tarn_ptr ptr)
+{
+    struct tarn_device *device = context;
+
+    assert_int_equal(device->ops->free(device, ptr), TARN_OK);
+}
+
+static void look_begin(void *context)
+{
+    ((struct seen *)context)->left = -1;
+}
+
+static bool look_end(void *context)
+{
+    return ((struct seen *)context)->segment_count == 0; /* no mark in the events */
+}
+
+/* Plain segments have no pages, and a look need not ask for any. */
+static void plain_segments_have_no_pages(void **state)
+{
+    struct seen seen = {.left = 0};
+    struct tn_look look = {.context = &seen,
+                           .begin = look_begin,
+                           .walker = {&seen, see_segment, see_block},
+                           .end = look_end};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const struct tarn_pool_source source = {.struct_size = sizeof source,
+                                            .context = rig.device,
+                                            .alloc = source_alloc,
+                                            .free = source_free};
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .source = &source};
+
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 0, &ptr, &rig.error), TARN_OK);
+    tn_visit_pages(rig_engine(rig.allocator), NULL, no_page, NULL);
+    assert_int_equal(tn_allocator_look(rig.allocator, NULL, &look, &rig.error), TARN_OK);
+    assert_int_equal(seen.segment_count, 1);
+    assert_int_equal(seen.blocks[0].address, ptr);
+    rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Who looks on in passing sees counters, and blocks as long as these are not too many. */
+static void many_blocks_are_not_walked_in_passing(void **state)
+{
+    struct seen seen = {.left = -1};
+    const struct tarn_walker walker = {&seen, see_segment, see_block};
+    struct tn_observation observation = {.walker = &walker};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 10 * MIB, 0);
+    int64_t *blocks = &rig_engine(rig.allocator)->heap.shard.counters.blocks.out.current[TN_LARGE];
+
+    assert_true(rig.allocator->methods->observe(rig.allocator, &observation));
+    assert_true(observation.walked);
+    assert_int_equal(seen.block_count, 1);
+    *blocks += 1 << 20; /* as if there were so many */
+    observation = (struct tn_observation){.walker = &walker};
+    assert_true(rig.allocator->methods->observe(rig.allocator, &observation));
+    *blocks -= 1 << 20;
+    assert_false(observation.walked);
+    assert_true(observation.stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].current > 1 << 20);
+    assert_int_equal(seen.block_count, 1);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+static void no_sink(void *context, const struct tarn_sink *sink)
+{
+    (void)context;
+    (void)sink;
+    fail();
+}
+
+/* Of an engine without receivers nobody keeps stacks. */
+static void other_engines_have_no_keeper(void **state)
+{
+    struct rig rig;
+    int context = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    assert_null(tn_allocator_stack_keeper(rig.allocator));
+    tn_allocator_visit_keeper(rig.allocator, no_sink, NULL);
+    tn_allocator_yield_sink(rig.allocator, &context);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -680,6 +793,9 @@ int main(void)
         cmocka_unit_test(texts_take_host_memory),
         cmocka_unit_test(live_memory_can_be_annotated),
         cmocka_unit_test(pages_are_shown_by_pool),
+        cmocka_unit_test(plain_segments_have_no_pages),
+        cmocka_unit_test(many_blocks_are_not_walked_in_passing),
+        cmocka_unit_test(other_engines_have_no_keeper),
         cmocka_unit_test(stacks_are_those_of_the_allocations),
         cmocka_unit_test(the_newest_event_is_the_allocation),
         cmocka_unit_test(stacks_of_events_follow_the_level),
