@@ -441,13 +441,16 @@ static size_t give_recommended(const struct tune *tune, struct tarn_tune_row *ro
 {
     const struct tried *first = recommended(tune);
     const struct tried *harmful = removal(tune);
-    const bool are_same = harmful && strcmp(harmful->row.conf, first->row.conf) == 0;
 
     if (capacity < 2) {
         return 1;
     }
-    rows[1] = are_same ? harmful->row : first->row;
-    if (!harmful || are_same || capacity < 3) {
+    if (harmful && strcmp(harmful->row.conf, first->row.conf) == 0) {
+        first = harmful; /* the same settings, with what they leave out */
+        harmful = NULL;
+    }
+    rows[1] = first->row;
+    if (!harmful || capacity < 3) {
         return 2;
     }
     rows[2] = harmful->row;

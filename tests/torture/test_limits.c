@@ -254,7 +254,7 @@ static void containers_are_told_apart(void **state)
 {
     struct tn_field items[100];
     struct tn_model model;
-    uint32_t numbers[100 + TN_FIELD_FRAME];
+    uint32_t numbers[100 + TN_FIELD_FRAME] = {0};
 
     (void)state;
     memset(items, 0, sizeof items);

@@ -72,6 +72,7 @@ static void key_remove(struct tn_private_pools *pools, const struct tn_private_p
     struct tn_private_pool **link = &first;
 
     while (*link != pool) {
+        tn_assert(*link);
         link = &(*link)->alike;
     }
     *link = pool->alike;

@@ -174,7 +174,7 @@ static void too_often(void **state)
 
     (void)state;
     kind_is(text, TN_REPEAT_GUESSED, 818);
-    text[2 * 4096] = '\0';
+    text[(size_t)2 * 4096] = '\0';
     kind_is(text, TN_REPEAT_STACK, 0);
     free(text);
 }

@@ -20,7 +20,7 @@ static uint64_t clock_of_the_test(void)
 #define tn_os_code_find    find_here
 #define tn_os_code_own     own_here
 #define tn_os_code_unloads unloads_here
-#include "base/os_code_linux.c"
+#include "base/os_code_linux.c" /* NOLINT(bugprone-suspicious-include) */
 
 static uintptr_t known(void)
 {

@@ -255,11 +255,9 @@ static struct test_collect summary_changed(struct tarn_snapshot *snapshot, const
         line += length + 1;
     }
     char end[64];
+    const int size = snprintf(end, sizeof end, "{\"end\":\"%016llx\"}\n", (unsigned long long)hash);
 
-    assert_int_equal(test_collect_write(&changed, end,
-                                        (size_t)snprintf(end, sizeof end, "{\"end\":\"%016llx\"}\n",
-                                                         (unsigned long long)hash)),
-                     TARN_OK);
+    assert_int_equal(test_collect_write(&changed, end, (size_t)size), TARN_OK);
     free(text.text);
     return changed;
 }
