@@ -5,6 +5,7 @@
 #include "alloc/pool/asleep.h"
 #include "alloc/pool/growth.h"
 #include "alloc/pool/segment.h"
+#include "base/assertion.h"
 
 /* Whether the free block is a whole segment, which can be released at once. A part cannot, even if
  * it is oversize: max_split_size may have been larger when the segment was split. */
@@ -69,10 +70,12 @@ enum tarn_status tn_gc_collect(struct tn_engine *engine, uint64_t stack, struct 
         }
     }
     while (st == TARN_OK && collection.count > 0 && collection.reclaimed < target) {
-        const double average = collection.total_age / (double)collection.count;
+        const uint64_t before = collection.count;
 
-        /* One at least is as old as the average, so each pass releases some. */
-        st = gc_pass(engine, &collection, average, stack, error);
+        st = gc_pass(engine, &collection, collection.total_age / (double)before, stack, error);
+        if (tn_never(collection.count == before)) {
+            break; /* one at least is as old as the average, while 2^53 holds the sum of the ages */
+        }
     }
     return st;
 }
