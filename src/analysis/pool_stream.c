@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/pool_stream.h"
 
+#include "base/id_table.h"
+
 #include <string.h>
 
 /* While the trace is read backwards. */
@@ -8,21 +10,38 @@ struct reading {
     struct tn_pool_streams *pool_streams;
     struct tn_timeline *timeline;
     struct tn_segment_walk walk;
-    uint32_t last; /* the one that was found last: runs of blocks have the same */
+    uint32_t last;              /* the one that was found last: runs of blocks have the same */
+    struct tn_budget budget;    /* no limit */
+    struct tn_id_table numbers; /* of `pools` */
 };
 
-/* The number of a pool, made at first sight; 0 when host memory is missing. There are few. */
-static uint32_t pool_get(struct tn_pool_streams *pool_streams, struct tn_pool_id id)
+static bool pool_is(const void *owner, uint32_t number, const void *id)
 {
-    const struct tn_pool_id *pools = pool_streams->pools.items;
+    const struct tn_pool_streams *pool_streams = owner;
 
-    for (size_t i = 1; i < pool_streams->pools.count; i++) {
-        if (memcmp(&pools[i], &id, sizeof id) == 0) {
-            return (uint32_t)i;
-        }
+    return memcmp((const struct tn_pool_id *)pool_streams->pools.items + number, id,
+                  sizeof(struct tn_pool_id)) == 0;
+}
+
+/* The number of a pool, made at first sight; 0 when host memory is missing. */
+static uint32_t pool_get(struct reading *reading, struct tn_pool_id id)
+{
+    struct tn_pool_streams *pool_streams = reading->pool_streams;
+    uint32_t number = tn_pool_stream_at(pool_streams, reading->last)->pool;
+
+    if (number != 0 && pool_is(pool_streams, number, &id)) {
+        return number;
     }
-    return tn_vec_append(&pool_streams->pools, &id, 1) ? (uint32_t)pool_streams->pools.count - 1
-                                                       : 0;
+    const uint32_t hash = tn_hash_bytes(&id, sizeof id);
+
+    if (tn_id_table_find(&reading->numbers, hash, pool_is, pool_streams, &id, &number)) {
+        return number;
+    }
+    number = (uint32_t)pool_streams->pools.count;
+    return tn_vec_append(&pool_streams->pools, &id, 1) &&
+                   tn_id_table_add(&reading->numbers, hash, number)
+               ? number
+               : 0;
 }
 
 static bool pool_stream_equal(const struct tn_pool_stream *a, const struct tn_pool_stream *b)
@@ -41,7 +60,7 @@ static bool pool_stream_find(struct reading *reading, uint64_t address, uint64_t
     if (range) {
         pool_stream = (struct tn_pool_stream){.segment = range->segment, .stream = range->stream};
         if (range->has_pool) {
-            pool_stream.pool = pool_get(pool_streams, range->pool);
+            pool_stream.pool = pool_get(reading, range->pool);
             if (pool_stream.pool == 0) {
                 return false;
             }
@@ -134,8 +153,10 @@ bool tn_pool_streams_init(struct tn_pool_streams *pool_streams, struct tn_timeli
         tn_pool_streams_fini(pool_streams);
         return false;
     }
+    tn_id_table_init(&reading.numbers, &reading.budget);
     const bool good = lifetimes_assign(&reading);
 
+    tn_id_table_fini(&reading.numbers);
     tn_segment_walk_fini(&reading.walk);
     if (!good) {
         tn_pool_streams_fini(pool_streams);
