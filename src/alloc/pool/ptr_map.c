@@ -65,7 +65,7 @@ bool tn_ptr_map_grow(struct tn_ptr_map *map, uint64_t more)
     while (buckets * TN_BUCKET / 2 < needed) {
         buckets *= 2;
     }
-    return buckets == map->buckets || map_resize(map, buckets);
+    return map_resize(map, buckets);
 }
 
 uint64_t *tn_ptr_map_slot_beyond(const struct tn_ptr_map *map, uint64_t bucket, uint64_t address)

@@ -174,6 +174,40 @@ static void ask(void)
     tn_os_shared_wake(&head->asked);
 }
 
+/* ---- rows that take long ---- */
+
+static atomic_uint looks;
+static atomic_uint renewals;
+
+static bool look_slowly(void *context, struct tn_page_record *record, uint64_t now_ns,
+                        bool renews_rows)
+{
+    (void)look(context, record, now_ns, renews_rows);
+    if (renews_rows) {
+        (void)usleep(20000);
+    }
+    atomic_fetch_add(&renewals, renews_rows);
+    atomic_fetch_add(&looks, 1);
+    return true;
+}
+
+/* Of 20 ms a five-hundredth part of the time is meant: the next ones come in ten seconds. */
+static void rows_that_take_long_are_renewed_seldom(void **state)
+{
+    struct tn_publisher_source slow = {.look = look_slowly, .slot = -1};
+
+    (void)state;
+    assert_int_equal(tn_publisher_add(&slow, runtime.path, false, &error), TARN_OK);
+    while (atomic_load(&looks) < 3) {
+        ask();
+        (void)usleep(1000);
+    }
+    tn_publisher_remove(&slow);
+    assert_int_equal(atomic_load(&renewals), 1);
+}
+
+/* ---- a thread that does not end ---- */
+
 /* The program does not wait for a thread that does not end: a second at most. */
 static void child_ends_with_a_thread(void)
 {
@@ -243,6 +277,7 @@ int main(void)
         cmocka_unit_test(nothing_starts_without_notice_of_forks),
         cmocka_unit_test(no_thread_starts_with_signals),
         cmocka_unit_test(who_has_no_place_changes_nothing),
+        cmocka_unit_test(rows_that_take_long_are_renewed_seldom),
         cmocka_unit_test(a_thread_that_hangs_does_not_keep_the_program),
     };
 

@@ -191,32 +191,50 @@ static void a_driver_that_cannot_read_is_told(void **state)
     tarn_device_close(options.memory);
 }
 
-static void host_failures_with_memory_are_reported(void **state)
+/* Each host allocation fails once: the log is not verified, nothing is kept and no difference is
+ * made up. Returns how often that was told. */
+static uint64_t host_failures(const char *path, const struct tarn_verify_options *options)
 {
-    struct tarn_verify_options options;
-    const struct fake_cuda *fake = fake_gpu(&options);
-    struct temp_file file = lines_of("small_default", 40);
     const uint64_t live = tarn_host_get_usage().live_bytes;
     enum tarn_status st = TARN_ERR_HOST_MEMORY;
     uint64_t failures = 0;
 
-    (void)state;
     for (uint64_t n = 1; st != TARN_OK; n++) {
         struct tarn_verify_result result = {.struct_size = sizeof result};
         struct tarn_error error = {.status = TARN_OK};
 
         tarn_host_fail_nth(n);
-        st = tarn_verify_log(file.path, &options, &result, &error);
+        st = tarn_verify_log(path, options, &result, &error);
         tarn_host_fail_nth(0);
         assert_int_equal(tarn_host_get_usage().live_bytes, live);
-        assert_int_equal(fake->used_bytes(0), 0);
         assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
         assert_int_equal(error.status, st);
+        assert_int_equal(result.differing, 0);
         failures += st != TARN_OK;
     }
-    assert_true(failures > 10);
+    return failures;
+}
+
+static void host_failures_with_memory_are_reported(void **state)
+{
+    struct tarn_verify_options options;
+    const struct fake_cuda *fake = fake_gpu(&options);
+    struct temp_file file = lines_of("small_default", 40);
+
+    (void)state;
+    assert_true(host_failures(file.path, &options) > 10);
+    assert_int_equal(fake->used_bytes(0), 0);
     temp_remove(&file);
     tarn_device_close(options.memory);
+}
+
+static void host_failures_at_a_checkpoint_are_reported(void **state)
+{
+    struct temp_file file = lines_of("release-21", 16); /* it is set in line 14 */
+
+    (void)state;
+    assert_true(host_failures(file.path, NULL) > 10);
+    temp_remove(&file);
 }
 
 /* The driver's operations, of which copies from the device change a byte. */
@@ -1414,6 +1432,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_refuses_is_told),
         cmocka_unit_test(a_driver_that_cannot_read_is_told),
         cmocka_unit_test(host_failures_with_memory_are_reported),
+        cmocka_unit_test(host_failures_at_a_checkpoint_are_reported),
         cmocka_unit_test(other_contents_differ),
         cmocka_unit_test(a_block_that_was_not_given_has_no_contents),
         cmocka_unit_test(an_unchanged_copy_is_the_same),
