@@ -53,8 +53,13 @@ soak() {
     done
 }
 
+old_callers() {
+    make build JOBS="$jobs" >/dev/null && tools/old_callers.sh build/release
+}
+
 job proofs make prove
 job analyzer env ANALYZER_NODES=225000 make lint JOBS="$jobs"
+job old_callers old_callers
 job soak soak
 job models make test-models
 job random_programs random_programs
