@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # old_callers.sh BUILD_FOLDER [COMMIT]: programs that were compiled with the headers of an earlier
-# commit and linked with its libraries run with those of the build: the examples, in C and C++, which
-# between them use most of the interface. COMMIT is by default the last tag of this minor version,
-# and without such a tag the commit that last renewed the interface which tests/abi keeps
+# commit and linked with its libraries run with those of the build: the examples, in C and C++,
+# which between them use most of the interface. COMMIT is by default the last tag of this minor
+# version, and without such a tag the commit that last renewed the interface which tests/abi keeps
 # (tests/abi/stable.sh compares just that one). The last line counts runs.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
