@@ -387,6 +387,39 @@ static void streams_without_a_cache_use_the_heap(void **state)
     rig_close(&rig);
 }
 
+/* A cache may open although the host has no memory for the set of a pool in which the stream had
+ * nothing yet: the heap serves what would be from there. */
+static void a_cache_without_a_set_leaves_it_to_the_heap(void **state)
+{
+    bool is_without = false;
+
+    (void)state;
+    for (uint64_t n = 1; n < 20; n++) {
+        struct rig rig;
+        tarn_ptr ptr;
+
+        rig_open(&rig, GIB, "");
+        const struct tn_engine *engine = rig_engine(rig.allocator);
+
+        rig_free(&rig, rig_alloc(&rig, 1024, 1));
+        rig_engine(rig.allocator)->fast.caches.calls_left = 1;
+        tarn_host_fail_nth(n);
+        if (tarn_allocator_alloc(rig.allocator, 2048, 1, &ptr, NULL) == TARN_OK) {
+            rig_free(&rig, ptr);
+        }
+        tarn_host_fail_nth(0);
+        const struct tn_stream_caches *caches = &engine->fast.caches;
+
+        is_without = is_without || (caches->count == 1 && atomic_load(&caches->open) &&
+                                    !caches->list[0]->sets[TN_LARGE]);
+        rig_free(&rig, rig_alloc(&rig, 3 * MIB, 1));
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 0);
+        rig_check(&rig);
+        rig_close(&rig);
+    }
+    assert_true(is_without);
+}
+
 /* Where caches never pay, the time until they open again stops growing. */
 static void patience_ends_somewhere(void **state)
 {
@@ -559,6 +592,7 @@ int main(void)
         cmocka_unit_test(caches_keep_no_more_nodes_than_they_need),
         cmocka_unit_test(blocks_without_a_place_are_left_to_the_heap),
         cmocka_unit_test(streams_without_a_cache_use_the_heap),
+        cmocka_unit_test(a_cache_without_a_set_leaves_it_to_the_heap),
         cmocka_unit_test(patience_ends_somewhere),
         cmocka_unit_test(they_close_when_something_else_begins),
         cmocka_unit_test(others_may_free),

@@ -439,6 +439,37 @@ static void every_host_failure_is_reported(void **state)
     tarn_replay_destroy(replay);
 }
 
+/* Of several traces, those behind one that failed are left out. */
+static void a_trace_that_fails_is_the_last(void **state)
+{
+    struct tarn_replay *replay = replay_of("tiny");
+    const struct tarn_replay *const replays[] = {replay, replay};
+    const struct tarn_tune_options options = {
+        .struct_size = sizeof options, .tries = 1, .threads = 1};
+    static struct tarn_tune_row rows[ROWS];
+    uint64_t fewest = UINT64_MAX;
+    uint64_t most = 0;
+
+    (void)state;
+    for (uint64_t n = 1; n <= 40; n++) {
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+        struct tarn_error error = {.status = TARN_OK};
+        size_t count = 0;
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_replay_tune(replays, 2, &options, rows, ROWS, &count, &error);
+        const uint64_t calls = tarn_host_get_usage().alloc_calls - before;
+
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        fewest = st != TARN_OK && calls < fewest ? calls : fewest;
+        most = calls > most ? calls : most;
+    }
+    assert_true(fewest < most);
+    tarn_replay_destroy(replay);
+}
+
 /* The recorded run again, under other settings. */
 static struct tarn_replay *replay_again(const char *name, const char *conf)
 {
@@ -609,6 +640,7 @@ int main(void)
         cmocka_unit_test(limits_of_the_runs_count),
         cmocka_unit_test(without_more_threads_the_answer_is_the_same),
         cmocka_unit_test(every_host_failure_is_reported),
+        cmocka_unit_test(a_trace_that_fails_is_the_last),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
