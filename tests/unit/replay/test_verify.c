@@ -191,8 +191,8 @@ static void a_driver_that_cannot_read_is_told(void **state)
     tarn_device_close(options.memory);
 }
 
-/* Each host allocation fails once: either that is told, or nothing needed it; nothing is kept and no
- * difference is made up. Returns how often it was told. */
+/* Each host allocation fails once: either that is told, or nothing needed it; nothing is kept and
+ * no difference is made up. Returns how often it was told. */
 static uint64_t host_failures(const char *path, const struct tarn_verify_options *options)
 {
     const uint64_t live = tarn_host_get_usage().live_bytes;
