@@ -726,7 +726,7 @@ const GROUPS = [
   ...(pictures ? [takePictures] : []),
 ];
 
-/** Takes groups until none is left, with a browser of its own: they mostly wait for the page. */
+/** Takes groups until none is left, with a browser of its own. */
 async function lane(groups) {
   const browser = await openBrowser();
   for (let group = groups.shift(); group; group = groups.shift()) {
