@@ -11,7 +11,7 @@
 #include "replay/limit.h"
 #include "replay/pool_search.h"
 #include "snapshot/snapshot.h"
-#include "support/trace.h"
+#include "support/two_pools.h"
 #include "tarn/host.h"
 #include "tarn/replay.h"
 #include "tarn/snapshot.h"
@@ -48,29 +48,7 @@ static void made_close(struct made *made)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
-/* Two pools that are used one after the other, behind a block that stays. */
-static const struct trace_row two_pools[] = {
-    {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
-    {TN_TRACE_ALLOC, A, 512, 0},
-    {TN_TRACE_SEGMENT_ALLOC, A + 2 * MIB, 2 * MIB, 0},
-    {TN_TRACE_ALLOC, A + 2 * MIB, 512, 0},
-    {TN_TRACE_FREE_REQUESTED, A + 2 * MIB, 512, 0},
-    {TN_TRACE_FREE_COMPLETED, A + 2 * MIB, 512, 0},
-    {TN_TRACE_SEGMENT_FREE, A + 2 * MIB, 2 * MIB, 0},
-    {TN_TRACE_SEGMENT_ALLOC, A + 4 * MIB, 2 * MIB, 0},
-    {TN_TRACE_ALLOC, A + 4 * MIB, 512, 0},
-    {TN_TRACE_FREE_REQUESTED, A + 4 * MIB, 512, 0},
-    {TN_TRACE_FREE_COMPLETED, A + 4 * MIB, 512, 0},
-    {TN_TRACE_SEGMENT_FREE, A + 4 * MIB, 2 * MIB, 0},
-};
-static const struct tn_model_block kept[] = {
-    {.address = A, .size = 512, .requested_size = 512, .state = TN_BLOCK_ACTIVE_ALLOCATED},
-    {.address = A + 512, .size = 2 * MIB - 512}};
-static const struct tn_model_segment kept_segment = {
-    .address = A, .total_size = 2 * MIB, .blocks = kept, .block_count = 2};
-
 enum {
-    TWO_POOLS = sizeof two_pools / sizeof *two_pools,
     ROWS_MAX = 1024
 };
 
@@ -88,7 +66,7 @@ static unsigned pools_found(size_t requests)
                                      A + 64 * GIB + i / 2 * 64 * MIB, 20 * MIB, 0};
     }
     memcpy(&rows[requests], two_pools, sizeof two_pools);
-    made_open(&made, rows, requests + TWO_POOLS, &kept_segment, 1);
+    made_open(&made, rows, requests + TWO_POOLS, &two_pools_kept, 1);
     assert_int_equal(tn_pool_search(&made.program, &made.trace.model, &made.config, &error),
                      TARN_OK);
     for (uint32_t i = 0; i < made.program.note_count; i++) {

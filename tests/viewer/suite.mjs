@@ -726,29 +726,27 @@ const GROUPS = [
   ...(pictures ? [takePictures] : []),
 ];
 
-/** Takes groups until none is left, with a browser of its own. */
-async function lane(groups) {
+function countError(error) {
+  counts.failed++;
+  console.log(`FAIL ${error.stack}`);
+}
+
+/** A group that throws ends itself alone. */
+async function runGroups() {
+  if (pictures) mkdirSync(pictures, { recursive: true });
+  writeSharedPages();
   const browser = await openBrowser();
-  for (let group = groups.shift(); group; group = groups.shift()) {
+  for (const group of GROUPS) {
     try {
       await group(browser);
     } catch (error) {
-      counts.failed++;
-      console.log(`FAIL ${error.stack}`);
+      countError(error);
     }
   }
   await browser.close();
 }
 
-const LANES = 2;
-if (pictures) mkdirSync(pictures, { recursive: true });
-writeSharedPages();
-const left = [...GROUPS];
-const ends = await Promise.allSettled(Array.from({ length: LANES }, () => lane(left)));
-for (const { reason } of ends.filter(({ status }) => status === 'rejected')) {
-  counts.failed++;
-  console.log(`FAIL ${reason.stack}`);
-}
+await runGroups().catch(countError);
 rmSync(work, { recursive: true, force: true });
 if (process.env.TEST_COUNTS) {
   writeFileSync(

@@ -943,16 +943,21 @@ static void the_device_may_be_full(void **state)
 }
 
 /* The device refuses to unmap, and then to map again what was unmapped. */
+static void half_asleep(struct dormitory *d)
+{
+    dormitory_open(d, "policy:compact");
+    tarn_sim_fail_nth(d->rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(d->rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_sleep(d->rig.allocator, pool, NULL, &d->rig.error),
+                     TARN_ERR_DEVICE);
+}
+
 static void two_failures_leave_it_asleep(void **state)
 {
     struct dormitory d;
 
     (void)state;
-    dormitory_open(&d, "policy:compact");
-    tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
-    tarn_sim_fail_nth(d.rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
-    assert_int_equal(tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
-                     TARN_ERR_DEVICE);
+    half_asleep(&d);
     rig_check(&d.rig);
     assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
     assert_true(sleep_stats(&d.rig).bytes > 0);
@@ -996,11 +1001,7 @@ static void a_part_that_stayed_is_not_forgotten(void **state)
     struct dormitory d;
 
     (void)state;
-    dormitory_open(&d, "policy:compact");
-    tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
-    tarn_sim_fail_nth(d.rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
-    assert_int_equal(tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
-                     TARN_ERR_DEVICE);
+    half_asleep(&d);
     const uint64_t away = sleep_stats(&d.rig).bytes;
     const int64_t reserved = rig_now(&d.rig, TARN_STAT_RESERVED_BYTES);
 

@@ -144,27 +144,35 @@ static void one_write_may_have_any_size(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+enum {
+    ZEROS = 5000
+};
+
+static const char zeros[ZEROS];
+
+/* The sink has them then. */
+static void pack_zeros(enum tn_packing packing)
+{
+    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
+    struct tn_pack *pack = tn_pack_create(packing, &writer);
+
+    sink.used = 0;
+    sink.left = -1;
+    assert_non_null(pack);
+    assert_int_equal(tn_pack_write(pack, zeros, ZEROS), TARN_OK);
+    assert_int_equal(tn_pack_end(pack), TARN_OK);
+    tn_pack_destroy(pack);
+}
+
 /* What a library has unpacked comes also after its last byte was taken: readers may have little
  * room at a time. */
 static void readers_take_pieces_of_any_size(void **state)
 {
-    enum {
-        ZEROS = 5000
-    };
-    static const char zeros[ZEROS];
-    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
     const struct tn_unpack_limits limits = {0};
 
     (void)state;
     for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
-        struct tn_pack *pack = tn_pack_create((enum tn_packing)packing, &writer);
-
-        sink.used = 0;
-        sink.left = -1;
-        assert_non_null(pack);
-        assert_int_equal(tn_pack_write(pack, zeros, ZEROS), TARN_OK);
-        assert_int_equal(tn_pack_end(pack), TARN_OK);
-        tn_pack_destroy(pack);
+        pack_zeros((enum tn_packing)packing);
         for (size_t room = 1; room < (size_t)2 * ZEROS; room *= 3) {
             struct tn_source source;
             struct tn_unpack unpack;
@@ -193,24 +201,12 @@ static void readers_take_pieces_of_any_size(void **state)
 /* ... and what was unpacked of data that ends early comes before that is said. */
 static void cut_data_gives_what_it_has(void **state)
 {
-    enum {
-        ZEROS = 5000
-    };
-    static const char zeros[ZEROS];
-    const struct tarn_writer writer = {.write = sink_write, .context = &sink};
     const struct tn_unpack_limits limits = {0};
     size_t most = 0;
 
     (void)state;
     for (int packing = TN_PACKING_GZIP; packing <= TN_PACKING_ZSTD; packing++) {
-        struct tn_pack *pack = tn_pack_create((enum tn_packing)packing, &writer);
-
-        sink.used = 0;
-        sink.left = -1;
-        assert_non_null(pack);
-        assert_int_equal(tn_pack_write(pack, zeros, ZEROS), TARN_OK);
-        assert_int_equal(tn_pack_end(pack), TARN_OK);
-        tn_pack_destroy(pack);
+        pack_zeros((enum tn_packing)packing);
         for (size_t size = 5; size < sink.used; size++) {
             struct tn_source source;
             struct tn_unpack unpack;

@@ -4,7 +4,7 @@
 
 #include "replay/compile.h"
 #include "replay/pool_search.h"
-#include "support/trace.h"
+#include "support/two_pools.h"
 #include "tarn/host.h"
 
 #include <string.h>
@@ -145,28 +145,7 @@ static void segments_end_once(void **state)
     searched_close(&searched);
 }
 
-/* Two pools that are used one after the other. A segment is tried in the pool of another one that
- * was gone by then. */
-static const struct trace_row two_pools[] = {
-    {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 0},
-    {TN_TRACE_ALLOC, A, 512, 0},
-    {TN_TRACE_SEGMENT_ALLOC, A + 2 * MIB, 2 * MIB, 0},
-    {TN_TRACE_ALLOC, A + 2 * MIB, 512, 0},
-    {TN_TRACE_FREE_REQUESTED, A + 2 * MIB, 512, 0},
-    {TN_TRACE_FREE_COMPLETED, A + 2 * MIB, 512, 0},
-    {TN_TRACE_SEGMENT_FREE, A + 2 * MIB, 2 * MIB, 0},
-    {TN_TRACE_SEGMENT_ALLOC, A + 4 * MIB, 2 * MIB, 0},
-    {TN_TRACE_ALLOC, A + 4 * MIB, 512, 0},
-    {TN_TRACE_FREE_REQUESTED, A + 4 * MIB, 512, 0},
-    {TN_TRACE_FREE_COMPLETED, A + 4 * MIB, 512, 0},
-    {TN_TRACE_SEGMENT_FREE, A + 4 * MIB, 2 * MIB, 0},
-};
-static const struct tn_model_block last_blocks[] = {
-    {.address = A, .size = 512, .requested_size = 512, .state = TN_BLOCK_ACTIVE_ALLOCATED},
-    {.address = A + 512, .size = 2 * MIB - 512}};
-static const struct tn_model_segment last_segment = {
-    .address = A, .total_size = 2 * MIB, .blocks = last_blocks, .block_count = 2};
-
+/* A segment is tried in the pool of another one that was gone by then. */
 static void pools_are_found_one_by_one(void **state)
 {
     static const uint16_t kinds[][2] = {
@@ -176,7 +155,7 @@ static void pools_are_found_one_by_one(void **state)
     struct searched searched;
 
     (void)state;
-    searched_open(&searched, two_pools, sizeof two_pools / sizeof *two_pools, &last_segment, 1);
+    searched_open(&searched, two_pools, TWO_POOLS, &two_pools_kept, 1);
     assert_int_equal(pools_search(&searched), TARN_OK);
     const struct tn_op *ops = searched.program.ops.items;
 
@@ -206,7 +185,7 @@ static uint64_t fail_each(const struct trace_row *begin, size_t count, size_t mo
     for (size_t i = 0; i < more; i++) {
         all[count + i] = (struct trace_row){TN_TRACE_ALLOC, A + 32 * MIB + i * 512, 512, 0};
     }
-    segments[0] = last_segment;
+    segments[0] = two_pools_kept;
     for (size_t i = 0; i < pools; i++) {
         segments[1 + i] = (struct tn_model_segment){.pool = {{0, i + 1}}};
     }
@@ -240,8 +219,7 @@ static void every_host_failure_is_reported(void **state)
 
     (void)state;
     for (size_t i = 0; i < 17; i++) {
-        assert_true(fail_each(two_pools, sizeof two_pools / sizeof *two_pools, i, i > 12 ? i : 0) >
-                    10);
+        assert_true(fail_each(two_pools, TWO_POOLS, i, i > 12 ? i : 0) > 10);
         assert_true(fail_each(in_vain, sizeof in_vain / sizeof *in_vain, i, i) > 5);
     }
 }
