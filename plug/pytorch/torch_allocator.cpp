@@ -18,6 +18,7 @@
 
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <algorithm>
 #include <cctype>
@@ -248,6 +249,14 @@ void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
         stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current, device_of(info.ordinal));
 }
 
+/* Asked in every call: most threads have no profiler, and then one call into torch says so, where
+ * memoryProfilingEnabled takes two. */
+bool is_profiled()
+{
+    return C10_UNLIKELY(c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE)) &&
+           c10::memoryProfilingEnabled();
+}
+
 /* Frees a block and reports it to torch's profiler. */
 tarn_status free_reported(tarn_ptr ptr, tarn_error *error)
 {
@@ -291,7 +300,7 @@ void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address
     if (C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
     }
-    if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+    if (is_profiled()) {
         tarn_allocator *const owner = tarn_devices_find(devices, device);
         uint64_t bytes = 0;
 
@@ -315,9 +324,8 @@ void delete_block(void *ptr)
     if (C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
     }
-    const tarn_status status = C10_UNLIKELY(c10::memoryProfilingEnabled())
-                                   ? free_reported(ptr_of(ptr), &error)
-                                   : tarn_devices_free(devices, ptr_of(ptr), &error);
+    const tarn_status status = is_profiled() ? free_reported(ptr_of(ptr), &error)
+                                             : tarn_devices_free(devices, ptr_of(ptr), &error);
 
     conclude_free(status, error);
     throw_pending();

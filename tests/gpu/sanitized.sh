@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # sanitized.sh OUT_FOLDER [SECONDS]: mixed training with tarn as PyTorch's allocator under
 # compute-sanitizer's memcheck, under each policy in turns for SECONDS (600) in all: an access to
-# memory that is not mapped at that moment is an error. Logs in OUT_FOLDER; the last line counts
-# the policies.
+# memory that is not mapped at that moment is an error. With AT_ONCE=1 all policies at the same time
+# on each GPU, each for SECONDS and with 0.28 of its memory; the tool needs the rest. Logs in
+# OUT_FOLDER; the last line counts the processes.
 #
 # Needs a GPU, CUDA's toolkit, compilers for C and C++, CMake 3.22, python3 with torch, transformers
 # and torchvision. Builds in BUILD (default build/torch_plug).
@@ -17,6 +18,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build/torch_plug}
 seconds=${2:-600}
+at_once=${AT_ONCE:-}
+if [ -n "$at_once" ]; then
+    gpus=$(python3 -c 'import torch; print(*range(torch.cuda.device_count()))')
+    each=$seconds
+    share=0.28
+else
+    gpus=0
+    share=1
+    each=$((seconds / 3 - 20))
+fi
 mkdir -p "$1" "$build"
 out=$(cd "$1" && pwd)
 build=$(cd "$build" && pwd)
@@ -40,21 +51,44 @@ if ! {
     exit 1
 fi
 number=0
-for settings in "" expandable_segments:True policy:compact; do
+pieces=""
+# piece SETTINGS GPU SECONDS: in the background; its status is in a file beside its log.
+piece() {
     number=$((number + 1))
-    log=$out/memcheck$number.log
-    status=0
-    # A step that has begun is finished: some time for it, and for the tool's report.
-    timeout -k 10 $((seconds / 3 + 180)) "$tool" --tool memcheck --report-api-errors no \
-        --error-exitcode 9 \
-        python3 "$here/compact/mixed.py" "$settings" $((seconds / 3 - 20)) \
-        >"$log" 2>&1 </dev/null || status=$?
-    grep "steps" "$log" || tail -n 5 "$log"
-    grep "ERROR SUMMARY" "$log" || true
-    result=1
-    if [ $status -eq 0 ] && grep -q "ERROR SUMMARY: 0 errors" "$log"; then
-        result=0
-    fi
-    count "memcheck, ${settings:-default settings} (exit status $status)" $result
+    pieces="$pieces $number"
+    echo "${1:-default settings}" >"$out/settings$number"
+    (
+        status=0
+        # A step that has begun is finished: some time for it, and for the tool's report.
+        CUDA_VISIBLE_DEVICES=$2 timeout -k 10 $(($3 + 180)) "$tool" --tool memcheck \
+            --report-api-errors no --error-exitcode 9 \
+            python3 "$here/compact/mixed.py" "$1" "$3" "$number" "$share" \
+            >"$out/memcheck$number.log" 2>&1 </dev/null || status=$?
+        echo $status >"$out/status$number"
+    ) &
+}
+
+report() { # what has ended
+    wait
+    for ended in $pieces; do
+        log=$out/memcheck$ended.log
+        status=$(cat "$out/status$ended")
+        grep "steps" "$log" || tail -n 5 "$log"
+        grep "ERROR SUMMARY" "$log" || true
+        result=1
+        if [ "$status" -eq 0 ] && grep -q "ERROR SUMMARY: 0 errors" "$log"; then
+            result=0
+        fi
+        count "memcheck, $(cat "$out/settings$ended") (exit status $status)" $result
+    done
+    pieces=""
+}
+
+for gpu in $gpus; do
+    for settings in "" expandable_segments:True policy:compact; do
+        piece "$settings" "$gpu" "$each"
+        [ -n "$at_once" ] || report
+    done
 done
+report
 count_end

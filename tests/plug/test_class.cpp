@@ -167,7 +167,7 @@ void observers_see_memory_run_out()
 
 void the_profiler_sees_memory()
 {
-    torch_stub::profiling = true;
+    torch_stub::profiler = torch_stub::Profiler::of_memory;
     void *const ptr = cca::raw_alloc(1000);
 
     CHECK(torch_stub::reports == 1 && torch_stub::reported_size == 1024);
@@ -177,7 +177,10 @@ void the_profiler_sees_memory()
     CHECK(torch_stub::reported_total == 0);
     (void)failure([] { cca::raw_delete(stream(0x1234)); });
     CHECK(torch_stub::reports == 2);
-    torch_stub::profiling = false;
+    torch_stub::profiler = torch_stub::Profiler::of_time;
+    cca::raw_delete(cca::raw_alloc(1000));
+    CHECK(torch_stub::reports == 2);
+    torch_stub::profiler = torch_stub::Profiler::none;
 }
 
 void pools_and_checkpoints()
@@ -441,7 +444,7 @@ void memory_comes_back_at_its_address()
     on_allocator([&](auto &it) -> decltype(void(it.allocateWithAddress(0, whole))) {
         const int before = torch_stub::reports;
 
-        torch_stub::profiling = true;
+        torch_stub::profiler = torch_stub::Profiler::of_memory;
         {
             const c10::DataPtr data = it.allocateWithAddress(2 * MIB, whole + 2 * MIB);
 
@@ -450,7 +453,7 @@ void memory_comes_back_at_its_address()
             CHECK(has(failure([&] { it.allocateWithAddress(2 * MIB, data.get()); }),
                       "no free block"));
         }
-        torch_stub::profiling = false;
+        torch_stub::profiler = torch_stub::Profiler::none;
     });
     CHECK(allocated() == 0);
 }
@@ -539,10 +542,10 @@ void the_cache_is_switched_off()
     void *const ptr = cca::raw_alloc(MIB);
 
     CHECK(allocated() == 0);
-    torch_stub::profiling = true;
+    torch_stub::profiler = torch_stub::Profiler::of_memory;
     cca::raw_delete(ptr);
     CHECK(torch_stub::reported_size == -static_cast<int64_t>(MIB));
-    torch_stub::profiling = false;
+    torch_stub::profiler = torch_stub::Profiler::none;
     cca::enable(true);
     CHECK(cca::isEnabled());
 }

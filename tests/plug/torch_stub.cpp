@@ -12,6 +12,7 @@
 #include <c10/core/impl/GPUTrace.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <c10/util/Type.h>
 
 #include <array>
@@ -24,7 +25,7 @@ signed char device;
 thread_local uintptr_t stream;
 int plain_copies;
 int peer_copies;
-bool profiling;
+Profiler profiler = Profiler::none;
 int reports;
 int oom_reports;
 int64_t reported_size;
@@ -61,9 +62,25 @@ DeviceAllocator::DeviceAllocator() = default;
 DeviceAllocator::~DeviceAllocator() = default;
 #endif
 
+#if TORCH_VERSION_MINOR >= 13 /* no longer an enumeration */
+namespace
+{
+constexpr std::string_view profiler_name = "profiler";
+}
+const DebugInfoKind DebugInfoKind::PROFILER_STATE(&profiler_name);
+#endif
+
+DebugInfoBase *ThreadLocalDebugInfo::get(DebugInfoKind kind)
+{
+    static DebugInfoBase state;
+    const bool has = torch_stub::profiler != torch_stub::Profiler::none;
+
+    return has && kind == DebugInfoKind::PROFILER_STATE ? &state : nullptr;
+}
+
 bool memoryProfilingEnabled()
 {
-    return torch_stub::profiling;
+    return torch_stub::profiler == torch_stub::Profiler::of_memory;
 }
 
 void reportMemoryUsageToProfiler(void * /*ptr*/, int64_t size, size_t total, size_t /*reserved*/,

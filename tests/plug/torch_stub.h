@@ -14,7 +14,13 @@ extern thread_local uintptr_t stream;
 extern int plain_copies, peer_copies;
 
 /* Of torch's profiler. */
-extern bool profiling;
+/* What the thread has. */
+enum class Profiler {
+    none,
+    of_time,
+    of_memory
+};
+extern Profiler profiler;
 extern int reports, oom_reports;
 extern int64_t reported_size;
 extern size_t reported_total;

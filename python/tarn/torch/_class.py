@@ -25,7 +25,7 @@ plug = None  # the library, once loaded
 
 _SOURCES = ("history.cpp", "torch_allocator.cpp")
 _CUDA_HEADERS = ("cuda_runtime.h", "cuda_runtime_api.h", "crt/host_config.h")
-_FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-DNDEBUG")
+_FLAGS = ("-O2", "-shared", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-DNDEBUG")
 
 
 def _refuse(text):
