@@ -17,6 +17,7 @@
 #include "analysis/interval_map.h"
 #include "base/assertion.h"
 #include "base/errinfo.h"
+#include "base/escaped.h"
 #include "base/size_text.h"
 #include "render/python_repr.h"
 #include "report/result.h"
@@ -146,6 +147,24 @@ static void oom_put(struct tn_text_out *out, const struct tn_trace_entry *entry)
     tn_text_puts(out, " free in CUDA\n");
 }
 
+/* As newer PyTorch does (#190575); older ones print the dict. False without a note. */
+static bool annotate_put(struct trace_text *text, const struct tn_trace_entry *entry)
+{
+    const uint32_t note = tn_model_extra(text->model, entry->extra)->user_metadata;
+
+    if (note == TN_STRING_NONE) {
+        return false;
+    }
+    const struct tn_string given = tn_model_string(text->model, note);
+
+    tn_text_puts(text->out, "# annotate ");
+    name_or_address_put(text->out, &text->block_names, entry->address);
+    tn_text_puts(text->out, ": ");
+    tn_text_put_escaped(text->out, given.text, given.length, TN_ESCAPED_PLAIN);
+    tn_text_putc(text->out, '\n');
+    return true;
+}
+
 static bool entry_put(struct trace_text *text, const struct tn_trace_entry *entry)
 {
     switch ((enum tn_trace_action)entry->action) {
@@ -165,10 +184,14 @@ static bool entry_put(struct trace_text *text, const struct tn_trace_entry *entr
     case TN_TRACE_OOM:
         oom_put(text->out, entry);
         return true;
+    case TN_TRACE_ANNOTATE:
+        if (annotate_put(text, entry)) {
+            return true;
+        }
+        break;
     case TN_TRACE_SEGMENT_MAP:
     case TN_TRACE_SEGMENT_UNMAP:
     case TN_TRACE_SNAPSHOT:
-    case TN_TRACE_ANNOTATE:
     case TN_TRACE_USER_DEFINED:
     case TN_TRACE_OTHER:
         break;

@@ -130,9 +130,30 @@ static void hostile_text_is_escaped(void **state)
     (void)state;
     report_says(trace, &asked,
                 "Device 0 ----------------\n2 entries\n"
-                "{'action': 'annotate', 'addr': 18446744073709551615, 'size': 1, 'stream': 0, "
-                "'user_metadata': '\\x1b[31m\\u202e\\n'}\n"
+                "# annotate 18446744073709551615: \\x1b[31m\\u202e\\x0a\n"
                 "a = MEM[18446744073709551615:2.0B]\nTOTAL MEM: 2.0B\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Under the name that the memory has; without a note, or with one of another kind, as a dict. */
+static void annotations_name_what_they_are_about(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 64, 'size': 512, 'stream': 0},"
+        "{'action': 'annotate', 'addr': 64, 'size': 512, 'stream': 0, 'user_metadata': 'a note'},"
+        "{'action': 'annotate', 'addr': 64, 'size': 512, 'stream': 0, 'user_metadata': 7},"
+        "{'action': 'annotate', 'addr': 64, 'size': 512, 'stream': 0}]]}");
+    const struct asked asked = {snapshot, compat};
+
+    (void)state;
+    report_says(trace, &asked,
+                "Device 0 ----------------\n4 entries\n"
+                "a = MEM[64:512.0B]\n"
+                "# annotate a: a note\n"
+                "{'action': 'annotate', 'addr': 64, 'size': 512, 'stream': 0, 'user_metadata': 7}\n"
+                "{'action': 'annotate', 'addr': 64, 'size': 512, 'stream': 0}\n"
+                "TOTAL MEM: 3.0B");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -228,6 +249,7 @@ int main(void)
         cmocka_unit_test(the_total_is_what_is_in_use),
         cmocka_unit_test(every_kind_of_entry),
         cmocka_unit_test(hostile_text_is_escaped),
+        cmocka_unit_test(annotations_name_what_they_are_about),
         cmocka_unit_test(values_are_written_as_python_does),
         cmocka_unit_test(stacks_of_events),
         cmocka_unit_test(no_trace_is_an_error),
