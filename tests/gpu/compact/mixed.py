@@ -40,13 +40,13 @@ def main():
         for make in order:
             if time.monotonic() >= end:
                 break
+            gc.collect()  # what a step leaves in cycles may be gigabytes
             try:
                 if make not in running:
                     running[make] = make()
                 running[make](number)
             except torch.OutOfMemoryError:
                 running.clear()  # what the others keep may be what is lacking
-                gc.collect()
                 counts["too large"] = counts.get("too large", 0) + 1
                 continue
             counts[make.__name__] = counts.get(make.__name__, 0) + 1
