@@ -8,6 +8,7 @@
 #include "pair.h"
 #include "select_opt.h"
 #include "size_text.h"
+#include "tarn/trim.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -155,9 +156,26 @@ static int answered_write(const struct cli_call *call, const char *path, struct 
     return code;
 }
 
+/* Replaces the snapshot by one in which nothing is freed. */
+static int freed_drop(const struct cli_call *call, struct tarn_snapshot **snapshot)
+{
+    const struct tarn_trim_options options = {.struct_size = sizeof options, .drop_freed = true};
+    struct tarn_error error = {.offset = -1};
+    struct tarn_snapshot *trimmed;
+    const enum tarn_status status = tarn_snapshot_trim(*snapshot, &options, &trimmed, &error);
+
+    if (status) {
+        return (int)cli_fail_status(call->command, status, &error, NULL);
+    }
+    tarn_snapshot_destroy(*snapshot);
+    *snapshot = trimmed;
+    return CLI_EXIT_OK;
+}
+
 static int page_make(const struct cli_call *call, const char *path,
                      const struct tarn_view_options *options)
 {
+    const struct cli_page_values *values = call->values;
     struct tarn_snapshot *snapshots[2];
     struct tarn_view_run runs[TARN_VIEW_RUNS_MAX];
     struct cli_page_answers answers[TARN_VIEW_RUNS_MAX];
@@ -166,12 +184,14 @@ static int page_make(const struct cli_call *call, const char *path,
     if (!snapshots_load(call, snapshots, &code)) {
         return code;
     }
+    const int failed = values->filter_freed ? freed_drop(call, &snapshots[0]) : CLI_EXIT_OK;
+
     for (int i = 0; i < call->argument_count; i++) {
         runs[i] = (struct tarn_view_run){.struct_size = sizeof runs[i],
                                          .snapshot = snapshots[i],
                                          .name = file_name(call->arguments[i])};
     }
-    code = answered_write(call, path, runs, answers, options, code);
+    code = failed ? failed : answered_write(call, path, runs, answers, options, code);
     tarn_snapshot_destroy(snapshots[1]);
     tarn_snapshot_destroy(snapshots[0]);
     return code;

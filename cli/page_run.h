@@ -17,8 +17,9 @@ struct cli_page_values {
     bool names_output; /* a note says which file was written; PyTorch's commands are silent */
     bool answers;      /* of long recordings as well */
     bool no_answers;
-    bool is_empty; /* only view has the option */
-    bool segments; /* only trace_plot has the option */
+    bool is_empty;     /* only view has the option */
+    bool segments;     /* only trace_plot has the option */
+    bool filter_freed; /* the same */
     /* Only view has these, of a page of many ranks. */
     bool ranks;
     const char *pages; /* folder with the ranks' own pages */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* `tarn trace_plot`: memory over time, as a page. */
+/* `tarn trace_plot`: memory over time, as a page. -f is PyTorch's, so --force has no letter. */
 #include "device_opt.h"
-#include "overwrite.h"
 #include "page_run.h"
 
 static const struct cli_opt trace_plot_opts[] = {
     CLI_DEVICE_OPT(struct cli_page_values),
     CLI_PAGE_OUTPUT_OPT,
-    CLI_FORCE_OPT(struct cli_page_values),
+    {.name = "force",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_page_values, force),
+     .help = "replace an existing file, as it does without"},
     CLI_PAGE_TITLE_OPT,
     CLI_PAGE_REDACT_OPT,
     {.name = "segments",
@@ -15,6 +17,11 @@ static const struct cli_opt trace_plot_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_page_values, segments),
      .help = "show segments over time instead of allocations"},
+    {.name = "filter_freed",
+     .letter = 'f',
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct cli_page_values, filter_freed),
+     .help = "leave out allocations that the trace frees"},
     {0},
 };
 

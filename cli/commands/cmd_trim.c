@@ -17,6 +17,7 @@ struct trim_values {
     const char *time;
     bool drop_cpp;
     bool anonymize;
+    bool drop_freed;
     bool force;
 };
 
@@ -38,6 +39,10 @@ static const struct cli_opt trim_opts[] = {
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct trim_values, drop_cpp),
      .help = "drop frames outside Python"},
+    {.name = "drop-freed",
+     .kind = CLI_OPT_FLAG,
+     .at = offsetof(struct trim_values, drop_freed),
+     .help = "drop events about blocks that the part both allocates and frees"},
     {.name = "anonymize",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct trim_values, anonymize),
@@ -91,6 +96,7 @@ static enum cli_exit options_read(const struct cli_call *call, struct tarn_trim_
     options->one_device = cli_device_is_given(values->device, &options->device);
     options->drop_cpp = values->drop_cpp;
     options->anonymize = values->anonymize;
+    options->drop_freed = values->drop_freed;
     if (values->events) {
         if (!range_read(values->events, 9e15, &first, &last)) {
             return range_fail(call, "events", values->events);

@@ -37,6 +37,10 @@ struct tarn_trim_options {
      * are also replaced: word1, setting1, and "other" within the settings string. Times start at 0.
      * Sizes, addresses and known settings stay. */
     bool anonymize;
+
+    /* Leave out events about blocks that the part of the trace both allocates and frees, so that
+     * what is left is what was not freed. */
+    bool drop_freed;
 };
 
 /* Copies that part. `options` may be NULL. Caller owns *trimmed_out, destroy with

@@ -3,6 +3,7 @@
 #include "tarn/trim.h"
 
 #include "base/errinfo.h"
+#include "export/freed_blocks.h"
 #include "export/model_copy.h"
 #include "export/state_at.h"
 #include "snapshot/keys.h"
@@ -208,13 +209,40 @@ static void entry_copy(struct tn_model_copy *copy, const struct tn_trace_entry *
     }
 }
 
+/* Copies the entries of the part, but those in `freed`, which may be NULL. */
+static void part_copy(struct tn_model_copy *copy, const struct tn_trace *trace, struct part part,
+                      const struct tn_freed_blocks *freed)
+{
+    for (uint64_t i = part.first; i < part.limit && copy->status == TARN_OK; i++) {
+        if (!freed || !tn_freed_blocks_have(freed, i - part.first)) {
+            entry_copy(copy, tn_trace_at(copy->from, trace, i));
+        }
+    }
+}
+
+static void part_copy_not_freed(struct tn_model_copy *copy, const struct tn_trace *trace,
+                                struct part part)
+{
+    struct tn_freed_blocks freed;
+
+    tn_freed_blocks_init(&freed);
+    if (tn_freed_blocks_find(&freed, copy->from, trace, part.first, part.limit)) {
+        part_copy(copy, trace, part, &freed);
+    } else {
+        (void)tn_copy_note(copy, TARN_ERR_HOST_MEMORY);
+    }
+    tn_freed_blocks_fini(&freed);
+}
+
 static struct tn_trace trace_copy(struct trim *trim, const struct tn_trace *trace, struct part part)
 {
     struct tn_model_copy *copy = &trim->copy;
     struct tn_trace made = {.first = copy->to->entries.count};
 
-    for (uint64_t i = part.first; i < part.limit && copy->status == TARN_OK; i++) {
-        entry_copy(copy, tn_trace_at(copy->from, trace, i));
+    if (trim->options->drop_freed) {
+        part_copy_not_freed(copy, trace, part);
+    } else {
+        part_copy(copy, trace, part, NULL);
     }
     made.count = copy->to->entries.count - made.first;
     return made;

@@ -7,6 +7,7 @@ either everything is skipped.
 """
 
 import contextlib
+import copy
 import importlib.util
 import inspect
 import io
@@ -64,6 +65,26 @@ def without_unknown(viz):
     )
 
 
+def freed_differs(viz, tarn, path, data):
+    """Whether `tarn trim --drop-freed` keeps other events than trace_plot's filter does, which
+    forgets no annotations and no completed frees of what the trace did not allocate."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        filtered = viz.filter_alloc_free_pairs(copy.deepcopy(data))
+    trimmed = path + ".trimmed.pickle"
+    subprocess.run([tarn, "trim", "--drop-freed", "--force", path, trimmed], check=True)
+    with open(trimmed, "rb") as file:
+        ours = pickle.load(file)
+
+    def of_both(snapshot):
+        return [
+            [(e["action"], e.get("addr"), e["size"]) for e in trace
+             if e["action"] not in ("annotate", "free_completed")]
+            for trace in snapshot["device_traces"]
+        ]
+
+    return differs("trace_plot -f", str(of_both(filtered)), str(of_both(ours)))
+
+
 def tarn_says(tarn, arguments, path):
     command = [tarn, arguments[0], path, *arguments[1:]]
     if "--folded" in arguments:
@@ -104,6 +125,10 @@ def main(tarn, dump):
                     theirs = compared(make(data))
                 ours = compared(tarn_says(tarn, arguments, path))
                 wrong = differs(f"{name} ({settings})", theirs, ours)
+                failed += wrong
+                passed += not wrong
+            if hasattr(viz, "filter_alloc_free_pairs"):
+                wrong = freed_differs(viz, tarn, path, data)
                 failed += wrong
                 passed += not wrong
     print(f"{passed} passed, {failed} failed, 0 skipped")

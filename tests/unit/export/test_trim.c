@@ -115,6 +115,74 @@ static const char two_devices[] =
     " 'host_segments': [{'address': 1, 'total_size': 1, 'blocks': [{'size': 1, 'state':"
     "  'inactive'}]}], 'host_traces': [[{'action': 'alloc', 'addr': 1, 'size': 1, 'stream': 0}]]}";
 
+/* 64 is freed, 128 is not, 192 is only on its way, 256 is from before the trace. */
+static void what_is_freed_can_be_left_out(void **state)
+{
+    static const enum tn_trace_action kept[] = {TN_TRACE_SEGMENT_ALLOC, TN_TRACE_ALLOC,
+                                                TN_TRACE_ANNOTATE, TN_TRACE_FREE_REQUESTED,
+                                                TN_TRACE_FREE_COMPLETED};
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'segment_alloc', 'addr': 64, 'size': 1024, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 64, 'size': 32, 'stream': 0},"
+        "{'action': 'annotate', 'addr': 64, 'size': 32, 'stream': 0, 'user_metadata': 'gone'},"
+        "{'action': 'alloc', 'addr': 128, 'size': 32, 'stream': 0},"
+        "{'action': 'annotate', 'addr': 128, 'size': 32, 'stream': 0, 'user_metadata': 'stays'},"
+        "{'action': 'free_requested', 'addr': 64, 'size': 32, 'stream': 0},"
+        "{'action': 'free_completed', 'addr': 64, 'size': 32, 'stream': 0},"
+        "{'action': 'free_requested', 'addr': 256, 'size': 32, 'stream': 0},"
+        "{'action': 'free_completed', 'addr': 256, 'size': 32, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 192, 'size': 32, 'stream': 0},"
+        "{'action': 'free_requested', 'addr': 192, 'size': 32, 'stream': 0}]]}");
+    struct tarn_trim_options options = {.struct_size = sizeof options, .drop_freed = true};
+    struct tarn_snapshot *part = trimmed(snapshot, &options);
+    const struct tn_model *model = tn_snapshot_model(part);
+
+    (void)state;
+    assert_int_equal(model->traces[0].count, sizeof kept / sizeof *kept);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        assert_int_equal(tn_trace_at(model, &model->traces[0], i)->action, kept[i]);
+    }
+    assert_int_equal(tn_trace_at(model, &model->traces[0], 1)->address, 128);
+    tarn_snapshot_destroy(part);
+    options.has_events = true; /* the part does not free 64 */
+    options.last_event = 2;
+    part = trimmed(snapshot, &options);
+    assert_int_equal(tarn_snapshot_trace_length(part, 0), 3);
+    tarn_snapshot_destroy(part);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* What the rest of a run is about is allocated at its end, and adds up to the same. */
+static void without_what_is_freed_a_run_ends_the_same(void **state)
+{
+    const struct tarn_trim_options options = {.struct_size = sizeof options, .drop_freed = true};
+
+    (void)state;
+    for (size_t i = 1; i < sizeof recorded / sizeof *recorded; i++) {
+        struct tarn_snapshot *snapshot = report_load(recorded[i]);
+        struct tarn_snapshot *part = trimmed(snapshot, &options);
+        struct tn_timeline whole;
+        struct tn_timeline rest;
+
+        assert_true(tn_timeline_init(&whole, tn_snapshot_model(snapshot), 0));
+        assert_true(tn_timeline_init(&rest, tn_snapshot_model(part), 0));
+        const uint64_t count = tarn_snapshot_trace_length(snapshot, 0);
+        const uint64_t left = tarn_snapshot_trace_length(part, 0);
+        const struct tn_time_point end = tn_timeline_at(&whole, count - 1);
+        const struct tn_time_point same = tn_timeline_at(&rest, left - 1);
+
+        assert_true(left < count);
+        assert_int_equal(same.requested, end.requested);
+        assert_int_equal(same.reserved, end.reserved);
+        is_consistent(part);
+        tn_timeline_fini(&rest);
+        tn_timeline_fini(&whole);
+        tarn_snapshot_destroy(part);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 static enum tarn_status json_write(const void *context, const struct tarn_writer *writer,
                                    struct tarn_error *error)
 {
@@ -489,6 +557,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_a_copy),
         cmocka_unit_test(a_cut_is_a_snapshot_of_that_moment),
+        cmocka_unit_test(what_is_freed_can_be_left_out),
+        cmocka_unit_test(without_what_is_freed_a_run_ends_the_same),
         cmocka_unit_test(names_are_replaced),
         cmocka_unit_test(no_text_is_left),
         cmocka_unit_test(one_device_or_some_time),

@@ -1,0 +1,1 @@
+trace_plot -f -o $tmp/left.html $data/snapshots/oom.pickle.gz && "$tarn" trace_plot -o $tmp/all.html $data/snapshots/oom.pickle.gz && [ "$(wc -c <$tmp/left.html)" -lt "$(wc -c <$tmp/all.html)" ] && echo smaller

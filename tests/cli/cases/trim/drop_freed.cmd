@@ -1,0 +1,1 @@
+trim --drop-freed $data/snapshots/tiny.pickle.gz - | "$tarn" trace -
