@@ -169,9 +169,11 @@ static struct tn_sim_pool_block *pool_find_fit(const struct tn_sim *sim, uint64_
     return NULL;
 }
 
-/* Releases a chunk's addresses; none of its memory is charged. */
+/* Releases a chunk's addresses, and what another device provides for it; none of its memory is
+ * charged. */
 static void chunk_give(struct tn_sim *sim, struct tn_sim_range *chunk)
 {
+    (void)tn_sim_there_free(sim, chunk->there);
     tn_os_range_release(chunk->host, chunk->size);
     tn_sim_space_give(&sim->space, chunk);
 }

@@ -139,13 +139,12 @@ out:
 
 void tn_sim_memory_give(struct tn_sim *sim, struct tn_sim_range *range)
 {
+    tn_assert(range->kind != TN_SIM_RESERVED); /* whose addresses sim_vmm.c releases */
     if (range->host) {
         tn_os_range_release(range->host, range->size);
         tn_os_object_close(range->object);
     }
-    if (range->kind != TN_SIM_RESERVED) {
-        (void)tn_sim_there_free(sim, range->there);
-    }
+    (void)tn_sim_there_free(sim, range->there);
     if (range->kind == TN_SIM_OPENED) { /* another device's memory */
         tn_host_free(range->opened, sizeof *range->opened);
     } else {

@@ -98,7 +98,7 @@ static enum tarn_status alloc_in_pool(const struct tn_runner *runner, const stru
         return st;
     }
     st = captures ? tarn_allocator_begin_capture(runner->allocator, error) : TARN_OK;
-    if (st == TARN_OK) {
+    if (tn_always(st == TARN_OK)) { /* one capture at a time */
         st = tarn_allocator_alloc(runner->allocator, op->size, op->stream, ptr_out, error);
     }
     const enum tarn_status unmarked =

@@ -29,9 +29,10 @@ static inline bool tn_leaf_is_empty(const struct tn_leaf *leaf);
 static inline void tn_leaf_remove(struct tn_leaf *leaf, unsigned slot);
 
 /*@ requires \valid_read(bin);
+  @ requires bin->directory == \null;
   @ assigns \nothing;
-  @ ensures \result <==> bin->directory != \null || bin->leaf.capacity > 0; */
-static inline bool tn_bin_has_leaves(const struct tn_bin *bin);
+  @ ensures \result <==> bin->leaf.capacity > 0; */
+static inline bool tn_bin_has_leaf(const struct tn_bin *bin);
 
 /*@ requires \valid(set);
   @ requires class < TN_CHUNKS * TN_CHUNK_BINS;

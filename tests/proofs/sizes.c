@@ -64,15 +64,15 @@ static inline bool tn_size_is_small(uint64_t rounded);
   @ ensures (1 << 20) < rounded < (10 << 20) ==> \result == config->large_segment_size;
   @ ensures rounded >= (10 << 20) ==>
   @     \result % (2 << 20) == 0 && rounded <= \result < rounded + (2 << 20); */
-uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config);
+static inline uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config);
 
 /*@ requires \valid_read(config);
   @ requires rounded <= block_size;
   @ assigns \nothing;
   @ ensures \result ==> block_size - rounded >= 512;
   @ ensures \result && !small_pool && !expandable ==> block_size - rounded > (1 << 20); */
-bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool, bool expandable,
-                     const struct tarn_config *config);
+static inline bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool,
+                                   bool expandable, const struct tarn_config *config);
 
 /*@ assigns \nothing;
   @ ensures \result == (a > b ? 1 : a < b ? -1 : 0); */
@@ -96,5 +96,3 @@ static inline bool tn_split_leaves_slack(const struct tn_split_rule *rule, uint6
   @     room - rounded <= (1 << 20) || rounded >= rule->max_split || rounded == UINT64_MAX; */
 static inline uint64_t tn_split_block(const struct tn_split_rule *rule, uint64_t room,
                                       uint64_t rounded, bool is_expandable);
-
-#include "alloc/config/size_class.c"

@@ -282,6 +282,46 @@ static void texts_of_a_page_are_told_apart(void **state)
     tn_hidden_texts_fini(&hidden);
 }
 
+/* Requests go to the pool of their segment, however many hashes are equal. There are more pools
+ * than hashes that differ in the first number alone, and more that differ in the second. */
+static void pools_of_a_trace_are_told_apart(void **state)
+{
+    enum {
+        IDS = 9, /* and eight hashes */
+        POOLS = 2 * IDS
+    };
+    static struct tn_model_segment segments[POOLS];
+    static struct trace_row rows[2 * POOLS];
+    struct made made;
+    unsigned seen = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < POOLS; i++) {
+        const uint64_t address = A + i * 2 * MIB;
+
+        segments[i] = (struct tn_model_segment){.address = address, .total_size = 2 * MIB};
+        segments[i].pool.id[i / IDS] = i % IDS + 1;
+        rows[2 * i] = (struct trace_row){TN_TRACE_SEGMENT_ALLOC, address, 2 * MIB, 0};
+        rows[2 * i + 1] = (struct trace_row){TN_TRACE_ALLOC, address, 512, 0};
+    }
+    made_open(&made, rows, sizeof rows / sizeof *rows, segments, POOLS);
+    const struct tarn_pool_id *pools = made.program.pools.items;
+    const struct tn_op *ops = made.program.ops.items;
+
+    assert_int_equal(made.program.pools.count, 1 + POOLS);
+    for (size_t i = 0; i < made.program.ops.count; i++) {
+        if (ops[i].kind == TN_OP_ALLOC) {
+            const uint64_t *id = segments[(ops[i].address - A) / (2 * MIB)].pool.id;
+
+            assert_int_equal(pools[ops[i].pool].first, id[0]);
+            assert_int_equal(pools[ops[i].pool].second, id[1]);
+            seen++;
+        }
+    }
+    assert_int_equal(seen, POOLS);
+    made_close(&made);
+}
+
 /* ---- histories ---- */
 
 static void a_history_keeps_the_last_events(void **state)
@@ -309,6 +349,7 @@ int main(void)
         cmocka_unit_test(values_have_a_limit),
         cmocka_unit_test(containers_are_told_apart),
         cmocka_unit_test(texts_of_a_page_are_told_apart),
+        cmocka_unit_test(pools_of_a_trace_are_told_apart),
         cmocka_unit_test(a_history_keeps_the_last_events),
     };
 

@@ -196,10 +196,11 @@ static inline bool tn_leaf_is_empty(const struct tn_leaf *leaf)
     return leaf->holes == leaf->slots;
 }
 
-/* Whether tn_bin_fini has something to free. */
-static inline bool tn_bin_has_leaves(const struct tn_bin *bin)
+/* Whether tn_bin_fini has something to free. The bin is empty, so it has no directory. */
+static inline bool tn_bin_has_leaf(const struct tn_bin *bin)
 {
-    return bin->directory || bin->leaf.capacity > 0;
+    tn_assert(!bin->directory);
+    return bin->leaf.capacity > 0;
 }
 
 /* Into an empty bin. */

@@ -43,7 +43,7 @@ static struct tn_bin *chunk_create(void)
 static void chunk_destroy(struct tn_bin *chunk, struct tn_leaf_store *leaves)
 {
     for (unsigned i = 0; chunk && i < TN_CHUNK_BINS; i++) {
-        if (tn_bin_has_leaves(&chunk[i])) {
+        if (tn_bin_has_leaf(&chunk[i])) {
             tn_bin_fini(&chunk[i], leaves);
         }
     }

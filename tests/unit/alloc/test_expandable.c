@@ -389,6 +389,30 @@ static void a_failing_piece_undoes_the_others(void **state)
     rig_close(&rig);
 }
 
+/* A page that the device does not unmap when the allocator ends stays mapped, and its range
+ * reserved; everything else goes back. */
+static void a_page_that_stays_mapped_outlives_the_allocator(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 3; n++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, GROW);
+        rig_free(&rig, rig_alloc(&rig, 60 * MIB, 0));
+        (void)rig_alloc(&rig, 512, 0); /* from a range of its own */
+        device_holds(&rig, 2, 4, 62 * MIB);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, n, TARN_ERR_DEVICE);
+        tarn_allocator_destroy(rig.allocator);
+        const struct tarn_sim_counters left = sim_counters(rig.device);
+
+        assert_int_equal(left.live_pages, 1);
+        assert_int_equal(left.live_mappings, 1);
+        assert_int_equal(left.live_reservations, 1);
+        sim_close(rig.device);
+        assert_int_equal(tarn_host_get_usage().live_bytes, rig.host_bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +432,7 @@ int main(void)
         cmocka_unit_test(garbage_collection_skips_growing_segments),
         cmocka_unit_test(a_page_that_stays_mapped_is_replaced),
         cmocka_unit_test(a_failing_piece_undoes_the_others),
+        cmocka_unit_test(a_page_that_stays_mapped_outlives_the_allocator),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,6 +333,62 @@ static void plain_segments_go_before_pages(void **state)
     rig_close(&rig);
 }
 
+/* The ways in which all that is cached goes back. */
+enum way {
+    EMPTIED,
+    TRIMMED,
+    COLLECTED, /* for a request beyond the limit */
+    WAYS
+};
+
+static void give_all_back(struct rig *rig, enum way way)
+{
+    if (way == EMPTIED) {
+        rig_empty_cache(rig);
+    } else if (way == TRIMMED) {
+        assert_int_equal(tarn_allocator_trim(rig->allocator, 0, NULL, &rig->error), TARN_OK);
+    } else {
+        rig_limit(rig, 1);
+        rig_free(rig, rig_alloc(rig, 512, 0));
+        rig_empty_cache(rig); /* that request's page */
+    }
+}
+
+/* On a device that maps more memory than its driver reports, a range can be mapped from end to end.
+ * Its only block is a whole segment then, but its pages are unmapped: it cannot be freed as a plain
+ * segment is. */
+static void a_range_that_is_mapped_whole_is_unmapped(void **state)
+{
+    (void)state;
+    for (enum way way = EMPTIED; way < WAYS; way++) {
+        struct rig rig = {.host_bytes = tarn_host_get_usage().live_bytes};
+        struct tarn_config config;
+
+        rig.device = sim_open(GIB);
+        rig.device->total_memory = 16 * MIB; /* a range has one page of 20 MiB */
+        assert_int_equal(
+            tarn_config_parse("expandable_segments:True,garbage_collection_threshold:0.5", &config,
+                              &rig.error),
+            TARN_OK);
+        assert_int_equal(tarn_allocator_create(rig.device, &config, &rig.allocator, &rig.error),
+                         TARN_OK);
+        const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+        const tarn_ptr second = rig_alloc(&rig, 20 * MIB, 0);
+
+        assert_int_equal(sim_counters(rig.device).live_reservations, 2);
+        rig_free(&rig, first);
+        rig_free(&rig, second);
+        rig_check(&rig);
+        assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), first);
+        rig_free(&rig, first);
+        give_all_back(&rig, way);
+        assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_FREE], 0);
+        assert_int_equal(sim_counters(rig.device).live_reservations, 0);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        rig_close(&rig);
+    }
+}
+
 static void a_failing_free_stops_a_pass(void **state)
 {
     struct aged aged;
@@ -417,6 +473,7 @@ int main(void)
         cmocka_unit_test(the_cache_is_emptied_in_order),
         cmocka_unit_test(plain_segments_go_before_pages),
         cmocka_unit_test(a_failing_free_stops_the_flush),
+        cmocka_unit_test(a_range_that_is_mapped_whole_is_unmapped),
         cmocka_unit_test(a_failing_free_stops_a_pass),
         cmocka_unit_test(a_failing_wait_stops_a_trim),
     };

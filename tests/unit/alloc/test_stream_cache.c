@@ -359,6 +359,53 @@ static void blocks_without_a_place_are_left_to_the_heap(void **state)
     scene_close(&scene);
 }
 
+/* A cache whose map of blocks cannot grow leaves the call to the heap, and the block is where it
+ * would have been. */
+static void a_map_that_cannot_grow_leaves_a_call_to_the_heap(void **state)
+{
+    enum {
+        MANY = 200
+    };
+    struct scene scene;
+    tarn_ptr blocks[MANY];
+    unsigned refused = 0;
+
+    (void)state;
+    scene_open(&scene);
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 512, 1)); /* its segment: caches close */
+    scene.caches->calls_left = 1;
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 1024, 1));
+    assert_true(atomic_load(&scene.caches->open));
+    for (int i = 0; i < MANY; i++) { /* the peaks */
+        blocks[i] = rig_alloc(&scene.rig, 512, 1);
+    }
+    for (int i = 0; i < MANY; i++) { /* the oldest first: no undo log serves that */
+        rig_free(&scene.rig, blocks[i]);
+    }
+    (void)bytes_of(&scene); /* the room below the peaks is divided */
+    const struct tn_stream_cache *cache = scene.caches->list[0];
+
+    for (int i = 0; i < MANY; i++) {
+        const struct tn_ptr_map *map = &cache->shard.map;
+        const bool is_full = map->count == map->buckets * TN_BUCKET / 2;
+        const uint64_t slow = scene.caches->slow_calls;
+
+        tarn_host_fail_nth(is_full ? 1 : 0);
+        assert_int_equal(rig_alloc(&scene.rig, 512, 1), blocks[i]);
+        tarn_host_fail_nth(0);
+        assert_int_equal(scene.caches->slow_calls - slow, is_full ? 1 : 0);
+        refused += is_full;
+    }
+    assert_true(refused > 1);
+    assert_true(atomic_load(&scene.caches->open));
+    assert_int_equal(bytes_of(&scene).current, MANY * 512);
+    for (int i = 0; i < MANY; i++) {
+        rig_free(&scene.rig, blocks[i]);
+    }
+    assert_int_equal(bytes_of(&scene).current, 0);
+    scene_close(&scene);
+}
+
 /* Streams beyond the most that caches are made for, and those whose cache the host had no memory
  * for, are served by the heap. */
 static void streams_without_a_cache_use_the_heap(void **state)
@@ -591,6 +638,7 @@ int main(void)
         cmocka_unit_test(caches_get_nodes_from_the_heap),
         cmocka_unit_test(caches_keep_no_more_nodes_than_they_need),
         cmocka_unit_test(blocks_without_a_place_are_left_to_the_heap),
+        cmocka_unit_test(a_map_that_cannot_grow_leaves_a_call_to_the_heap),
         cmocka_unit_test(streams_without_a_cache_use_the_heap),
         cmocka_unit_test(a_cache_without_a_set_leaves_it_to_the_heap),
         cmocka_unit_test(patience_ends_somewhere),

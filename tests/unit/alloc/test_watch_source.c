@@ -79,6 +79,38 @@ static void pools_have_rows_of_their_own(void **state)
     temp_folder_remove(&folder);
 }
 
+/* Of one pool and stream, segments for small requests and for large ones have a row each. */
+static void small_and_large_segments_have_rows_of_their_own(void **state)
+{
+    static const tarn_stream streams[] = {0, 7};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_watch_start(rig.allocator, NULL, &rig.error), TARN_OK);
+    for (int i = 0; i < 2; i++) {
+        (void)rig_alloc(&rig, 512, streams[i]);
+        (void)rig_alloc(&rig, 30 * MIB, streams[i]);
+        (void)rig_alloc(&rig, 40 * MIB, streams[i]);
+    }
+    const struct tn_page_record record = looked(&rig);
+
+    assert_int_equal(record.row_count, 4);
+    for (uint64_t k = 0; k < record.row_count; k++) {
+        const struct tn_page_row *row = &record.rows[k];
+
+        assert_int_equal(row->segments, row->is_large ? 2 : 1);
+        assert_int_equal(row->allocated, row->is_large ? 70 * MIB : 512);
+        assert_int_equal(row->largest_free, row->is_large ? 0 : 2 * MIB - 512);
+        for (uint64_t other = 0; other < k; other++) {
+            assert_true(row->is_large != record.rows[other].is_large ||
+                        row->stream != record.rows[other].stream);
+        }
+    }
+    tarn_watch_stop(rig.allocator);
+    rig_close(&rig);
+}
+
 /* Where the user's folder for running programs is not given, it is looked for. Requests are taken
  * for a program that has the part for it; else it is only watched. */
 static void a_folder_need_not_be_given(void **state)
@@ -109,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_have_rows_of_their_own),
+        cmocka_unit_test(small_and_large_segments_have_rows_of_their_own),
         cmocka_unit_test(a_folder_need_not_be_given),
     };
 

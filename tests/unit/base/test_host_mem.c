@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,34 @@ static void memory_is_aligned(void **state)
         assert_true(aligned(memory, alignment));
         tn_host_free(memory, 24);
     }
+}
+
+static bool system_refuses;
+
+/* The names are the linker's (--wrap). */
+int __real_posix_memalign(void **memory, size_t alignment, size_t size);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    return system_refuses ? ENOMEM : __real_posix_memalign(memory, alignment, size);
+}
+
+static void what_the_system_refuses_is_not_counted(void **state)
+{
+    const struct tarn_host_usage before = tarn_host_get_usage();
+
+    (void)state;
+    system_refuses = true;
+    void *memory = tn_host_alloc_aligned(100, 4096);
+
+    system_refuses = false;
+    assert_null(memory);
+    assert_int_equal(tarn_host_get_usage().live_bytes, before.live_bytes);
+    assert_int_equal(tarn_host_get_usage().live_count, before.live_count);
+    memory = tn_host_alloc_aligned(100, 4096);
+    assert_true(aligned(memory, 4096));
+    tn_host_free(memory, 100);
 }
 
 static void zeroed_memory_is_zero(void **state)
@@ -216,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_follow_what_is_handed_out),
         cmocka_unit_test(memory_is_aligned),
+        cmocka_unit_test(what_the_system_refuses_is_not_counted),
         cmocka_unit_test(zeroed_memory_is_zero),
         cmocka_unit_test(size_zero_is_null_and_no_call),
         cmocka_unit_test(resizing_keeps_the_contents),

@@ -147,6 +147,31 @@ static void an_empty_range_is_given_back_there(void **state)
     pair_close(&pair);
 }
 
+/* A chunk of the stream-ordered pool is an allocation there as well, and goes when the pool is
+ * trimmed or the device is closed. */
+static void chunks_of_the_pool_are_given_back_there(void **state)
+{
+    static const bool trims[] = {true, false};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof trims / sizeof *trims; i++) {
+        struct pair pair = pair_open();
+        const struct tn_device_ops *ops = pair.sim->ops;
+        tarn_ptr ptr = 0;
+
+        assert_int_equal(ops->pool_alloc(pair.sim, MIB, 0, &ptr), TARN_OK);
+        put(&pair, ptr, "in a pool");
+        holds(&pair, ptr, "in a pool");
+        assert_int_equal(pair.fake->calls("cuMemAlloc_v2"), 1);
+        if (trims[i]) {
+            assert_int_equal(ops->pool_free(pair.sim, ptr, 0), TARN_OK);
+            assert_int_equal(ops->pool_trim(pair.sim, 0), TARN_OK);
+            assert_int_equal(pair.fake->used_bytes(0), 0);
+        }
+        pair_close(&pair);
+    }
+}
+
 /* One of everything; stops at the first failure, which it returns. */
 static enum tarn_status use_everything(const struct pair *pair)
 {
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(mappings_are_made_there_too),
         cmocka_unit_test(copies_name_the_devices_that_have_the_memory),
         cmocka_unit_test(an_empty_range_is_given_back_there),
+        cmocka_unit_test(chunks_of_the_pool_are_given_back_there),
         cmocka_unit_test(what_fails_there_fails_here),
         cmocka_unit_test(missing_host_memory_gives_back_there),
         cmocka_unit_test(other_memory_is_refused),
