@@ -234,6 +234,29 @@ static void several_oversize_blocks_make_room(void **state)
     rig_close(&rig);
 }
 
+/* Just enough is enough: a block below max_split_size stays. */
+static void oversize_blocks_of_the_size_make_room(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, 300 * MIB, "max_split_size_mb:40");
+    log_attach(&rig, &log);
+    const tarn_ptr a = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 70 * MIB, 0);
+    const tarn_ptr small = rig_alloc(&rig, 20 * MIB, 0);
+
+    (void)rig_alloc(&rig, 150 * MIB, 0);
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, small);
+    (void)rig_alloc(&rig, 130 * MIB, 0);
+    log_is(&log, (tarn_ptr[]){b, a}, 2);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_close(&rig);
+}
+
 /* Blocks below max_split_size do not count: then everything goes. */
 static void too_little_oversize_memory_flushes_the_cache(void **state)
 {
@@ -487,6 +510,7 @@ int main(void)
         cmocka_unit_test(split_and_used_blocks_are_not_collected),
         cmocka_unit_test(one_oversize_block_makes_room),
         cmocka_unit_test(several_oversize_blocks_make_room),
+        cmocka_unit_test(oversize_blocks_of_the_size_make_room),
         cmocka_unit_test(too_little_oversize_memory_flushes_the_cache),
         cmocka_unit_test(an_oversize_request_takes_a_block_a_little_larger),
         cmocka_unit_test(the_cache_is_emptied_in_order),
