@@ -63,9 +63,9 @@ struct tn_device_ops {
 
     /* Capture: work on a stream becomes nodes of a graph instead of running. Returns the unique id
      * of the stream's capture, 0 if there is none, and the stream's terminals: the nodes that its
-     * next work will depend on. Stores the first `capacity` nodes in `nodes` (NULL when that is 0)
-     * and the total number in `count_out`; if that is larger, the caller retries with more
-     * space. */
+     * next work will depend on, none without a capture. Stores the first `capacity` nodes in
+     * `nodes` (NULL when that is 0) and the total number in `count_out`; if that is larger, the
+     * caller retries with more space. */
     enum tarn_status (*capture_info)(struct tarn_device *device, tarn_stream stream,
                                      uint64_t *capture_out, tn_graph_node *nodes, uint32_t capacity,
                                      uint32_t *count_out);

@@ -14,7 +14,8 @@ TREE/mutants.tsv lists the mutants: ID, file, line, function, kind, text before,
 Not touched: constants (case labels, static tables), arguments of macros such as assertions, what
 another `#if` compiles. Nor what changes nothing by construction: which of two equal numbers is
 their maximum or minimum, by how much a comparison function's result is above zero, room that is
-reserved for more than is needed, and whether functions are called that only assert.
+reserved for more than is needed, whether functions are called that only assert, and what holds
+anyhow as tn_always and tn_never say.
 
 Needs python3-clang and libclang of Debian (14).
 """
@@ -181,6 +182,9 @@ class File:
         if op in ("&&", "||"):
             sides = []
             for side in (left, right):
+                if self.source(side).startswith("tn_always(" if op == "&&" else "tn_never("):
+                    sides.append(f"({self.expression(side, node)})")
+                    continue
                 number = self.mutant(node, "condition", self.source(node),
                                      f"{self.source(side)} is {'true' if op == '&&' else 'false'}")
                 text = self.expression(side, node)
@@ -349,7 +353,8 @@ class File:
             label = next(self.children(node))
             return self.text[self.range(node)[0]:self.range(label)[1]] + \
                 self.rewrite(node, self.range(label)[1])
-        if kind in (K.STRUCT_DECL, K.ENUM_DECL, K.UNION_DECL, K.TYPEDEF_DECL):
+        if kind in (K.STRUCT_DECL, K.ENUM_DECL, K.UNION_DECL, K.TYPEDEF_DECL,
+                    K.STATIC_ASSERT):
             return self.source(node)
         return self.rewrite(node)
 

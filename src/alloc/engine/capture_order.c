@@ -183,7 +183,7 @@ enum tarn_status tn_capture_order_look(struct tn_capture_order *order, struct ta
     if (st) {
         return st;
     }
-    if (capture == 0 || order->answer.count == 0) {
+    if (order->answer.count == 0) { /* as without a capture */
         *view_out = NULL;
         return TARN_OK;
     }

@@ -116,6 +116,26 @@ static void data_stays_with_its_block(void **state)
     }
 }
 
+/* What belonged to a block that was freed is not that of the next with a use by a stream. */
+static void data_goes_with_its_block(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        const tarn_ptr with = rig_alloc(&rig, MIB, 5);
+        const tarn_ptr without = rig_alloc(&rig, MIB, 5);
+
+        attach(&rig, with, &rig, 9);
+        rig_free(&rig, with);
+        rig_record(&rig, without, 6);
+        has_user_data(&rig, without, NULL, 0);
+        rig_free(&rig, without);
+        rig_close(&rig);
+    }
+}
+
 static void data_and_uses_share_a_record(void **state)
 {
     struct rig rig;
@@ -266,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_described),
         cmocka_unit_test(data_stays_with_its_block),
+        cmocka_unit_test(data_goes_with_its_block),
         cmocka_unit_test(data_and_uses_share_a_record),
         cmocka_unit_test(data_that_cannot_be_kept_changes_nothing),
         cmocka_unit_test(sizes_are_what_the_allocator_makes_of_them),

@@ -184,6 +184,52 @@ static void at_the_limit_streams_wait_for_each_other(void **state)
     rig_close(&rig);
 }
 
+/* Pages kept after a failure: one wait on the device for all that came from one stream. */
+static void a_stream_waits_once_for_kept_pages(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 42 * MIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 1, &ptr, NULL), TARN_ERR_DEVICE);
+    const uint64_t before = sim_counters(rig.device).calls[TARN_SIM_STREAM_WAIT_EVENT];
+
+    (void)rig_alloc(&rig, 40 * MIB, 2);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_STREAM_WAIT_EVENT], before + 1);
+    assert_int_equal(reserved(&rig), 42 * MIB);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    rig_close(&rig);
+}
+
+/* The place for a request is behind old addresses that are still mapped; after a failure it is part
+ * of its hole again. */
+static void a_place_that_was_not_filled_leaves_no_trace(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 32 * MIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 4 * MIB, 1);
+    const tarn_ptr last = rig_alloc(&rig, 20 * MIB, 1);
+
+    rig_free(&rig, last);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    const tarn_ptr other = rig_alloc(&rig, 28 * MIB, 2);
+
+    assert_int_equal(moved(&rig), 10);
+    rig_free(&rig, other);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 6 * MIB, 1, &ptr, NULL), TARN_ERR_DEVICE);
+    rig_check(&rig);
+    assert_int_equal(rig_alloc(&rig, 6 * MIB, 1), first + 24 * MIB);
+    rig_close(&rig);
+}
+
 /* One in which no event can be recorded, because it is gone, gives nothing. */
 static void streams_that_are_gone_are_passed_over(void **state)
 {
@@ -1231,6 +1277,27 @@ static void free_shared_pages_go_back_before_a_request_fails(void **state)
     rig_close(&rig);
 }
 
+/* Free pages of others that nobody was given stay when a pool is at its limit: giving them back
+ * would not help. */
+static void other_pages_stay_when_a_pool_is_full(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 4 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 4 * MIB, 1, &ptr, &rig.error), TARN_OK);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_pool_alloc(pool, 2 * MIB, 1, &ptr, &rig.error), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 36 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 /* The others are counted where that decides. */
 static void shared_pages_do_not_hide_those_of_a_full_pool(void **state)
 {
@@ -1453,6 +1520,27 @@ static void pages_that_cannot_be_given_back_are_tried_again(void **state)
     rig_close(&rig);
 }
 
+/* Old addresses of two streams stay, for two reasons: the first is reported. */
+static void the_first_of_two_failures_is_reported(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    for (tarn_stream stream = 1; stream <= 2; stream++) {
+        (void)leave_hole(&rig, stream);
+        assert_int_equal(tarn_sim_block_stream(rig.device, stream), TARN_OK);
+        (void)rig_alloc(&rig, 40 * MIB, stream);
+    }
+    assert_int_equal(moved(&rig), 30);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_WAIT, 1, TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    rig_check(&rig);
+    rig_empty_cache(&rig);
+    rig_close(&rig);
+}
+
 static void the_policy_is_decided_at_creation(void **state)
 {
     struct tarn_config config;
@@ -1516,6 +1604,8 @@ int main(void)
         cmocka_unit_test(pages_of_many_streams_are_found),
         cmocka_unit_test(pages_kept_after_a_failure_serve_others_once_their_stream_is_done),
         cmocka_unit_test(at_the_limit_streams_wait_for_each_other),
+        cmocka_unit_test(a_stream_waits_once_for_kept_pages),
+        cmocka_unit_test(a_place_that_was_not_filled_leaves_no_trace),
         cmocka_unit_test(streams_that_are_gone_are_passed_over),
         cmocka_unit_test(pools_that_nobody_uses_come_last),
         cmocka_unit_test(a_stream_waits_for_no_more_than_it_takes),
@@ -1554,6 +1644,7 @@ int main(void)
         cmocka_unit_test(shared_pages_stay),
         cmocka_unit_test(shared_pages_keep_no_others),
         cmocka_unit_test(free_shared_pages_go_back_before_a_request_fails),
+        cmocka_unit_test(other_pages_stay_when_a_pool_is_full),
         cmocka_unit_test(shared_pages_do_not_hide_those_of_a_full_pool),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
         cmocka_unit_test(listeners_hear_before_an_address_goes),
@@ -1562,6 +1653,7 @@ int main(void)
         cmocka_unit_test(what_stays_in_use_is_looked_at_more_rarely),
         cmocka_unit_test(little_is_given_back_at_a_time),
         cmocka_unit_test(pages_that_cannot_be_given_back_are_tried_again),
+        cmocka_unit_test(the_first_of_two_failures_is_reported),
         cmocka_unit_test(the_policy_is_decided_at_creation),
         cmocka_unit_test(options_that_mean_nothing_change_nothing),
         cmocka_unit_test(the_async_backend_is_refused),

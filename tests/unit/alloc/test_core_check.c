@@ -414,6 +414,55 @@ static void many_findings_are_counted(void **state)
     rig_close(&b.rig);
 }
 
+/* The public check returns what it adds, with a list and without one. */
+static void findings_are_returned(void **state)
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    assert_int_equal(tarn_allocator_check(b.rig.allocator, NULL), 0);
+    b.engine->heap.reserved += 512;
+    const uint64_t count = tarn_allocator_check(b.rig.allocator, &findings);
+
+    assert_true(count > 0);
+    assert_int_equal(count, findings.count);
+    assert_int_equal(tarn_allocator_check(b.rig.allocator, NULL), count);
+    b.engine->heap.reserved -= 512;
+    rig_close(&b.rig);
+}
+
+/* Under rules:2.14 blocks of one size are in the order of their segments' age, in each free set: of
+ * small and of large blocks, of the default pools and of others. */
+static void every_free_set_has_its_order(void **state)
+{
+    struct tarn_findings findings;
+    struct tarn_pool *pool = NULL;
+    struct bench b = {0};
+
+    (void)state;
+    rig_open(&b.rig, GIB, "rules:2.14");
+    b.engine = rig_engine(b.rig.allocator);
+    assert_int_equal(tarn_pool_create(b.rig.allocator, NULL, &pool, &b.rig.error), TARN_OK);
+    for (int i = 0; i < 4; i++) {
+        const uint64_t size = i % 2 == 0 ? 512 : 3 * MIB;
+        tarn_ptr ptr = 0;
+
+        assert_int_equal(i < 2 ? tarn_allocator_alloc(b.rig.allocator, size, 0, &ptr, NULL)
+                               : tarn_pool_alloc(pool, size, 0, &ptr, NULL),
+                         TARN_OK);
+        rig_free(&b.rig, ptr);
+    }
+    finds_nothing(&b);
+    b.engine->heap.config.rules = TARN_RULES_2_11; /* then each of the four is wrong */
+    finds(&b, "order of a free set");
+    assert_int_equal(findings_count(&b, &findings), 4);
+    b.engine->heap.config.rules = TARN_RULES_2_14;
+    tarn_pool_destroy(pool);
+    rig_close(&b.rig);
+}
+
 /* What stops a checked program: the first finding. */
 static void assert_wrong(struct tn_engine *engine)
 {
@@ -470,6 +519,8 @@ int main(void)
         cmocka_unit_test(waits),
         cmocka_unit_test(deferred),
         cmocka_unit_test(many_findings_are_counted),
+        cmocka_unit_test(findings_are_returned),
+        cmocka_unit_test(every_free_set_has_its_order),
         cmocka_unit_test(findings_stop_a_checked_program),
     };
 

@@ -166,6 +166,9 @@ static void settings_are_kept_and_pools_refused(void **state)
     assert_int_equal(tarn_allocator_set_config(allocator, &config, NULL), TARN_OK);
     config.no_caching = false;
     assert_int_equal(tarn_allocator_set_config(allocator, &config, NULL), TARN_ERR_CONFIG);
+    tarn_allocator_get_config(allocator, &config);
+    assert_true(config.no_caching);
+    assert_int_equal(config.max_split_size, 64 * MIB);
     assert_false(tarn_allocator_is_enabled(allocator));
     assert_int_equal(tarn_allocator_set_enabled(allocator, false, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_set_enabled(allocator, true, NULL), TARN_ERR_NOT_SUPPORTED);

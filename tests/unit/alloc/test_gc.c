@@ -234,6 +234,29 @@ static void several_oversize_blocks_make_room(void **state)
     rig_close(&rig);
 }
 
+/* Just enough is enough: a block below max_split_size stays. */
+static void oversize_blocks_of_the_size_make_room(void **state)
+{
+    struct rig rig;
+    struct freed_log log;
+
+    (void)state;
+    rig_open(&rig, 300 * MIB, "max_split_size_mb:40");
+    log_attach(&rig, &log);
+    const tarn_ptr a = rig_alloc(&rig, 60 * MIB, 0);
+    const tarn_ptr b = rig_alloc(&rig, 70 * MIB, 0);
+    const tarn_ptr small = rig_alloc(&rig, 20 * MIB, 0);
+
+    (void)rig_alloc(&rig, 150 * MIB, 0);
+    rig_free(&rig, a);
+    rig_free(&rig, b);
+    rig_free(&rig, small);
+    (void)rig_alloc(&rig, 130 * MIB, 0);
+    log_is(&log, (tarn_ptr[]){b, a}, 2);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_close(&rig);
+}
+
 /* Blocks below max_split_size do not count: then everything goes. */
 static void too_little_oversize_memory_flushes_the_cache(void **state)
 {
@@ -426,6 +449,81 @@ static void a_failing_free_stops_the_flush(void **state)
     rig_close(&rig);
 }
 
+/* Addresses that the device does not take back are reported. They serve the next request, and go
+ * with it. */
+static void addresses_that_stay_are_reported(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    rig_free(&rig, ptr);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_VA_RELEASE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "releasing addresses"));
+    assert_int_equal(sim_counters(rig.device).live_reservations, 1);
+    rig_check(&rig);
+    assert_int_equal(rig_alloc(&rig, 30 * MIB, 0), ptr);
+    rig_free(&rig, ptr);
+    rig_empty_cache(&rig);
+    assert_int_equal(sim_counters(rig.device).live_reservations, 0);
+    rig_close(&rig);
+}
+
+/* Host bytes of free sets, of the default pools and the others. */
+static size_t free_set_memory(const struct rig *rig)
+{
+    const struct tn_heap *heap = &rig_engine(rig->allocator)->heap;
+    size_t bytes = tn_pool_memory(&heap->small) + tn_pool_memory(&heap->large);
+
+    for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
+        bytes += tn_pool_memory(&p->small) + tn_pool_memory(&p->large);
+    }
+    return bytes;
+}
+
+/* An emptied cache has no free blocks, so that its sets need no more of the host than at first,
+ * whatever sizes they had. */
+static void an_emptied_cache_leaves_bare_sets(void **state)
+{
+    static const uint64_t step[] = {4096, 3 * MIB}; /* of small and of large blocks */
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        struct tarn_pool *pool = NULL;
+        size_t bytes[2];
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+        for (uint64_t round = 0; round < 2; round++) { /* of one size, of many */
+            tarn_ptr ptrs[20];
+
+            for (uint64_t i = 0; i < 20; i++) {
+                const uint64_t size = step[k % 2] * (1 + round * i);
+
+                assert_int_equal(
+                    k < 2 ? tarn_allocator_alloc(rig.allocator, size, 0, &ptrs[i], &rig.error)
+                          : tarn_pool_alloc(pool, size, 0, &ptrs[i], &rig.error),
+                    TARN_OK);
+            }
+            for (int i = 0; i < 20; i += 2) { /* first those that have no free neighbour */
+                rig_free(&rig, ptrs[i]);
+            }
+            for (int i = 1; i < 20; i += 2) {
+                rig_free(&rig, ptrs[i]);
+            }
+            rig_empty_cache(&rig);
+            bytes[round] = free_set_memory(&rig);
+        }
+        assert_int_equal(bytes[0], bytes[1]);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
 /* What blocks of a pool wait for is waited for when more is to go than is free; that can fail. */
 static void a_failing_wait_stops_a_trim(void **state)
 {
@@ -468,6 +566,7 @@ int main(void)
         cmocka_unit_test(split_and_used_blocks_are_not_collected),
         cmocka_unit_test(one_oversize_block_makes_room),
         cmocka_unit_test(several_oversize_blocks_make_room),
+        cmocka_unit_test(oversize_blocks_of_the_size_make_room),
         cmocka_unit_test(too_little_oversize_memory_flushes_the_cache),
         cmocka_unit_test(an_oversize_request_takes_a_block_a_little_larger),
         cmocka_unit_test(the_cache_is_emptied_in_order),
@@ -475,6 +574,8 @@ int main(void)
         cmocka_unit_test(a_failing_free_stops_the_flush),
         cmocka_unit_test(a_range_that_is_mapped_whole_is_unmapped),
         cmocka_unit_test(a_failing_free_stops_a_pass),
+        cmocka_unit_test(addresses_that_stay_are_reported),
+        cmocka_unit_test(an_emptied_cache_leaves_bare_sets),
         cmocka_unit_test(a_failing_wait_stops_a_trim),
     };
 

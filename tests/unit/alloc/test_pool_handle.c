@@ -1027,6 +1027,54 @@ static void a_pool_at_its_limit_moves_its_own_pages(void **state)
     rig_close(&rig);
 }
 
+/* Pages of its small requests serve large ones, too. */
+static void a_pool_at_its_limit_moves_small_and_large_pages(void **state)
+{
+    tarn_ptr small[2];
+    tarn_ptr large[8];
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.limit = 34 * MIB});
+
+    for (int i = 0; i < 2; i++) {
+        small[i] = pool_alloc(&rig, pool, MIB, 1);
+    }
+    leave_gaps(&rig, pool, large, 8);
+    rig_free(&rig, small[0]);
+    rig_free(&rig, small[1]);
+    assert_int_equal(pool_stats(pool).reserved, 34 * MIB);
+    assert_int_equal(tarn_pool_alloc_try(pool, 18 * MIB, 1, 0, &ptr), TARN_OK);
+    assert_int_equal(moved(&rig), 9);
+    assert_int_equal(pool_stats(pool).reserved, 34 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A device that fails meanwhile is reported: other ways to the pages are not tried then. */
+static void a_failure_at_a_pools_limit_is_reported(void **state)
+{
+    tarn_ptr ptrs[10];
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.limit = 40 * MIB});
+
+    leave_gaps(&rig, pool, ptrs, 10);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 2, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 1, &ptr, &rig.error), TARN_ERR_DEVICE);
+    assert_int_equal(moved(&rig), 0);
+    rig_check(&rig);
+    (void)pool_alloc(&rig, pool, 20 * MIB, 1);
+    assert_int_equal(moved(&rig), 10);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 /* Another stream waits for them on the device, and nobody on the host. */
 static void a_pool_at_its_limit_has_streams_wait_for_each_other(void **state)
 {
@@ -1095,6 +1143,8 @@ int main(void)
         cmocka_unit_test(pages_move_unless_the_option_is_given),
         cmocka_unit_test(pages_stay_once_a_capture_has_used_them),
         cmocka_unit_test(a_pool_at_its_limit_moves_its_own_pages),
+        cmocka_unit_test(a_pool_at_its_limit_moves_small_and_large_pages),
+        cmocka_unit_test(a_failure_at_a_pools_limit_is_reported),
         cmocka_unit_test(a_pool_at_its_limit_has_streams_wait_for_each_other),
         cmocka_unit_test(a_request_beyond_a_pools_limit_moves_nothing),
         cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),

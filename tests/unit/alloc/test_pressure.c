@@ -114,6 +114,41 @@ static void callbacks_are_asked_until_there_is_enough(void **state)
     }
 }
 
+/* A callback that frees nothing and says something. */
+struct liar {
+    uint64_t says;
+    uint64_t asked_for; /* the first time */
+};
+
+static uint64_t lie_in_turn(void *context, const struct tarn_pressure *pressure)
+{
+    struct liar *liar = context;
+
+    liar->asked_for = liar->asked_for ? liar->asked_for : pressure->bytes;
+    return liar->says;
+}
+
+/* Each is asked for what those before it have left to free. */
+static void callbacks_are_asked_for_the_rest(void **state)
+{
+    struct liar liars[] = {{.says = MIB}, {.says = 2 * MIB}, {.says = UINT64_MAX}, {.says = MIB}};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    (void)rig_alloc(&rig, 200 * MIB, 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, lie_in_turn, &liars[i]), TARN_OK);
+    }
+    rig_alloc_oom(&rig, 100 * MIB, 0);
+    assert_int_equal(liars[0].asked_for, 100 * MIB);
+    assert_int_equal(liars[1].asked_for, 99 * MIB);
+    assert_int_equal(liars[2].asked_for, 97 * MIB);
+    assert_int_equal(liars[3].asked_for, 0); /* the third claimed everything */
+    rig_close(&rig);
+}
+
 static void what_is_cached_goes_first(void **state)
 {
     (void)state;
@@ -339,6 +374,31 @@ static void a_pool_is_named(void **state)
     assert_int_equal(cache.last.stream, 7);
     tarn_pool_destroy(pool);
     rig_close(&rig);
+}
+
+/* A small request needs a small page, under a limit as elsewhere, and not a large one. */
+static void small_requests_grow_by_small_pages(void **state)
+{
+    static const uint64_t sizes[] = {512, 2 * MIB}; /* the second is no small request */
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 2 * MIB};
+        const bool fits[] = {true, strstr(settings[i], "compact") != NULL};
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        for (int k = 0; k < 2; k++) {
+            struct tarn_pool *pool = NULL;
+            tarn_ptr ptr = 0;
+
+            assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+            assert_int_equal(tarn_pool_alloc(pool, sizes[k], 0, &ptr, &rig.error),
+                             fits[k] ? TARN_OK : TARN_ERR_OUT_OF_MEMORY);
+            tarn_pool_destroy(pool);
+        }
+        rig_close(&rig);
+    }
 }
 
 /* ---- callbacks that allocate ---- */
@@ -641,6 +701,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_device_asks_and_a_miss_does_not),
         cmocka_unit_test(callbacks_are_asked_until_there_is_enough),
+        cmocka_unit_test(callbacks_are_asked_for_the_rest),
         cmocka_unit_test(what_is_cached_goes_first),
         cmocka_unit_test(a_limit_asks_as_the_device_does),
         cmocka_unit_test(small_steps_lead_there),
@@ -650,6 +711,7 @@ int main(void)
         cmocka_unit_test(no_callback_is_refused),
         cmocka_unit_test(the_soft_limit_asks_and_lets_grow),
         cmocka_unit_test(a_pool_is_named),
+        cmocka_unit_test(small_requests_grow_by_small_pages),
         cmocka_unit_test(a_callback_s_own_request_calls_nobody),
         cmocka_unit_test(a_callback_s_own_request_may_exceed_the_soft_limit),
         cmocka_unit_test(all_of_them_can_be_removed),

@@ -369,6 +369,24 @@ static void an_aligned_block_needs_room_for_two(void **state)
     rig_close(&rig);
 }
 
+/* An alignment costs what a block may have to be moved by, and no more: all addresses are multiples
+ * of 512. */
+static void an_alignment_takes_no_more_than_it_needs(void **state)
+{
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = MIB});
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_alloc_with(rig.allocator, 19 * MIB + 512, 0, &options, &ptr, &rig.error),
+                     TARN_OK);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 20 * MIB);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void an_alignment_needs_blocks_that_may_be_split(void **state)
 {
     const struct tarn_pool_options whole = {.struct_size = sizeof whole, .no_split = true};
@@ -700,6 +718,7 @@ int main(void)
         cmocka_unit_test(frees_of_other_streams_are_completed),
         cmocka_unit_test(blocks_have_the_alignment_asked_for),
         cmocka_unit_test(an_aligned_block_needs_room_for_two),
+        cmocka_unit_test(an_alignment_takes_no_more_than_it_needs),
         cmocka_unit_test(an_alignment_needs_blocks_that_may_be_split),
         cmocka_unit_test(a_name_is_the_metadata_of_the_event),
         cmocka_unit_test(an_empty_name_is_no_metadata),

@@ -177,6 +177,7 @@ static void memory_goes_and_comes_back(void **state)
         assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
         assert_int_equal(sleep_stats(&d.rig).bytes, 0);
         assert_int_equal(sleep_stats(&d.rig).sleeps + sleep_stats(&d.rig).wakes, 2);
+        assert_true(sleep_stats(&d.rig).sleep_ns > 0 && sleep_stats(&d.rig).wake_ns > 0);
         rig_free(&d.rig, meanwhile);
         dormitory_close(&d);
     }
@@ -218,6 +219,25 @@ static void host_memory_can_stay(void **state)
     wake_up(&d.rig);
     assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
     dormitory_close(&d);
+}
+
+/* A pool that has no memory yet sleeps like any other: nothing is allocated from it meanwhile. */
+static void a_pool_without_memory_sleeps(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_backed(&rig, "policy:compact");
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, every_stream, NULL, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, pool, NULL), TARN_OK);
+    sleep_well(&rig, NULL);
+    assert_true(tarn_allocator_is_asleep(rig.allocator, pool));
+    assert_int_equal(try_alloc_in(&rig, pool, MIB), TARN_ERR_STATE);
+    wake_up(&rig);
+    assert_false(tarn_allocator_is_asleep(rig.allocator, pool));
+    rig_free(&rig, alloc_in(&rig, pool, MIB));
+    rig_close(&rig);
 }
 
 /* Of the lowest address nothing was kept. */
@@ -952,6 +972,28 @@ static void half_asleep(struct dormitory *d)
                      TARN_ERR_DEVICE);
 }
 
+/* The part that could not be unmapped is not gone, even if the one after it could: the pool is
+ * awake. */
+static void a_failure_is_not_forgotten_over_what_follows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, settings[i]);
+        const uint64_t used = sim_counters(d.rig.device).used_bytes;
+
+        tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
+                         TARN_ERR_DEVICE);
+        rig_check(&d.rig);
+        assert_false(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        assert_int_equal(sim_counters(d.rig.device).used_bytes, used);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
 static void two_failures_leave_it_asleep(void **state)
 {
     struct dormitory d;
@@ -1277,6 +1319,7 @@ int main(void)
         cmocka_unit_test(memory_goes_and_comes_back),
         cmocka_unit_test(contents_can_be_discarded),
         cmocka_unit_test(host_memory_can_stay),
+        cmocka_unit_test(a_pool_without_memory_sleeps),
         cmocka_unit_test(more_than_one_chunk_is_kept),
         cmocka_unit_test(what_was_free_is_forgotten),
         cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
@@ -1302,6 +1345,7 @@ int main(void)
         cmocka_unit_test(every_device_call_may_fail),
         cmocka_unit_test(host_memory_may_fail),
         cmocka_unit_test(the_device_may_be_full),
+        cmocka_unit_test(a_failure_is_not_forgotten_over_what_follows),
         cmocka_unit_test(two_failures_leave_it_asleep),
         cmocka_unit_test(two_failures_of_a_wake_are_mended_by_the_next),
         cmocka_unit_test(a_part_that_stayed_is_not_forgotten),

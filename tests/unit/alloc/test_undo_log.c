@@ -8,6 +8,7 @@
 
 #include "support/rig.h"
 #include "tarn/graph_pool.h"
+#include "tarn/pool.h"
 
 static const struct tn_undo_log *log_of(const struct rig *rig)
 {
@@ -76,6 +77,37 @@ static void another_size_or_stream_flushes_it(void **state)
     rig_free(&rig, other);
     rig_free(&rig, base);
     rig_close(&rig);
+}
+
+/* A block of the default pool that was just freed serves no request of as many bytes that names a
+ * pool, and the other way round. */
+static void a_pool_s_requests_are_its_own(void **state)
+{
+    static const uint64_t sizes[] = {1024, 1023}; /* even and odd */
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct tarn_pool *pool = NULL;
+        tarn_ptr base[2];
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+        base[0] = rig_alloc(&rig, 512, 0);
+        assert_int_equal(tarn_pool_alloc(pool, 512, 0, &base[1], &rig.error), TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, sizes[i], 0));
+        assert_int_equal(tarn_pool_alloc(pool, sizes[i], 0, &ptr, &rig.error), TARN_OK);
+        assert_int_equal(ptr, base[1] + 512);
+        rig_free(&rig, ptr);
+        ptr = rig_alloc(&rig, sizes[i], 0);
+        assert_int_equal(ptr, base[0] + 512);
+        rig_free(&rig, ptr);
+        rig_free(&rig, base[1]);
+        rig_free(&rig, base[0]);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
 }
 
 static void a_free_out_of_order_clears_it(void **state)
@@ -424,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_in_reverse_order_are_undone),
         cmocka_unit_test(another_size_or_stream_flushes_it),
+        cmocka_unit_test(a_pool_s_requests_are_its_own),
         cmocka_unit_test(a_free_out_of_order_clears_it),
         cmocka_unit_test(freed_is_freed),
         cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),
