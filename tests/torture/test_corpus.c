@@ -335,8 +335,10 @@ static enum tarn_status diff(const struct job *job, const struct tarn_writer *wr
 static enum tarn_status trim(const struct job *job, const struct tarn_writer *writer,
                              struct tarn_error *error)
 {
-    const struct tarn_trim_options how = {
-        .struct_size = sizeof how, .drop_cpp = job->form == 1, .anonymize = job->form == 1};
+    const struct tarn_trim_options how = {.struct_size = sizeof how,
+                                          .drop_cpp = job->form == 1,
+                                          .anonymize = job->form == 1,
+                                          .drop_freed = job->form == 2};
     struct tarn_snapshot *trimmed = NULL;
     enum tarn_status status = tarn_snapshot_trim(job->snapshot, &how, &trimmed, error);
 
@@ -446,6 +448,7 @@ static void snapshot_used(const char *path, const struct tarn_snapshot *snapshot
         {.run = diff},
         {.run = trim},
         {.run = trim, .form = 1},
+        {.run = trim, .form = 2},
         {.run = check},
         {.run = replay},
     };

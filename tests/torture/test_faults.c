@@ -340,7 +340,8 @@ static enum tarn_status trim(const struct job *job, const struct tarn_writer *wr
                                           .first_event = 10,
                                           .last_event = 200,
                                           .drop_cpp = job->form == 1,
-                                          .anonymize = job->form == 1};
+                                          .anonymize = job->form == 1,
+                                          .drop_freed = job->form == 2};
     struct tarn_snapshot *trimmed;
     enum tarn_status status = tarn_snapshot_trim(given.graph, &how, &trimmed, error);
 
@@ -834,6 +835,7 @@ static const struct job jobs[] = {
     {.name = "export pickle", .run = export, .form = TARN_EXPORT_PICKLE},
     {.name = "trim", .run = trim},
     {.name = "trim, anonymous", .run = trim, .form = 1},
+    {.name = "trim, without what is freed", .run = trim, .form = 2},
     {.name = "summary", .run = fleet, .form = FLEET_SUMMARY},
     {.name = "ranks", .run = fleet, .form = FLEET_REPORT},
     {.name = "ranks by category",
