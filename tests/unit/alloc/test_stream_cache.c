@@ -76,6 +76,23 @@ struct scene {
     struct hand hands[2];
 };
 
+/* Both streams get their caches, whose logs have entries. */
+static void caches_open(struct scene *scene)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        scene->caches->calls_left = UINT32_MAX;
+        for (int k = 0; k < 4; k++) {
+            tell(&scene->hands[i], 3 * MIB);
+        }
+        for (int k = 0; k < 4; k++) {
+            tell(&scene->hands[i], 0);
+        }
+    }
+    scene->caches->calls_left = 0;
+    assert_true(atomic_load(&scene->caches->open));
+    assert_int_equal(atomic_load(&rig_engine(scene->rig.allocator)->heap.busy), TN_BUSY_CACHES);
+}
+
 /* Two threads, each with a stream, a cache and a log of three entries of one MiB. */
 static void scene_open(struct scene *scene)
 {
@@ -92,18 +109,7 @@ static void scene_open(struct scene *scene)
             }
         }
     }
-    for (unsigned i = 0; i < 2; i++) {
-        scene->caches->calls_left = UINT32_MAX;
-        for (int k = 0; k < 4; k++) {
-            tell(&scene->hands[i], 3 * MIB);
-        }
-        for (int k = 0; k < 4; k++) {
-            tell(&scene->hands[i], 0);
-        }
-    }
-    scene->caches->calls_left = 0;
-    assert_true(atomic_load(&scene->caches->open));
-    assert_int_equal(atomic_load(&rig_engine(scene->rig.allocator)->heap.busy), TN_BUSY_CACHES);
+    caches_open(scene);
     assert_int_equal(scene->caches->count, 2);
     tarn_allocator_reset_peak_stats(scene->rig.allocator);
 }
@@ -505,6 +511,35 @@ static void they_close_when_something_else_begins(void **state)
     scene_close(&scene);
 }
 
+/* Nor can what a stream without a cache allocated meanwhile be undone afterwards, when the free
+ * blocks around it are others. */
+static void what_has_no_cache_cannot_be_undone_either(void **state)
+{
+    struct scene scene;
+    tarn_ptr ptrs[2];
+
+    (void)state;
+    scene_open(&scene);
+    const struct tn_undo_log *log = &rig_engine(scene.rig.allocator)->fast.log;
+
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 3 * MIB, 3)); /* a segment, for which caches close */
+    caches_open(&scene);
+    for (int i = 0; i < 2; i++) {
+        ptrs[i] = rig_alloc(&scene.rig, 3 * MIB, 3);
+    }
+    assert_true(atomic_load(&scene.caches->open));
+    assert_false(tn_undo_log_is_empty(log));
+    rig_empty_cache(&scene.rig);
+    assert_true(tn_undo_log_is_empty(log));
+    for (int i = 1; i >= 0; i--) {
+        rig_free(&scene.rig, ptrs[i]);
+    }
+    rig_check(&scene.rig);
+    rig_empty_cache(&scene.rig);
+    assert_int_equal(rig_totals(&scene.rig).segments, 0);
+    scene_close(&scene);
+}
+
 /* A block of a cache can be freed by any thread, and only once. */
 static void others_may_free(void **state)
 {
@@ -643,6 +678,7 @@ int main(void)
         cmocka_unit_test(a_cache_without_a_set_leaves_it_to_the_heap),
         cmocka_unit_test(patience_ends_somewhere),
         cmocka_unit_test(they_close_when_something_else_begins),
+        cmocka_unit_test(what_has_no_cache_cannot_be_undone_either),
         cmocka_unit_test(others_may_free),
         cmocka_unit_test(caches_that_do_not_pay_close),
         cmocka_unit_test(another_allocator_has_other_caches),
