@@ -126,7 +126,7 @@ static enum tarn_status answers_gather(const struct cli_call *call,
                                        struct tarn_error *error)
 {
     const struct cli_page_values *values = call->values;
-    const bool unwanted = values->no_answers || values->filter_freed; /* of what is left: wrong */
+    const bool unwanted = values->no_answers || values->filter_freed; /* a run that never was */
     const enum cli_page_answers_wanted wanted = unwanted          ? CLI_PAGE_ANSWERS_NEVER
                                                 : values->answers ? CLI_PAGE_ANSWERS_ALWAYS
                                                                   : CLI_PAGE_ANSWERS_OF_SHORT;

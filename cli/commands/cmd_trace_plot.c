@@ -9,7 +9,7 @@ static const struct cli_opt trace_plot_opts[] = {
     {.name = "force",
      .kind = CLI_OPT_FLAG,
      .at = offsetof(struct cli_page_values, force),
-     .help = "replace an existing file, as it does without"},
+     .help = "replace an existing file (the default)"},
     CLI_PAGE_TITLE_OPT,
     CLI_PAGE_REDACT_OPT,
     {.name = "segments",

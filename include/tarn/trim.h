@@ -39,7 +39,7 @@ struct tarn_trim_options {
     bool anonymize;
 
     /* Leave out events about blocks that the part of the trace both allocates and frees, so that
-     * what is left is what was not freed. */
+     * what is left is what was not freed. A free counts when it is completed. */
     bool drop_freed;
 };
 

@@ -34,7 +34,7 @@ static bool entry_note(struct tn_freed_blocks *freed, const struct tn_trace_entr
         !tn_vec_add(&freed->of_entry, &step->lifetime)) {
         return false;
     }
-    if (step->lifetime != TN_LIFETIME_NONE && entry->action == TN_TRACE_FREE_REQUESTED) {
+    if (step->lifetime != TN_LIFETIME_NONE && entry->action == TN_TRACE_FREE_COMPLETED) {
         block_at(freed, step->lifetime)->is_freed = true;
     }
     return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The entries of a part of a trace that are about blocks which this part both allocates and frees:
- * their allocations, frees and annotations. A free that is requested counts.
+ * their allocations, frees and annotations. A free counts when it is completed: until then the
+ * snapshot has the block.
  *
  * Owns: both arrays. Guarded by its owner. Cost: O(1) expected per entry.
  */

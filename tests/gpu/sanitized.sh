@@ -19,15 +19,6 @@ root=$here/../..
 build=${BUILD:-$root/build/torch_plug}
 seconds=${2:-600}
 at_once=${AT_ONCE:-}
-if [ -n "$at_once" ]; then
-    gpus=$(python3 -c 'import torch; print(*range(torch.cuda.device_count()))')
-    each=$seconds
-    share=0.28
-else
-    gpus=0
-    share=1
-    each=$((seconds / 3 - 20))
-fi
 mkdir -p "$1" "$build"
 out=$(cd "$1" && pwd)
 build=$(cd "$build" && pwd)
@@ -39,6 +30,18 @@ if [ ! -x "$tool" ]; then
     skip "no compute-sanitizer"
     count_end
     exit 0
+fi
+# As CUDA_VISIBLE_DEVICES names them.
+gpus=$(python3 -c 'import os, torch
+named = os.environ.get("CUDA_VISIBLE_DEVICES")
+print(*named.split(",") if named else range(torch.cuda.device_count()))')
+if [ -n "$at_once" ]; then
+    each=$seconds
+    share=0.28
+else
+    gpus=${gpus%% *}
+    share=1
+    each=$((seconds / 3 - 20))
 fi
 export PYTHONPATH="$root/python" TARN_LIBRARY_DIR="$build" TARN_CACHE_DIR="$build/cache"
 export PYTHONDONTWRITEBYTECODE=1

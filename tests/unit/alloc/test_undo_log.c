@@ -81,7 +81,7 @@ static void another_size_or_stream_flushes_it(void **state)
 
 /* A block of the default pool that was just freed serves no request of as many bytes that names a
  * pool, and the other way round. */
-static void a_pool_s_requests_are_its_own(void **state)
+static void requests_of_a_pool_are_its_own(void **state)
 {
     static const uint64_t sizes[] = {1024, 1023}; /* even and odd */
 
@@ -456,7 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_in_reverse_order_are_undone),
         cmocka_unit_test(another_size_or_stream_flushes_it),
-        cmocka_unit_test(a_pool_s_requests_are_its_own),
+        cmocka_unit_test(requests_of_a_pool_are_its_own),
         cmocka_unit_test(a_free_out_of_order_clears_it),
         cmocka_unit_test(freed_is_freed),
         cmocka_unit_test(it_is_kept_only_while_nothing_else_moves),

@@ -115,12 +115,12 @@ static const char two_devices[] =
     " 'host_segments': [{'address': 1, 'total_size': 1, 'blocks': [{'size': 1, 'state':"
     "  'inactive'}]}], 'host_traces': [[{'action': 'alloc', 'addr': 1, 'size': 1, 'stream': 0}]]}";
 
-/* 64 is freed, 128 is not, 192 is only on its way, 256 is from before the trace. */
+/* 64 is freed, 128 is not, 192 is only about to be, 256 is from before the trace. */
 static void what_is_freed_can_be_left_out(void **state)
 {
-    static const enum tn_trace_action kept[] = {TN_TRACE_SEGMENT_ALLOC, TN_TRACE_ALLOC,
-                                                TN_TRACE_ANNOTATE, TN_TRACE_FREE_REQUESTED,
-                                                TN_TRACE_FREE_COMPLETED};
+    static const enum tn_trace_action kept[] = {
+        TN_TRACE_SEGMENT_ALLOC,  TN_TRACE_ALLOC, TN_TRACE_ANNOTATE,      TN_TRACE_FREE_REQUESTED,
+        TN_TRACE_FREE_COMPLETED, TN_TRACE_ALLOC, TN_TRACE_FREE_REQUESTED};
     struct tarn_snapshot *snapshot = report_parse(
         "{'segments': [], 'device_traces': [["
         "{'action': 'segment_alloc', 'addr': 64, 'size': 1024, 'stream': 0},"
