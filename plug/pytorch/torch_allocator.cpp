@@ -11,6 +11,7 @@
  *
  * The object is never destroyed: tensors may be freed by destructors of static objects.
  */
+#include "plug/pytorch/current_device.h"
 #include "plug/pytorch/history.h"
 #include "tarn/copy.h"
 #include "tarn/ipc.h"
@@ -400,6 +401,9 @@ class Allocator final : public cca::CUDAAllocator
 
     void init(int device_count) override
     {
+        if (device_count > 1) {
+            current_device_.find_driver(device_count);
+        }
         device_count_ = device_count;
     }
 
@@ -818,10 +822,11 @@ class Allocator final : public cca::CUDAAllocator
     /* With one device there is no other. */
     int current_device() const
     {
-        return C10_LIKELY(device_count_ == 1) ? 0 : c10::cuda::current_device();
+        return C10_LIKELY(device_count_ == 1) ? 0 : current_device_.ordinal();
     }
 
     std::atomic<int> device_count_{0};
+    CurrentDevice current_device_;
 };
 
 /* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */
