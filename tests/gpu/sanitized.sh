@@ -76,7 +76,7 @@ report() { # what has ended
     for ended in $pieces; do
         log=$out/memcheck$ended.log
         status=$(cat "$out/status$ended")
-        grep "steps" "$log" || tail -n 5 "$log"
+        grep "allocations," "$log" || tail -n 5 "$log"
         grep "ERROR SUMMARY" "$log" || true
         result=1
         if [ "$status" -eq 0 ] && grep -q "ERROR SUMMARY: 0 errors" "$log"; then

@@ -51,6 +51,9 @@ def main():
                 continue
             counts[make.__name__] = counts.get(make.__name__, 0) + 1
             total += 1
+            if total % 5 == 0:
+                mib = torch.cuda.memory_allocated() >> 20
+                print(f"{total} steps, {mib} MiB allocated", flush=True)
         number += 1
         torch.cuda.memory._snapshot()
         torch.cuda.empty_cache()
