@@ -63,8 +63,10 @@ piece() {
     (
         status=0
         # A step that has begun is finished: some time for it, and for the tool's report.
+        # For backtraces of the host the tool keeps Python's tensors: 26 GiB after one step of
+        # generation, with PyTorch's own allocator as well.
         CUDA_VISIBLE_DEVICES=$2 timeout -k 10 $(($3 + 180)) "$tool" --tool memcheck \
-            --report-api-errors no --error-exitcode 9 \
+            --report-api-errors no --show-backtrace device --error-exitcode 9 \
             python3 "$here/compact/mixed.py" "$1" "$3" "$number" "$share" \
             >"$out/memcheck$number.log" 2>&1 </dev/null || status=$?
         echo $status >"$out/status$number"
