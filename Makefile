@@ -52,6 +52,7 @@ test-viewer: build ## the viewer's page in headless Chromium; pictures of it in 
 bench: ## tarn and other allocators, recorded runs, recording, scale: to bench/results/
 	@tools/setup.sh bench || echo "bench: goes on without them"
 	@$(MAKE) build
+	@cmake --build --preset release -j $(JOBS) --target bench_programs
 	@bench/take.sh build/release tests/data/snapshots/gpt2_varlen.pickle.gz \
 	    tests/data/snapshots/resnet_sizes.pickle.gz tests/data/snapshots/multistream.pickle.gz
 

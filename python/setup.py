@@ -38,7 +38,8 @@ def build_libraries(output):
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     os.makedirs(output, exist_ok=True)
     with tempfile.TemporaryDirectory() as build:
-        run("cmake", "-S", ROOT, "-B", build, *generator, "-DCMAKE_BUILD_TYPE=Release",
+        kind = os.environ.get("CMAKE_BUILD_TYPE", "Release")
+        run("cmake", "-S", ROOT, "-B", build, *generator, f"-DCMAKE_BUILD_TYPE={kind}",
             "-DTARN_LINK_PROGRAM=OFF", "-DTARN_BUILD_PROGRAM=OFF",
             "-DTARN_BUILD_BENCH=OFF", "-DTARN_INSTALL=OFF")  # fmt: skip
         jobs = str(os.cpu_count() or 1)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh BUILD_FOLDER: what `tarn run` costs a call of the driver, on a driver that does next to
-# nothing (null_driver.c): nanoseconds per cuMemAlloc with its cuMemFree.
+# nothing (null_driver.c): nanoseconds per cuMemAlloc with its cuMemFree. Needs the build of
+# `bench_programs`.
 set -eu
 
 build=${1:?usage: bench/preload/run.sh BUILD_FOLDER}

@@ -28,6 +28,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH TARN_LIBRARY_DIR
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+export CMAKE_BUILD_TYPE=Debug # the optimised libraries take most of the time
 
 # pip works in the folder that it is given: a copy, so that nothing is left in the sources.
 copy_sources() {
