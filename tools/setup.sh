@@ -98,6 +98,10 @@ need_for_packages() { # more of the tests: packages, the ABI, another processor
 need_for_viewer() {
     need_for_build
     has chromium-browser || need_tool chromium chromium
+    # Faster for most of the tests; not every distribution has it.
+    if ! has chromium-headless-shell && apt-cache show chromium-headless-shell >/dev/null 2>&1; then
+        need chromium-headless-shell
+    fi
     need_tool node nodejs
     need_tool npm npm
     if ! echo 'int main(void) { return 0; }' |

@@ -35,9 +35,10 @@ fi
 cp "$here"/*.mjs "$tools/"
 
 CHROMIUM=$browser
+CHROMIUM_HEADLESS_SHELL=$(command -v chromium-headless-shell || true)
 TEST_COUNTS=${pictures:+$pictures/test_counts} # for .ci/run
 [ -z "$pictures" ] || mkdir -p "$pictures"
-export CHROMIUM TEST_COUNTS
+export CHROMIUM CHROMIUM_HEADLESS_SHELL TEST_COUNTS
 if ! "$tools/node_modules/.bin/tsc" -p "$root/viewer/tsconfig.json"; then
     echo "0 passed, 1 failed, 0 skipped"
     exit 1

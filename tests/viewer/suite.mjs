@@ -3,6 +3,7 @@
 // for each case that fails and ends with the count. With FOLDER it leaves pictures of every view
 // there.
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import {
   MODES,
@@ -731,12 +732,10 @@ function countError(error) {
   console.log(`FAIL ${error.stack}`);
 }
 
-/** A group that throws ends itself alone. */
-async function runGroups() {
-  if (pictures) mkdirSync(pictures, { recursive: true });
-  writeSharedPages();
+/** Groups, one after the other, until none is left. One that throws ends itself alone. */
+async function runFrom(groups) {
   const browser = await openBrowser();
-  for (const group of GROUPS) {
+  for (let group = groups.shift(); group; group = groups.shift()) {
     try {
       await group(browser);
     } catch (error) {
@@ -744,6 +743,15 @@ async function runGroups() {
     }
   }
   await browser.close();
+}
+
+/** A group keeps one processor busy. */
+async function runGroups() {
+  if (pictures) mkdirSync(pictures, { recursive: true });
+  writeSharedPages();
+  const groups = [...GROUPS];
+  const workers = Math.min(cpus().length, 4);
+  await Promise.all(Array.from({ length: workers }, () => runFrom(groups)));
 }
 
 await runGroups().catch(countError);
