@@ -245,11 +245,11 @@ static uint64_t pages_within_limit(const struct tn_private_pool *owner)
 
 /* Takes those pages from the request's own pool that its limit does not let it get from elsewhere:
  * if they move within it, it has no more than before. */
-static enum tarn_status take_beyond_limit(struct tn_compact *compact, struct tn_harvest *harvest,
-                                          enum tn_compact_effort effort, struct tarn_error *error)
+static enum tarn_status take_beyond_limit(struct tn_harvest *harvest, enum tn_compact_effort effort,
+                                          struct tarn_error *error)
 {
-    const bool may_wait = effort == TN_COMPACT_ORDERED && may_look_at_events(compact);
-    const enum tn_harvest_from last = may_wait ? TN_HARVEST_ORDERED : TN_HARVEST_DONE;
+    const enum tn_harvest_from last =
+        effort == TN_COMPACT_ORDERED ? TN_HARVEST_ORDERED : TN_HARVEST_DONE;
     const uint64_t within = pages_within_limit(harvest->owner);
     const uint64_t elsewhere = harvest->wanted < within ? harvest->wanted : within;
     enum tarn_status st = TARN_OK;
@@ -367,7 +367,7 @@ static enum tarn_status collect_pages(struct tn_compact *compact, const struct t
     if (place->missing > 0) {
         tn_order_needs(&compact->order, request->stream);
     }
-    st = take_beyond_limit(compact, &harvest, effort, error);
+    st = take_beyond_limit(&harvest, effort, error);
 
     if (st == TARN_OK) {
         st = take_anywhere(compact, &harvest, effort, first, &created, error);

@@ -1324,6 +1324,29 @@ static void shared_pages_do_not_hide_those_of_a_full_pool(void **state)
     rig_close(&rig);
 }
 
+/* Whether pages could have been new decides how much slack there is, so those that had to move
+ * because the pool is at its limit do not count: 12 of 15 pages here. */
+static void what_a_full_pool_moves_adds_no_slack(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 48 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr hole = 0;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 16 * GIB, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 0, &hole, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 2 * MIB, 0, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, hole);
+    assert_int_equal(tarn_pool_alloc(pool, 40 * MIB, 0, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(moved(&rig), 15);
+    assert_int_equal(rig_engine(rig.allocator)->compact.slack.moved, 6 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 static void emptying_the_cache_gives_every_free_page_back(void **state)
 {
     struct rig rig;
@@ -1646,6 +1669,7 @@ int main(void)
         cmocka_unit_test(free_shared_pages_go_back_before_a_request_fails),
         cmocka_unit_test(other_pages_stay_when_a_pool_is_full),
         cmocka_unit_test(shared_pages_do_not_hide_those_of_a_full_pool),
+        cmocka_unit_test(what_a_full_pool_moves_adds_no_slack),
         cmocka_unit_test(emptying_the_cache_gives_every_free_page_back),
         cmocka_unit_test(listeners_hear_before_an_address_goes),
         cmocka_unit_test(cached_memory_beyond_the_limit_goes_back),

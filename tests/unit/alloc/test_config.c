@@ -455,6 +455,31 @@ static void separators_are_enforced(void **state)
                  "end" DIVISIONS_ALLOWED);
 }
 
+static void suggests(const char *name)
+{
+    const int length = (int)strlen(name) - 1;
+    char text[128];
+    char message[256];
+
+    (void)snprintf(text, sizeof text, "%.*s:1", length, name);
+    (void)snprintf(message, sizeof message,
+                   "unknown option \"%.*s\" at offset 0, did you mean \"%s\"?", length, name, name);
+    expect_error(text, 0, message);
+}
+
+static void every_name_is_suggested_when_a_letter_is_missing(void **state)
+{
+    const struct tarn_config_option *option;
+
+    (void)state;
+    for (size_t i = 0; (option = tarn_config_get_option(i)); i++) {
+        suggests(option->name);
+        if (option->alias) {
+            suggests(option->alias);
+        }
+    }
+}
+
 static void unknown_options_suggest_the_nearest(void **state)
 {
     (void)state;
@@ -746,6 +771,7 @@ int main(void)
         cmocka_unit_test(every_wrong_value_says_what_and_where),
         cmocka_unit_test(wrong_divisions_say_what_and_where),
         cmocka_unit_test(separators_are_enforced),
+        cmocka_unit_test(every_name_is_suggested_when_a_letter_is_missing),
         cmocka_unit_test(unknown_options_suggest_the_nearest),
         cmocka_unit_test(a_wrong_option_undoes_the_right_ones_before_it),
         cmocka_unit_test(long_texts_are_refused),

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "tarn/block.h"
 
 static bool any_stream(void *context, tarn_stream stream)
 {
@@ -452,6 +453,30 @@ static void nothing_need_not_be_taken_off(void **state)
     rig_close(&rig);
 }
 
+/* Once its data are taken off, a block that no other stream uses is freed as cheaply as any. */
+static void what_is_taken_off_leaves_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 3 * MIB, 0);
+    struct tn_engine *engine = rig_engine(rig.allocator);
+    const struct tn_block *block = tn_heap_find(&engine->heap, ptr);
+
+    assert_non_null(block);
+    for (int used = 0; used < 2; used++) {
+        if (used) {
+            rig_record(&rig, ptr, 1);
+        }
+        assert_int_equal(tarn_allocator_set_user_data(rig.allocator, ptr, &rig, 0, NULL), TARN_OK);
+        assert_int_not_equal(block->uses, 0);
+        assert_int_equal(tarn_allocator_set_user_data(rig.allocator, ptr, NULL, 0, NULL), TARN_OK);
+        assert_int_equal(block->uses != 0, used);
+    }
+    rig_close(&rig);
+}
+
 static void without_host_memory_no_use_is_kept(void **state)
 {
     struct rig rig;
@@ -520,6 +545,7 @@ int main(void)
         cmocka_unit_test(without_host_memory_no_use_is_kept),
         cmocka_unit_test(queues_are_polled_in_an_order),
         cmocka_unit_test(nothing_need_not_be_taken_off),
+        cmocka_unit_test(what_is_taken_off_leaves_nothing),
         cmocka_unit_test(without_host_memory_no_stream_is_added),
         cmocka_unit_test(a_failing_wait_is_reported),
     };
