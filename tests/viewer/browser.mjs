@@ -47,8 +47,8 @@ export async function rasterOf(browser) {
   return lines;
 }
 
-/** The whole browser in one of its modes; without one, Chromium's engine alone, where it can be had:
- * a page takes half the time there. */
+/** The whole browser in one of its modes; without one, Chromium's engine alone, where it can be
+ * had: a page takes half the time there. */
 export async function openBrowser(mode = '') {
   const flags = MODES[mode || 'processor'];
   const alone = mode ? '' : process.env.CHROMIUM_HEADLESS_SHELL;
