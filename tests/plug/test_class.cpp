@@ -2,7 +2,6 @@
 /* torch's allocator class over libtarn, compiled against torch's own headers and called through
  * torch's own functions, with a stand-in for torch's libraries and on simulated devices. */
 #include "plug/harness.h"
-#include "plug/pytorch/current_device.h"
 #include "plug/test_class_pool.h"
 #include "plug/torch_stub.h"
 #include "plug/torch_versions.h"
@@ -507,55 +506,12 @@ void trackers_see_every_event()
     CHECK(!actions.empty());
 }
 
-/* How often torch is asked while the thread asks twice; -1 after a wrong answer. */
-int questions(const tarn_torch::CurrentDevice &current, int expected)
-{
-    const int before = torch_stub::device_questions;
-    const bool right = current.ordinal() == expected && current.ordinal() == expected;
-
-    return right ? torch_stub::device_questions - before : -1;
-}
-
-void current_device()
-{
-    using torch_stub::Context;
-    tarn_torch::CurrentDevice current;
-
-    CHECK(questions(current, 0) == 2); /* before the driver was looked for */
-    for (const char *name : {"cuCtxGetCurrent", "cuCtxGetDevice", "cuDevicePrimaryCtxRetain",
-                             "cuDevicePrimaryCtxRelease"}) {
-        tarn_torch::CurrentDevice lacking;
-
-        torch_stub::missing = name;
-        lacking.find_driver(2);
-        CHECK(questions(lacking, 0) == 2);
-    }
-    torch_stub::missing.clear();
-    current.find_driver(2);
-    std::thread([&] {
-        CHECK(questions(current, 0) == 1 && questions(current, 0) == 0);
-        torch_stub::device = 1;
-        CHECK(questions(current, 1) == 1 && questions(current, 1) == 0);
-        torch_stub::context = Context::other;
-        CHECK(questions(current, 1) == 2); /* another at its address may be of another device */
-        torch_stub::device = 0;
-        CHECK(questions(current, 0) == 2);
-        torch_stub::context = Context::of_device;
-        CHECK(questions(current, 0) == 0);
-        torch_stub::target = 1;
-        CHECK(questions(current, 1) == 0 && torch_stub::device == 1);
-        torch_stub::context = Context::none; /* and is made current */
-        CHECK(questions(current, 1) == 1 && torch_stub::context == Context::of_device);
-    }).join();
-    CHECK(torch_stub::retained == 0);
-    torch_stub::device = 0;
-}
-
 void several_devices()
 {
-    torch_stub::device = 1;
+    torch_stub::target = 1; /* torch has deferred it */
     void *const ptr = cca::raw_alloc(MIB);
 
+    CHECK(torch_stub::device == 1);
     torch_stub::device = 0;
     CHECK(allocated(1) == MIB);
     cca::raw_delete(ptr); /* found, though another device is current */
@@ -634,7 +590,6 @@ int main()
         {"expandable segments are listed", expandable_segments_are_listed},
         {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
         {"trackers see every event", trackers_see_every_event},
-        {"the current device", current_device},
         {"several devices", several_devices},
         {"handles for other processes", handles_for_other_processes},
         {"the cache is switched off", the_cache_is_switched_off},

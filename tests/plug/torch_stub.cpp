@@ -15,8 +15,6 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <c10/util/Type.h>
 
-#include <cuda.h>
-
 #include <array>
 #include <cstring>
 #include <ostream>
@@ -26,11 +24,7 @@ namespace torch_stub
 {
 signed char device;
 signed char target = -1;
-int device_questions;
-int retained;
-std::string missing;
 thread_local uintptr_t stream;
-thread_local Context context;
 int plain_copies;
 int peer_copies;
 Profiler profiler = Profiler::none;
@@ -232,7 +226,6 @@ DeviceIndex device_count() noexcept
 
 DeviceIndex current_device()
 {
-    torch_stub::device_questions++;
     return ordinal(-1);
 }
 
@@ -390,91 +383,6 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
     return cudaSuccess;
 }
 
-/* The driver. Contexts are addresses that nobody follows. */
-static CUcontext primary_context(int device)
-{
-    return reinterpret_cast<CUcontext>(0x1000 + static_cast<uintptr_t>(device));
-}
-
-static CUresult context_current(CUcontext *context_out)
-{
-    static int other;
-
-    switch (torch_stub::context) {
-    case torch_stub::Context::of_device:
-        *context_out = primary_context(torch_stub::device);
-        break;
-    case torch_stub::Context::none:
-        *context_out = nullptr;
-        break;
-    case torch_stub::Context::other:
-        *context_out = reinterpret_cast<CUcontext>(&other);
-        break;
-    }
-    return CUDA_SUCCESS;
-}
-
-static CUresult context_device(CUdevice *device_out)
-{
-    *device_out = torch_stub::device;
-    return CUDA_SUCCESS;
-}
-
-static CUresult primary_retain(CUcontext *context_out, CUdevice device)
-{
-    *context_out = primary_context(device);
-    torch_stub::retained++;
-    return CUDA_SUCCESS;
-}
-
-static CUresult primary_release(CUdevice)
-{
-    torch_stub::retained--;
-    return CUDA_SUCCESS;
-}
-
-static cudaError_t entry_point(const char *name, void **found_out)
-{
-    static const struct {
-        const char *name;
-        void *function;
-    } functions[] = {
-        {"cuCtxGetCurrent", reinterpret_cast<void *>(context_current)},
-        {"cuCtxGetDevice", reinterpret_cast<void *>(context_device)},
-        {"cuDevicePrimaryCtxRetain", reinterpret_cast<void *>(primary_retain)},
-        {"cuDevicePrimaryCtxRelease", reinterpret_cast<void *>(primary_release)},
-    };
-
-    for (const auto &each : functions) {
-        if (std::strcmp(name, each.name) == 0 && torch_stub::missing != each.name) {
-            *found_out = each.function;
-            return cudaSuccess;
-        }
-    }
-    return cudaErrorSymbolNotFound;
-}
-
-#if CUDART_VERSION >= 12050
-cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **found_out, unsigned,
-                                             unsigned long long, cudaDriverEntryPointQueryResult *)
-{
-    return entry_point(name, found_out);
-}
-#else
-cudaError_t cudaGetDriverEntryPoint(const char *name, void **found_out, unsigned long long,
-                                    cudaDriverEntryPointQueryResult *)
-{
-    return entry_point(name, found_out);
-}
-#endif
-
-cudaError_t cudaSetDevice(int device)
-{
-    torch_stub::device = static_cast<signed char>(device);
-    torch_stub::context = torch_stub::Context::of_device;
-    return cudaSuccess;
-}
-
 const char *cudaGetErrorString(cudaError_t)
 {
     return "error";
@@ -495,6 +403,7 @@ TORCH_STUB_SUCCEEDS(cudaEventElapsedTime, float *, cudaEvent_t, cudaEvent_t)
 TORCH_STUB_SUCCEEDS(cudaEventQuery, cudaEvent_t)
 TORCH_STUB_SUCCEEDS(cudaEventRecord, cudaEvent_t, cudaStream_t)
 TORCH_STUB_SUCCEEDS(cudaEventSynchronize, cudaEvent_t)
+TORCH_STUB_SUCCEEDS(cudaSetDevice, int)
 TORCH_STUB_SUCCEEDS(cudaStreamIsCapturing, cudaStream_t, cudaStreamCaptureStatus *)
 TORCH_STUB_SUCCEEDS(cudaStreamQuery, cudaStream_t)
 TORCH_STUB_SUCCEEDS(cudaStreamSynchronize, cudaStream_t)

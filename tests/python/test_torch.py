@@ -365,14 +365,14 @@ class Refusals(Case):
             os.path.isfile = lambda path: path.startswith(os.environ["SITE"]) and real(path)
             print(_class._cuda_include())
         """
-        names = ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "crt/host_config.h")
-        self.headers("nvidia/cu13", *names[:-1])  # the package of crt is missing
+        names = ("cuda_runtime.h", "cuda_runtime_api.h", "crt/host_config.h")
+        self.headers("nvidia/cu13", *names[:2])  # the package of crt is missing
         toolkit = self.headers("toolkit", *names)
         more = {"SITE": self.folder, "CUDA_HOME": toolkit, "CUDA_PATH": ""}
         self.assertEqual(self.passes(found, **more).strip(), toolkit + "/include")
         more["CUDA_HOME"] = self.folder + "/nothing"
         text = self.done(found, **more).stderr
-        self.assertIn("there are no CUDA headers (cuda.h, ", text)
+        self.assertIn("there are no CUDA headers (cuda_runtime.h, ", text)
         beside = self.headers("nvidia/cu13", *names)
         self.assertEqual(self.passes(found, **more).strip(), beside + "/include")
 

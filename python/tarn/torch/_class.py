@@ -24,7 +24,7 @@ from tarn.errors import Error
 plug = None  # the library, once loaded
 
 _SOURCES = ("history.cpp", "torch_allocator.cpp")
-_CUDA_HEADERS = ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "crt/host_config.h")
+_CUDA_HEADERS = ("cuda_runtime.h", "cuda_runtime_api.h", "crt/host_config.h")
 _FLAGS = ("-O2", "-shared", "-fPIC", "-fno-plt", "-fvisibility=hidden", "-DNDEBUG")
 
 

@@ -728,6 +728,59 @@ static void a_gpu_is_opened_on_demand(void **state)
     assert_true(tarn_host_get_usage().live_bytes < live);
 }
 
+static const struct tn_cuda_driver *open_gpus(struct tarn_devices *devices, int count,
+                                              void **contexts)
+{
+    const struct tn_cuda *cuda = NULL;
+    tarn_ptr ptr = 0;
+
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(tarn_devices_alloc(devices, i, MIB, 0, &ptr, NULL), TARN_OK);
+        cuda = tn_cuda_from(devices->entries[i].device);
+        contexts[i] = cuda->context;
+    }
+    return &cuda->driver;
+}
+
+/* What a binding asks before each allocation. */
+static void the_current_device_is_that_of_the_context(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tarn_devices *devices = NULL;
+    struct tarn_device *sim = sim_of(0, GIB);
+    void *contexts[3] = {NULL};
+    void *popped = NULL;
+    int other = 0;
+
+    (void)state;
+    fake->set_devices(4, GIB);
+    assert_int_equal(tarn_devices_create(&devices, NULL), TARN_OK);
+    assert_int_equal(tarn_devices_find_current(devices), TARN_DEVICE_UNKNOWN); /* none is open */
+    assert_int_equal(tarn_devices_use(devices, 3, sim, NULL), TARN_OK);
+    const struct tn_cuda_driver *driver = open_gpus(devices, 3, contexts);
+
+    assert_int_equal(tarn_devices_find_current(devices), TARN_DEVICE_UNBOUND);
+    for (int i = 2; i >= 0; i--) {
+        assert_int_equal(driver->cuCtxPushCurrent_v2(contexts[i]), TN_CU_SUCCESS);
+        assert_int_equal(tarn_devices_find_current(devices), i);
+        assert_ptr_equal(fake->context(), contexts[i]);
+    }
+    const uint64_t calls = fake->calls("cuCtxGetCurrent");
+
+    (void)tarn_devices_find_current(devices);
+    assert_int_equal(fake->calls("cuCtxGetCurrent"), calls + 1);
+    fake->fail_nth("cuCtxGetCurrent", 1, TN_CU_INVALID_CONTEXT);
+    assert_int_equal(tarn_devices_find_current(devices), TARN_DEVICE_UNKNOWN);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(driver->cuCtxPopCurrent_v2(&popped), TN_CU_SUCCESS);
+    }
+    assert_int_equal(driver->cuCtxPushCurrent_v2(&other), TN_CU_SUCCESS);
+    assert_int_equal(tarn_devices_find_current(devices), TARN_DEVICE_UNKNOWN);
+    assert_int_equal(driver->cuCtxPopCurrent_v2(&popped), TN_CU_SUCCESS);
+    tarn_devices_destroy(devices);
+    tarn_device_close(sim);
+}
+
 static void child_is_refused(void *context)
 {
     struct rig *rig = context;
@@ -840,6 +893,7 @@ int main(void)
         cmocka_unit_test(another_backend_does_without),
         cmocka_unit_test(settings_that_make_no_sense_open_nothing),
         cmocka_unit_test(a_gpu_is_opened_on_demand),
+        cmocka_unit_test(the_current_device_is_that_of_the_context),
         cmocka_unit_test(children_of_users_are_refused),
         cmocka_unit_test(a_child_may_be_the_first),
         cmocka_unit_test(the_latest_failure_is_kept),
