@@ -3,6 +3,8 @@
 #include "gpu/gpu_block.h"
 #include "gpu/gpu_case.h"
 
+#include "tarn/devices.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -614,6 +616,29 @@ static bool no_context_is_needed_and_none_is_left(struct gpu *gpu)
     return right;
 }
 
+static bool the_current_device_is_found(struct gpu *gpu)
+{
+    struct tarn_devices *devices = NULL;
+    struct tarn_error error = {.status = TARN_OK};
+    void *context = NULL;
+    tarn_ptr ptr = 0;
+
+    if (!TARN(tarn_devices_create(&devices, &error))) {
+        return false;
+    }
+    bool right = TARN(tarn_devices_use(devices, 5, gpu->device, &error)) &&
+                 CHECK(tarn_devices_find_current(devices) == TARN_DEVICE_UNKNOWN) &&
+                 TARN(tarn_devices_alloc(devices, 5, MIB, 0, &ptr, &error)) &&
+                 CHECK(tarn_devices_find_current(devices) == 5) &&
+                 DRIVER(cuCtxPopCurrent_v2(&context)) &&
+                 CHECK(tarn_devices_find_current(devices) == TARN_DEVICE_UNBOUND);
+
+    right = DRIVER(cuCtxPushCurrent_v2(context)) && right;
+    right = TARN(tarn_devices_free(devices, ptr, &error)) && right;
+    tarn_devices_destroy(devices);
+    return right;
+}
+
 static bool a_gpu_is_open_twice(struct gpu *gpu)
 {
     const struct tn_cuda_options options = {.driver_path = gpu->path};
@@ -691,6 +716,7 @@ const struct gpu_case gpu_cases[] = {
     {"sixteen_threads_in_growing_segments", sixteen_threads_in_growing_segments},
     {"sixteen_threads_move_pages", sixteen_threads_move_pages},
     {"no_context_is_needed_and_none_is_left", no_context_is_needed_and_none_is_left},
+    {"the_current_device_is_found", the_current_device_is_found},
     {"a_gpu_is_open_twice", a_gpu_is_open_twice},
     {"a_forked_child_is_told", a_forked_child_is_told},
     {NULL, NULL},
