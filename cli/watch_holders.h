@@ -14,7 +14,7 @@ struct cli_watch_holders {
     uint64_t time_ns; /* when the snapshot was taken, since 1970 */
     bool was_taken;   /* false: `trouble` says why not */
     char *table;      /* lines; NULL: there is none, for a reason in `trouble` */
-    char trouble[TARN_ERROR_TEXT_MAX + 64];
+    char trouble[2 + TARN_ERROR_TEXT_MAX + 64];
 };
 
 /* Takes a snapshot and keeps its table, for lines of the width of `lines` (0: no limit). What was
