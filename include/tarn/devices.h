@@ -94,7 +94,8 @@ enum {
 
 /* The open device whose primary CUDA context is current in the calling thread: what cudaGetDevice
  * says, in a fifth of its time and however many threads ask. TARN_DEVICE_UNKNOWN when another
- * context is current, no GPU is open, or the driver does not say. Changes nothing. */
+ * context is current, no GPU is open, or the driver does not say. Changes nothing. Only for
+ * runtimes from CUDA 12 on: before, cudaSetDevice did not make the device's context current. */
 TARN_API int tarn_devices_find_current(struct tarn_devices *devices);
 
 /* The allocator that a block is of. For a pointer of none it may be any, which then says so;

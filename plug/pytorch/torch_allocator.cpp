@@ -277,7 +277,6 @@ void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address
 {
     tarn_ptr ptr = address;
     tarn_error error;
-
     const tarn_status status =
         C10_UNLIKELY(address != 0)
             ? tarn_allocator_alloc_at(allocator_of(device), size, ptr_of(stream), address, &error)
@@ -811,11 +810,12 @@ class Allocator final : public cca::CUDAAllocator
         return C10_LIKELY(device_count_ == 1) ? 0 : find_device();
     }
 
-    /* Unbound threads get a context, for the runtime takes 10 us to say what they have. */
+    /* Threads without a context get one: asking the runtime takes them 10 us each time. */
     static int find_device()
     {
         c10::cuda::SetTargetDevice(); /* torch defers it while the device has no context */
-        const int found = tarn_devices_find_current(devices);
+        const int found = CUDART_VERSION < 12000 ? TARN_DEVICE_UNKNOWN /* see there */
+                                                 : tarn_devices_find_current(devices);
         const int device = C10_LIKELY(found >= 0) ? found : c10::cuda::current_device();
 
         if (C10_UNLIKELY(found == TARN_DEVICE_UNBOUND)) {
