@@ -21,8 +21,9 @@ struct tarn_writer {
 /* A file that appears whole or not at all: until it is finished it is a draft in the same
  * directory, without a name where the file system has such files. An existing symbolic link is
  * replaced, not followed. A replaced file keeps its mode. Once it is finished it outlives a power
- * cut, and before that the file it replaces does. Devices and pipes, also through links,
- * are written in place. A file whose name ends in ".gz" is compressed with gzip, one in ".zst" or
+ * cut, and before that the file it replaces does, as far as the file system stores what it is asked
+ * to; a directory that may not be read cannot be asked. Devices and pipes, also through links, are
+ * written in place. A file whose name ends in ".gz" is compressed with gzip, one in ".zst" or
  * ".zstd" with zstd. Not thread-safe. */
 struct tarn_file;
 
@@ -40,7 +41,9 @@ TARN_API struct tarn_writer tarn_file_writer(struct tarn_file *file);
 TARN_API const char *tarn_file_draft(const struct tarn_file *file);
 
 /* If `status` is TARN_OK, gives the draft its final name, replacing an existing file;
- * otherwise removes it. Frees `file`. Returns `status`, or TARN_ERR_IO with the reason. */
+ * otherwise removes it. Frees `file`. Returns `status`, or TARN_ERR_IO with the reason: then the
+ * old file is there as it was or, if only the directory could not be stored, the new one, which
+ * `error` says. */
 TARN_API enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status status,
                                            struct tarn_error *error) TARN_MUST_CHECK;
 

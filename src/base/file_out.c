@@ -41,15 +41,21 @@ struct tarn_file {
 };
 
 /* strerror is not thread-safe. */
+static const char *reason_text(int reason, char *text, size_t size)
+{
+    if (strerror_r(reason, text, size) != 0) {
+        (void)snprintf(text, size, "error %d", reason);
+    }
+    return text;
+}
+
 static enum tarn_status file_failed(const char *path, const char *what, int reason,
                                     struct tarn_error *error)
 {
     char text[256];
 
-    if (strerror_r(reason, text, sizeof text) != 0) {
-        (void)snprintf(text, sizeof text, "error %d", reason);
-    }
-    return tn_fail(error, TARN_ERR_IO, "cannot %s %s: %s", what, path, text);
+    return tn_fail(error, TARN_ERR_IO, "cannot %s %s: %s", what, path,
+                   reason_text(reason, text, sizeof text));
 }
 
 /* ---- devices and pipes ---- */
@@ -133,25 +139,43 @@ static bool is_flushed(int file)
     return copy < 0 || close(copy) == 0;
 }
 
-/* False with errno if the bytes could not be stored; a file system without that call is
+/* False with errno if what was written could not be stored; a file system without that call is
  * trusted. */
-static bool is_stored(const struct tarn_file *out)
+static bool is_stored(int file)
 {
-    return fsync(out->file) == 0 || errno == EINVAL || errno == ENOTSUP;
+    return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;
 }
 
-/* The names in the directory. A failure changes nothing for anybody: the file is there. */
-static void folder_store(const struct tarn_file *out)
+/* The names in the directory. One that may be written but not read cannot be stored, and is
+ * trusted. */
+static bool is_folder_stored(const struct tarn_file *out)
 {
     char folder[PATH_BYTES_MAX];
 
     (void)snprintf(folder, sizeof folder, "%.*s.", folder_length(out), out->path);
     const int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (file >= 0) {
-        (void)fsync(file);
-        (void)close(file);
+    if (file < 0) {
+        return errno == EACCES;
     }
+    const bool is_good = is_stored(file);
+    const int reason = errno;
+
+    (void)close(file);
+    errno = reason;
+    return is_good;
+}
+
+static enum tarn_status folder_store(const struct tarn_file *out, struct tarn_error *error)
+{
+    char text[256];
+
+    return is_folder_stored(out)
+               ? TARN_OK
+               : tn_fail(
+                     error, TARN_ERR_IO,
+                     "%s is complete, but a power cut may lose it: cannot store its directory: %s",
+                     out->path, reason_text(errno, text, sizeof text));
 }
 
 /* Gives an unnamed draft the final name or, if that is taken, one from which it can replace the
@@ -299,7 +323,8 @@ const char *tarn_file_draft(const struct tarn_file *file)
 /* The end of what was written: it is on the disk, and an unnamed draft has a name. */
 static enum tarn_status draft_end(struct tarn_file *file, struct tarn_error *error)
 {
-    const bool is_stored_and_named = is_stored(file) && (!file->is_unnamed || unnamed_name(file));
+    const bool is_stored_and_named =
+        is_stored(file->file) && (!file->is_unnamed || unnamed_name(file));
 
     return is_stored_and_named ? TARN_OK : file_failed(file->path, "write", errno, error);
 }
@@ -337,7 +362,7 @@ enum tarn_status tarn_file_finish(struct tarn_file *file, enum tarn_status statu
         (void)unlink(file->draft);
     }
     if (is_draft && status == TARN_OK) {
-        folder_store(file);
+        status = folder_store(file, error);
     }
     tn_host_free(file, sizeof *file);
     return status;

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +46,8 @@ static struct {
     bool is_followed;
     bool refuses_unnamed;
     bool refuses_to_store;
+    int folder_opens;  /* errno with which the directory cannot be opened, or 0 */
+    int folder_stores; /* and with which it cannot be stored */
     struct disk_file files[FILES];
     int file_count;
     struct change changes[CHANGES];
@@ -148,6 +151,10 @@ int open(const char *path, int flags, ...)
         errno = EOPNOTSUPP;
         return -1;
     }
+    if (!is_new && flags & O_DIRECTORY && disk.folder_opens) {
+        errno = disk.folder_opens;
+        return -1;
+    }
     const int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 
     if (disk.is_followed && is_new && descriptor >= 0) {
@@ -176,9 +183,12 @@ ssize_t write(int descriptor, const void *bytes, size_t size)
 int fsync(int descriptor)
 {
     const int file = disk_file_of(descriptor);
+    struct stat about;
+    const bool is_folder = fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode);
+    const int reason = disk.refuses_to_store ? EIO : is_folder ? disk.folder_stores : 0;
 
-    if (disk.refuses_to_store) {
-        errno = EIO;
+    if (reason) {
+        errno = reason;
         return -1;
     }
     if (file != NONE) {
@@ -244,12 +254,12 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(tarn_file_finish(file, TARN_OK, NULL), TARN_OK);
 }
 
-static void cut_power_everywhere(bool replaces, bool refuses_unnamed)
+static void cut_power_everywhere(const char *name, bool replaces, bool refuses_unnamed)
 {
     const struct temp_folder folder = temp_folder_make();
 
     memset(&disk, 0, sizeof disk);
-    (void)snprintf(disk.path, sizeof disk.path, "%s/report", folder.path);
+    (void)snprintf(disk.path, sizeof disk.path, "%s/%s", folder.path, name);
     disk.old = NONE;
     if (replaces) {
         write_file(disk.path, "old");
@@ -270,25 +280,32 @@ static void cut_power_everywhere(bool replaces, bool refuses_unnamed)
 static void a_new_file(void **state)
 {
     (void)state;
-    cut_power_everywhere(false, false);
+    cut_power_everywhere("report", false, false);
 }
 
 static void a_replaced_file(void **state)
 {
     (void)state;
-    cut_power_everywhere(true, false);
+    cut_power_everywhere("report", true, false);
 }
 
 static void a_new_file_by_a_named_draft(void **state)
 {
     (void)state;
-    cut_power_everywhere(false, true);
+    cut_power_everywhere("report", false, true);
 }
 
 static void a_replaced_file_by_a_named_draft(void **state)
 {
     (void)state;
-    cut_power_everywhere(true, true);
+    cut_power_everywhere("report", true, true);
+}
+
+static void a_compressed_file(void **state)
+{
+    (void)state;
+    cut_power_everywhere("report.gz", false, false);
+    cut_power_everywhere("report.gz", true, true);
 }
 
 static void a_disk_that_fails_leaves_the_old_file(void **state)
@@ -311,6 +328,43 @@ static void a_disk_that_fails_leaves_the_old_file(void **state)
     temp_folder_remove(&folder);
 }
 
+/* The file is whole and in its place, whatever becomes of the name: only a failure is said. */
+static void a_directory_that_cannot_be_stored(void **state)
+{
+    const struct {
+        int opens;
+        int stores;
+        enum tarn_status status;
+    } cases[] = {
+        {0, EIO, TARN_ERR_IO}, {0, ENOSPC, TARN_ERR_IO}, {EMFILE, 0, TARN_ERR_IO},
+        {0, EINVAL, TARN_OK}, /* a file system that stores no directories */
+        {EACCES, 0, TARN_OK}, /* one that may be written, not read */
+    };
+    const struct temp_folder folder = temp_folder_make();
+
+    (void)state;
+    memset(&disk, 0, sizeof disk);
+    disk.old = NONE;
+    (void)snprintf(disk.path, sizeof disk.path, "%s/report", folder.path);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct tarn_file *file;
+        struct tarn_error error = {0};
+
+        disk.refuses_unnamed = i % 2;
+        disk.folder_opens = cases[i / 2].opens;
+        disk.folder_stores = cases[i / 2].stores;
+        assert_int_equal(tarn_file_create(disk.path, &file, NULL), TARN_OK);
+        put(file, "new");
+        assert_int_equal(tarn_file_finish(file, TARN_OK, &error), cases[i / 2].status);
+        if (cases[i / 2].status) {
+            assert_non_null(strstr(error.text, "report is complete, but a power cut may lose it"));
+        }
+        assert_int_equal(access(disk.path, F_OK), 0);
+        assert_int_equal(unlink(disk.path), 0);
+    }
+    temp_folder_remove(&folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,7 +372,9 @@ int main(void)
         cmocka_unit_test(a_replaced_file),
         cmocka_unit_test(a_new_file_by_a_named_draft),
         cmocka_unit_test(a_replaced_file_by_a_named_draft),
+        cmocka_unit_test(a_compressed_file),
         cmocka_unit_test(a_disk_that_fails_leaves_the_old_file),
+        cmocka_unit_test(a_directory_that_cannot_be_stored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
