@@ -235,6 +235,8 @@ void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info)
     info->pinned_use_host_register = config.pinned_use_host_register;
     TARN_SET_IF_PRESENT(*info, graph_capture_record_stream_reuse,
                         config.graph_capture_record_stream_reuse);
+    TARN_SET_IF_PRESENT(*info, max_round_threshold, config.pinned_max_round_threshold);
+    TARN_SET_IF_PRESENT(*info, max_cached_size, config.pinned_max_cached_size);
     info->last_allocator_settings = config.text;
     info->roundup_power2_divisions.assign(std::begin(config.roundup_power2_divisions),
                                           std::end(config.roundup_power2_divisions));

@@ -182,6 +182,8 @@ class Config(Structure):
         ("max_cached", c_uint64),
         ("watch", c_int),
         ("watch_folder", c_char * WATCH_FOLDER_MAX),
+        ("pinned_max_round_threshold", c_uint64),
+        ("pinned_max_cached_size", c_uint64),
     ]
 
 

@@ -4,7 +4,8 @@
  *
  * Events are queried in the order of the frees up to the first incomplete one, as in PyTorch. With
  * pinned_use_background_threads a thread does that; a request then only searches the waiting blocks
- * for one of its size.
+ * for one of its size. What is larger than pinned_max_cached_size returns to the driver as soon as its
+ * events are complete, through the cache, so that the driver is called without the lock.
  *
  * Locks: `lock` guards everything that is not constant. It is held for a few memory accesses, never
  * during a device call.
@@ -54,11 +55,6 @@ static struct tn_pinned_block *block_find(const struct tarn_pinned *pinned, cons
                    (uint64_t)(uintptr_t)memory - block_start(block) < block->memory.size
                ? block
                : NULL;
-}
-
-static unsigned size_index(uint64_t size)
-{
-    return tn_log2_floor(size);
 }
 
 static enum tarn_status pinned_failed(struct tarn_device *device, enum tarn_status status,
@@ -132,7 +128,7 @@ static void block_begin(const struct tarn_pinned *pinned, struct tn_pinned_block
 /* With the lock. */
 static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *block)
 {
-    const unsigned index = size_index(block->memory.size);
+    const unsigned index = tn_pinned_list_of(block->memory.size);
 
     block_emit(pinned, block, TARN_ACTION_FREE_COMPLETED, block->requested);
     block_keep_stack(pinned, block, 0);
@@ -144,20 +140,123 @@ static void block_cache(struct tarn_pinned *pinned, struct tn_pinned_block *bloc
     tn_stat_decrease(&pinned->stats.active_bytes, block->memory.size);
 }
 
-/* Allocates a cached block of exactly that size; NULL when none is cached. With the lock. */
+/* Allocates the cached block of that size, or of a larger one in its list, that was freed last;
+ * NULL when there is none. With the lock. */
 static struct tn_pinned_block *block_reuse(struct tarn_pinned *pinned, uint64_t size)
 {
-    struct tn_pinned_block **list = &pinned->cached[size_index(size)];
-    struct tn_pinned_block *block = *list;
+    struct tn_pinned_block **link = &pinned->cached[tn_pinned_list_of(size)];
+
+    while (*link && (*link)->memory.size < size) {
+        link = &(*link)->next;
+    }
+    struct tn_pinned_block *block = *link;
 
     if (block) {
-        *list = block->next;
+        *link = block->next;
         block->state = TN_PINNED_HANDED_OUT;
         tn_stat_increase(&pinned->stats.active_requests, 1);
-        tn_stat_increase(&pinned->stats.active_bytes, size);
+        tn_stat_increase(&pinned->stats.active_bytes, block->memory.size);
     }
     return block;
 }
+
+/* ---- releasing ---- */
+
+static enum tarn_status memory_give(struct tarn_pinned *pinned,
+                                    const struct tn_pinned_memory *memory)
+{
+    const uint64_t begin = tn_clock_now_ns();
+    const enum tarn_status st = tn_pinned_source_give(&pinned->source, memory);
+
+    if (st == TARN_OK) {
+        tn_lock_acquire(&pinned->lock);
+        pinned->stats.num_host_free++;
+        tn_pinned_duration_add(&pinned->stats.host_free_time, begin);
+        tn_lock_release(&pinned->lock);
+    }
+    return st;
+}
+
+static void block_free(struct tn_pinned_block *block)
+{
+    tn_vec_fini(&block->uses);
+    tn_host_free(block, sizeof *block);
+}
+
+/* Unlinks one cached block of more than `size` bytes that is not in the reserved segment; NULL when
+ * there is none. */
+static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned, uint64_t size)
+{
+    struct tn_pinned_block *found = NULL;
+
+    tn_lock_acquire(&pinned->lock);
+    for (unsigned i = tn_pinned_list_of(size + 1); i < TN_PINNED_SIZES && !found; i++) {
+        struct tn_pinned_block **link = &pinned->cached[i];
+
+        while (*link &&
+               ((*link)->memory.size <= size || (*link)->memory.origin == TN_PINNED_RESERVED)) {
+            link = &(*link)->next;
+        }
+        found = *link;
+        if (found) {
+            *link = found->next;
+            tn_tree_remove(&pinned->blocks, &found->node);
+            tn_stat_decrease(&pinned->stats.allocations, 1);
+            tn_stat_decrease(&pinned->stats.allocated_bytes, found->memory.size);
+        }
+    }
+    tn_lock_release(&pinned->lock);
+    return found;
+}
+
+/* Reverts the removal from the cache. */
+static void block_restore(struct tarn_pinned *pinned, struct tn_pinned_block *block)
+{
+    const unsigned index = tn_pinned_list_of(block->memory.size);
+
+    tn_lock_acquire(&pinned->lock);
+    block->next = pinned->cached[index];
+    pinned->cached[index] = block;
+    tn_tree_insert(&pinned->blocks, &block->node);
+    pinned->stats.allocations.current++;
+    pinned->stats.allocations.freed--;
+    pinned->stats.allocated_bytes.current += (int64_t)block->memory.size;
+    pinned->stats.allocated_bytes.freed -= (int64_t)block->memory.size;
+    tn_lock_release(&pinned->lock);
+}
+
+/* Returns cached blocks of more than `size` bytes to the driver. */
+static enum tarn_status blocks_release(struct tarn_pinned *pinned, uint64_t size,
+                                       struct tarn_error *error)
+{
+    struct tn_pinned_block *block;
+    enum tarn_status st = TARN_OK;
+
+    while (st == TARN_OK && (block = block_evict(pinned, size)) != NULL) {
+        st = memory_give(pinned, &block->memory);
+        if (st) {
+            (void)pinned_failed(pinned->device, st, "releasing pinned memory", error);
+            block_restore(pinned, block);
+        } else {
+            tn_lock_acquire(&pinned->lock);
+            block_emit(pinned, block, TARN_ACTION_SEGMENT_FREE, block->memory.size);
+            tn_lock_release(&pinned->lock);
+            block_free(block);
+        }
+    }
+    return st;
+}
+
+/* What is too large for the cache has been freed. Where the driver fails it stays there until the
+ * next time. */
+static void large_release(struct tarn_pinned *pinned)
+{
+    if (pinned->max_cached < SIZE_LIMIT) {
+        (void)blocks_release(pinned, pinned->max_cached, NULL);
+    }
+}
+
+/* ---- what blocks wait for ---- */
 
 /* An event has completed. With the lock; true if its block is now cached. */
 static bool event_is_done(struct tarn_pinned *pinned, struct tn_pinned_event *event)
@@ -183,7 +282,7 @@ static struct tn_pinned_event *pop_event(struct tarn_pinned *pinned)
 }
 
 /* Caches the blocks whose events are complete, up to the first incomplete event. */
-static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_error *error)
+static enum tarn_status events_complete(struct tarn_pinned *pinned, struct tarn_error *error)
 {
     struct tn_pinned_event *event;
     enum tarn_status st = TARN_OK;
@@ -203,6 +302,14 @@ static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_e
         tn_lock_release(&pinned->lock);
     }
     return st == TARN_ERR_NOT_READY ? TARN_OK : st;
+}
+
+static enum tarn_status process_events(struct tarn_pinned *pinned, struct tarn_error *error)
+{
+    const enum tarn_status st = events_complete(pinned, error);
+
+    large_release(pinned);
+    return st;
 }
 
 /* Queries all events of blocks of that size until one block is cached. */
@@ -273,21 +380,6 @@ static enum tarn_status memory_take(struct tarn_pinned *pinned, uint64_t size,
     return TARN_OK;
 }
 
-static enum tarn_status memory_give(struct tarn_pinned *pinned,
-                                    const struct tn_pinned_memory *memory)
-{
-    const uint64_t begin = tn_clock_now_ns();
-    const enum tarn_status st = tn_pinned_source_give(&pinned->source, memory);
-
-    if (st == TARN_OK) {
-        tn_lock_acquire(&pinned->lock);
-        pinned->stats.num_host_free++;
-        tn_pinned_duration_add(&pinned->stats.host_free_time, begin);
-        tn_lock_release(&pinned->lock);
-    }
-    return st;
-}
-
 /* A caller's request. */
 struct request {
     uint64_t size;
@@ -347,7 +439,8 @@ static struct tn_pinned_block *block_take(struct tarn_pinned *pinned, const stru
 static enum tarn_status request_serve(struct tarn_pinned *pinned, const struct request *request,
                                       struct tn_pinned_block **block_out, struct tarn_error *error)
 {
-    const uint64_t rounded = tn_pow2_ceil(request->size);
+    const uint64_t rounded =
+        request->size <= pinned->max_rounded ? tn_pow2_ceil(request->size) : request->size;
     enum tarn_status st = TARN_OK;
 
     if (!pinned->background) {
@@ -355,8 +448,10 @@ static enum tarn_status request_serve(struct tarn_pinned *pinned, const struct r
     }
     *block_out = st == TARN_OK ? block_take(pinned, request, rounded) : NULL;
     if (st == TARN_OK && !*block_out && pinned->background) {
-        process_events_of_size(pinned, rounded);
-        *block_out = block_take(pinned, request, rounded);
+        if (rounded <= pinned->max_cached) {
+            process_events_of_size(pinned, rounded);
+            *block_out = block_take(pinned, request, rounded);
+        }
         background_start(pinned);
     }
     if (st == TARN_OK && !*block_out) {
@@ -522,7 +617,11 @@ enum tarn_status tarn_pinned_free(struct tarn_pinned *pinned, void *memory,
     if (!block) {
         return pointer_unknown(memory, error);
     }
-    return used ? free_used(pinned, block, stack, error) : TARN_OK;
+    if (used) {
+        return free_used(pinned, block, stack, error);
+    }
+    large_release(pinned);
+    return TARN_OK;
 }
 
 /* ---- uses ---- */
@@ -602,54 +701,7 @@ void tarn_pinned_forget_graphs(struct tarn_pinned *pinned)
     }
     pinned->stats.graph_blocks = 0;
     tn_lock_release(&pinned->lock);
-}
-
-/* ---- releasing ---- */
-
-static void block_free(struct tn_pinned_block *block)
-{
-    tn_vec_fini(&block->uses);
-    tn_host_free(block, sizeof *block);
-}
-
-/* Unlinks one cached block that is not in the reserved segment; NULL when there is none. */
-static struct tn_pinned_block *block_evict(struct tarn_pinned *pinned)
-{
-    struct tn_pinned_block *found = NULL;
-
-    tn_lock_acquire(&pinned->lock);
-    for (unsigned i = 0; i < TN_PINNED_SIZES && !found; i++) {
-        struct tn_pinned_block **link = &pinned->cached[i];
-
-        while (*link && (*link)->memory.origin == TN_PINNED_RESERVED) {
-            link = &(*link)->next;
-        }
-        found = *link;
-        if (found) {
-            *link = found->next;
-            tn_tree_remove(&pinned->blocks, &found->node);
-            tn_stat_decrease(&pinned->stats.allocations, 1);
-            tn_stat_decrease(&pinned->stats.allocated_bytes, found->memory.size);
-        }
-    }
-    tn_lock_release(&pinned->lock);
-    return found;
-}
-
-/* Reverts the removal from the cache. */
-static void block_restore(struct tarn_pinned *pinned, struct tn_pinned_block *block)
-{
-    const unsigned index = size_index(block->memory.size);
-
-    tn_lock_acquire(&pinned->lock);
-    block->next = pinned->cached[index];
-    pinned->cached[index] = block;
-    tn_tree_insert(&pinned->blocks, &block->node);
-    pinned->stats.allocations.current++;
-    pinned->stats.allocations.freed--;
-    pinned->stats.allocated_bytes.current += (int64_t)block->memory.size;
-    pinned->stats.allocated_bytes.freed -= (int64_t)block->memory.size;
-    tn_lock_release(&pinned->lock);
+    large_release(pinned);
 }
 
 enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn_error *error)
@@ -657,22 +709,9 @@ enum tarn_status tarn_pinned_empty_cache(struct tarn_pinned *pinned, struct tarn
     if (tn_fork_passed(&pinned->fork)) {
         return tn_fork_refuse(error, "the pinned allocator");
     }
-    struct tn_pinned_block *block;
-    enum tarn_status st = process_events(pinned, error);
+    const enum tarn_status st = process_events(pinned, error);
 
-    while (st == TARN_OK && (block = block_evict(pinned)) != NULL) {
-        st = memory_give(pinned, &block->memory);
-        if (st) {
-            (void)pinned_failed(pinned->device, st, "releasing pinned memory", error);
-            block_restore(pinned, block);
-        } else {
-            tn_lock_acquire(&pinned->lock);
-            block_emit(pinned, block, TARN_ACTION_SEGMENT_FREE, block->memory.size);
-            tn_lock_release(&pinned->lock);
-            block_free(block);
-        }
-    }
-    return st;
+    return st ? st : blocks_release(pinned, 0, error);
 }
 
 /* ---- lifetime ---- */
@@ -690,6 +729,10 @@ enum tarn_status tarn_pinned_create(struct tarn_device *device, const struct tar
     pinned->device = device;
     pinned->background = used.pinned_use_background_threads;
     pinned->catch_all = used.pinned_free_catch_all;
+    pinned->max_cached = used.pinned_max_cached_size;
+    pinned->max_rounded = used.pinned_max_round_threshold < used.pinned_max_cached_size
+                              ? used.pinned_max_round_threshold
+                              : used.pinned_max_cached_size;
     tn_pinned_source_init(&pinned->source, device, &used);
     tn_lock_init(&pinned->lock, TN_LOCK_ALLOCATOR);
     tn_tree_init(&pinned->blocks, block_compare, NULL);

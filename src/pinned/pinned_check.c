@@ -43,7 +43,7 @@ static uint64_t count_cached(const struct tarn_pinned *pinned, struct tarn_findi
     for (unsigned i = 0; i < TN_PINNED_SIZES; i++) {
         for (const struct tn_pinned_block *block = pinned->cached[i]; block; block = block->next) {
             count++;
-            if (block->state != TN_PINNED_CACHED || block->memory.size != (uint64_t)1 << i ||
+            if (block->state != TN_PINNED_CACHED || tn_pinned_list_of(block->memory.size) != i ||
                 block->event_count > 0 || block->uses.count > 0) {
                 tn_finding_add(findings,
                                "pinned memory: a block of %" PRIu64

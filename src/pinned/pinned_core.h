@@ -7,7 +7,8 @@
  *   waiting      freed, for the events of the streams that used it
  *   of a graph freed, but a captured graph uses its address
  *   lost         freed while the device failed (pinned_free_catch_all)
- *   cached in the free list of its size, a power of two; last in, first out
+ *   cached in the free list of its size, last in, first out. Sizes are powers of two, but for those
+ *          beyond pinned_max_round_threshold: the list of a power has all above the one before
  *
  * The counters follow from the blocks, and the events in the queue and out of it from those that
  * blocks wait for (tarn_pinned_check).
@@ -15,6 +16,7 @@
 #ifndef TN_PINNED_PINNED_CORE_H
 #define TN_PINNED_PINNED_CORE_H
 
+#include "base/bits.h"
 #include "base/lock.h"
 #include "base/os_fork.h"
 #include "base/tree.h"
@@ -59,11 +61,13 @@ struct tarn_pinned {
     struct tarn_device *device; /* constant, like the settings below */
     bool background;
     bool catch_all;
+    uint64_t max_rounded; /* pinned_max_round_threshold or pinned_max_cached_size */
+    uint64_t max_cached;  /* pinned_max_cached_size */
     struct tn_pinned_source source;
     struct tn_fork_watch fork;
     struct tn_lock lock;
     struct tn_tree blocks;
-    struct tn_pinned_block *cached[TN_PINNED_SIZES]; /* by log2 of the size */
+    struct tn_pinned_block *cached[TN_PINNED_SIZES]; /* by log2 of the size, rounded up */
     struct tn_pinned_events events;
     uint64_t asked; /* events taken out of the queue while they are being queried */
     struct tarn_pinned_stats stats;
@@ -72,6 +76,12 @@ struct tarn_pinned {
     pthread_t thread;
     atomic_bool stops; /* the thread */
 };
+
+/* Number of the free list of a size. */
+static inline unsigned tn_pinned_list_of(uint64_t size)
+{
+    return tn_log2_floor(tn_pow2_ceil(size));
+}
 
 static inline struct tn_pinned_block *tn_pinned_block_of(const struct tn_tree_node *node)
 {

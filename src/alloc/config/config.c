@@ -31,6 +31,8 @@ static struct tarn_config config_defaults(void)
         .memory_fraction = 1.0,
         .pinned_num_register_threads = 1,
         .max_cached = TARN_SIZE_UNLIMITED,
+        .pinned_max_round_threshold = TARN_SIZE_UNLIMITED,
+        .pinned_max_cached_size = TARN_SIZE_UNLIMITED,
     };
 }
 

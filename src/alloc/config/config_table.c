@@ -168,6 +168,24 @@ static const struct tn_config_row rows[] = {
                 .help = "pinned host memory: log errors while freeing instead of failing",
                 .since = "2.11"},
      .at = FIELD(pinned_free_catch_all)},
+    {.option = {.name = "pinned_max_round_threshold_mb",
+                .kind = TARN_CONFIG_MIB,
+                .default_text = "unlimited",
+                .range = "from 0",
+                .help = "pinned host memory: requests of more MiB are not rounded up to a power of "
+                        "two",
+                .since = "2.13"},
+     .at = FIELD(pinned_max_round_threshold),
+     .max = MIB_MAX},
+    {.option = {.name = "pinned_max_cached_size_mb",
+                .kind = TARN_CONFIG_MIB,
+                .default_text = "unlimited",
+                .range = "from 0",
+                .help = "pinned host memory: requests of more MiB are neither rounded up nor "
+                        "cached when freed",
+                .since = "2.13"},
+     .at = FIELD(pinned_max_cached_size),
+     .max = MIB_MAX},
 };
 
 #define ROW_COUNT  (sizeof rows / sizeof rows[0])

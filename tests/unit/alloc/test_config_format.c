@@ -99,6 +99,8 @@ static void the_longest_values_fit_the_buffer(void **state)
     config.large_segment_size = config.max_split_size;
     config.pinned_reserve_segment_size = config.max_split_size;
     config.max_cached = config.max_split_size;
+    config.pinned_max_round_threshold = config.max_split_size;
+    config.pinned_max_cached_size = config.max_split_size;
     config.garbage_collection_threshold = -DBL_MAX;
     config.memory_fraction = -DBL_MAX;
     for (unsigned i = 0; i < TARN_ROUNDUP_INTERVALS; i++) {
@@ -221,7 +223,7 @@ static void the_walk_shows_every_option_once(void **state)
             assert_string_not_equal(tarn_config_get_option(i)->name, option->name);
         }
     }
-    assert_int_equal(count, 19);
+    assert_int_equal(count, 21);
     assert_null(tarn_config_get_option(SIZE_MAX));
 }
 
@@ -242,7 +244,8 @@ static void options_that_reset_are_marked(void **state)
                           "backend:cudaMallocAsync,policy:compact,max_cached_mb:64,rules:2.14,"
                           "pinned_use_cuda_host_register:True,"
                           "pinned_num_register_threads:8,pinned_use_background_threads:True,"
-                          "pinned_reserve_segment_size_mb:8,pinned_free_catch_all:True",
+                          "pinned_reserve_segment_size_mb:8,pinned_free_catch_all:True,"
+                          "pinned_max_round_threshold_mb:64,pinned_max_cached_size_mb:128",
                           &config, NULL),
         TARN_OK);
     for (size_t i = 0; tarn_config_get_option(i); i++) {

@@ -411,6 +411,121 @@ static void the_reserved_segment_serves_first(void **state)
     rig_close(&rig);
 }
 
+/* ---- large requests: PyTorch's #171662 ---- */
+
+static void what_is_not_rounded_is_cached(void **state)
+{
+    const struct tarn_config config = config_of("pinned_max_round_threshold_mb:4");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    give(&rig, take(&rig, 4 * MIB - 1));
+    assert_int_equal(stats_of(&rig).allocated_bytes.current,
+                     4 * MIB); /* the last that is rounded */
+    void *small = take(&rig, 5 * MIB);
+    void *large = take(&rig, 7 * MIB + 5);
+
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 16 * MIB + 5);
+    give(&rig, large);
+    give(&rig,
+         small); /* in the same list: too small for the first two, the last freed for the third */
+    assert_ptr_equal(take(&rig, 6 * MIB), large);
+    assert_int_equal(stats_of(&rig).active_bytes.current, 7 * MIB + 5);
+    rig_check(&rig);
+    assert_ptr_not_equal(take(&rig, 6 * MIB), small);
+    assert_ptr_equal(take(&rig, 4 * MIB + 1), small);
+    assert_int_equal(stats_of(&rig).num_host_alloc, 4);
+    rig_close(&rig);
+}
+
+static void what_is_too_large_is_not_cached(void **state)
+{
+    const struct tarn_config config = config_of("pinned_max_cached_size_mb:4");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *kept = take(&rig, 3 * MIB);
+    void *large = take(&rig, 5 * MIB);
+    void *used = take(&rig, 5 * MIB + 1);
+
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 14 * MIB + 1);
+    give(&rig, kept);
+    give(&rig, large);
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 9 * MIB + 1);
+    use(&rig, used, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    give(&rig, used);
+    assert_int_equal(stats_of(&rig).num_host_free, 1); /* not while the stream uses it */
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    give(&rig, take(&rig, 1)); /* any request looks at the events */
+    assert_int_equal(stats_of(&rig).num_host_free, 2);
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 4 * MIB + 1);
+    assert_ptr_equal(take(&rig, 4 * MIB), kept);
+    rig_close(&rig);
+}
+
+static void what_the_driver_keeps_is_released_later(void **state)
+{
+    const struct tarn_config config = config_of("pinned_max_cached_size_mb:0");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *a = take(&rig, 3 * KIB);
+    void *b = take(&rig, 5 * KIB);
+
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 8 * KIB);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_HOST_FREE, 1, TARN_ERR_DEVICE);
+    give(&rig, a);
+    assert_int_equal(stats_of(&rig).active_requests.current, 1);
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 8 * KIB);
+    rig_check(&rig);
+    give(&rig, b);
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 0);
+    rig_close(&rig);
+}
+
+static void the_thread_releases_what_is_too_large(void **state)
+{
+    const struct tarn_config config =
+        config_of("pinned_use_background_threads:True,pinned_max_cached_size_mb:1");
+    const struct timespec nap = {.tv_nsec = 1000000};
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *a = take(&rig, 3 * MIB); /* starts the thread */
+
+    use(&rig, a, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    give(&rig, a);
+    assert_ptr_not_equal(take(&rig, 3 * MIB), a);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    while (stats_of(&rig).num_host_free == 0) {
+        (void)nanosleep(&nap, NULL);
+    }
+    assert_int_equal(stats_of(&rig).allocated_bytes.current, 3 * MIB);
+    rig_close(&rig);
+}
+
+static void the_reserved_segment_keeps_what_is_too_large(void **state)
+{
+    const struct tarn_config config =
+        config_of("pinned_reserve_segment_size_mb:8,pinned_max_cached_size_mb:1");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *a = take(&rig, 3 * MIB);
+
+    give(&rig, a);
+    assert_ptr_equal(take(&rig, 3 * MIB), a);
+    assert_int_equal(sim_counters(rig.device).live_host, 1);
+    rig_close(&rig);
+}
+
 /* PyTorch: test_pinned_memory_use_background_threads */
 static void a_thread_can_look_for_finished_work(void **state)
 {
@@ -1175,6 +1290,11 @@ int main(void)
         cmocka_unit_test(registering_may_fail),
         cmocka_unit_test(a_sink_need_not_have_everything),
         cmocka_unit_test(the_reserved_segment_serves_first),
+        cmocka_unit_test(what_is_not_rounded_is_cached),
+        cmocka_unit_test(what_is_too_large_is_not_cached),
+        cmocka_unit_test(what_the_driver_keeps_is_released_later),
+        cmocka_unit_test(the_thread_releases_what_is_too_large),
+        cmocka_unit_test(the_reserved_segment_keeps_what_is_too_large),
         cmocka_unit_test(a_thread_can_look_for_finished_work),
         cmocka_unit_test(others_may_take_the_events),
         cmocka_unit_test(without_the_thread_all_events_of_a_size_are_queried),
