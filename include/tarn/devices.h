@@ -181,8 +181,9 @@ TARN_API bool tarn_devices_is_recording(struct tarn_devices *devices);
 TARN_API struct tarn_history *tarn_devices_find_history(struct tarn_devices *devices, int number);
 
 /* Adds an annotation to the device's history, as tarn_history_annotate. The fields are PyTorch's:
- * "name", which it needs, and "stage", "START" or "END", among them. Without a recording it does
- * nothing; fields beyond TARN_ANNOTATION_FIELDS_MAX are dropped. */
+ * "name", which it needs, and "stage", "START" or "END", among them; of the others
+ * TARN_ANNOTATION_FIELDS_MAX are kept. A device that was not used yet is opened for it. Without a
+ * recording it does nothing. */
 TARN_API void tarn_devices_annotate(struct tarn_devices *devices, int number,
                                     const struct tarn_annotation_field *fields, size_t count);
 

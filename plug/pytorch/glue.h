@@ -53,6 +53,15 @@ inline tarn_allocator *owner_of(const void *ptr)
     return owner;
 }
 
+inline int ordinal_of(tarn_allocator *allocator)
+{
+    tarn_device_info info;
+
+    info.struct_size = sizeof info;
+    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
+    return info.ordinal;
+}
+
 /* Keeps a failure, if it is one, for those who ask for the latest that could not be thrown. */
 inline void note(tarn_status status, const tarn_error &error)
 {

@@ -6,6 +6,7 @@
  */
 #include "plug/pytorch/history.h"
 
+#include "tarn/block.h"
 #include "tarn/capture.h"
 
 #include <algorithm>
@@ -184,8 +185,13 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
     const tarn_capture_source source = {tarn_devices_find(devices, ordinal),
                                         tarn_devices_find_history(devices, ordinal)};
     tarn_capture_options options = {};
-    const tarn_capture_visitor visitor = {sizeof visitor, &building, add_segment,
-                                          add_block,      add_event, add_annotation};
+    const tarn_capture_visitor visitor = {
+        sizeof visitor,
+        &building,
+        [](auto... given) { contained([&] { add_segment(given...); }); },
+        [](auto... given) { contained([&] { add_block(given...); }); },
+        [](auto... given) { contained([&] { add_event(given...); }); },
+        [](auto... given) { contained([&] { add_annotation(given...); }); }};
     const size_t needed = static_cast<size_t>(ordinal) + 1;
 
     options.struct_size = sizeof options;
@@ -201,28 +207,17 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
 
 Stack history_find_stack(tarn_ptr ptr)
 {
-    struct Search {
-        tarn_ptr ptr;
-        const tarn_history *history;
-        Stack found;
-    } search = {ptr, nullptr, nullptr};
-    const auto look = [](void *context, const tarn_block_info *block) {
-        auto *const search = static_cast<Search *>(context);
+    tarn_allocator *owner = nullptr;
+    tarn_block block = {};
 
-        if (block->address == search->ptr && block->allocated) {
-            search->found = stack_of(tarn_history_host_stack(search->history, block->stack));
-        }
-        return block->address < search->ptr; /* in address order */
-    };
-    const tarn_walker walker = {&search, nullptr, look};
-
-    for (int device = 0; device < TARN_DEVICES_MAX && !search.found; device++) {
-        search.history = tarn_devices_find_history(devices, device);
-        if (search.history) {
-            (void)!tarn_allocator_walk(tarn_devices_find(devices, device), &walker);
-        }
+    block.struct_size = sizeof block;
+    if (tarn_devices_find_owner(devices, ptr, &owner, nullptr) ||
+        tarn_allocator_find_block(owner, ptr, &block, nullptr)) {
+        return nullptr;
     }
-    return search.found;
+    const tarn_history *const history = tarn_devices_find_history(devices, ordinal_of(owner));
+
+    return history ? stack_of(tarn_history_host_stack(history, block.stack)) : nullptr;
 }
 
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info)

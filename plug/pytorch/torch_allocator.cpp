@@ -34,38 +34,6 @@ namespace
 
 using c10::DeviceIndex;
 
-/* ---- exceptions ---- */
-
-std::atomic<int> pending_count; /* of all threads: almost always 0 */
-thread_local std::exception_ptr pending;
-
-bool is_pending()
-{
-    return C10_UNLIKELY(pending_count.load(std::memory_order_relaxed) != 0) && pending;
-}
-
-void throw_pending()
-{
-    if (is_pending()) {
-        pending_count.fetch_sub(1, std::memory_order_relaxed);
-        std::rethrow_exception(std::exchange(pending, nullptr));
-    }
-}
-
-/* Runs what torch supplied, inside a call of libtarn; false or 0 after an exception. */
-template <class Action> auto contained(Action action) -> decltype(action())
-{
-    try {
-        return action();
-    } catch (...) {
-        if (!pending) {
-            pending = std::current_exception();
-            pending_count.fetch_add(1, std::memory_order_relaxed);
-        }
-        return decltype(action())();
-    }
-}
-
 /* ---- values ---- */
 
 cudaStream_t stream_at(tarn_stream stream)
@@ -76,6 +44,19 @@ cudaStream_t stream_at(tarn_stream stream)
 tarn_pool_id pool_of(MempoolId_t id)
 {
     return {id.first, id.second};
+}
+
+/* Before 2.8 what names no pool is about that of the thread's MemPoolContext. */
+MempoolId_t unnamed_pool([[maybe_unused]] bool has_source = false)
+{
+#if TORCH_VERSION_MINOR < 8
+    auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool();
+
+    TORCH_CHECK_NOT_IMPLEMENTED(!has_source || !pool || !pool->allocator(),
+                                "tarn takes a MemPool's own allocator since torch 2.8");
+    return pool ? pool->id() : MempoolId_t{0, 0};
+#endif
+    return {0, 0};
 }
 
 /* torch 2.13 and newer tells captures from other uses of a pool; before, any use may be one. */
@@ -240,13 +221,11 @@ struct Checkpoint final : cca::AllocatorState {
 void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
 {
     const tarn_stats stats = stats_of(allocator);
-    tarn_device_info info;
 
-    info.struct_size = sizeof info;
-    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
     c10::reportMemoryUsageToProfiler(
         pointer_of(ptr), size, stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current,
-        stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current, device_of(info.ordinal));
+        stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current,
+        device_of(ordinal_of(allocator)));
 }
 
 /* Asked in every call: most threads have no profiler, and then one call into torch says so, where
@@ -409,7 +388,7 @@ class Allocator final : public cca::CUDAAllocator
 
     void emptyCache()
     {
-        emptyCache({0, 0});
+        emptyCache(unnamed_pool());
     }
 
     void emptyCache(MempoolId_t pool)
@@ -439,24 +418,29 @@ class Allocator final : public cca::CUDAAllocator
         call(tarn_allocator_set_memory_fraction, allocator_of(device), fraction);
     }
 
-    /* Of each stream and kind of pool, the sum. */
+    /* The mapped ranges of a segment have its number. */
     decltype(sizes_of<cca::CUDAAllocator &>(0)) getExpandableSegmentSizes(DeviceIndex device)
     {
-        std::map<std::pair<tarn_stream, bool>, size_t> sizes;
-        const auto add = [](void *context, const tarn_segment_info *segment) {
-            if (segment->is_expandable) {
-                (*static_cast<decltype(sizes) *>(context))[{segment->stream, !segment->is_large}] +=
-                    segment->total_size;
-            }
-            return true;
+        std::map<uint64_t, tarn_segment_info> segments;
+        const auto add = [](void *context, const tarn_segment_info *range) {
+            return contained([&] {
+                if (range->is_expandable) {
+                    auto &known = *static_cast<decltype(segments) *>(context);
+                    const auto [at, is_new] = known.emplace(range->number, *range);
+
+                    at->second.total_size += is_new ? 0 : range->total_size;
+                }
+                return true;
+            });
         };
-        const tarn_walker walker = {&sizes, add, nullptr};
+        const tarn_walker walker = {&segments, add, nullptr};
         decltype(sizes_of<cca::CUDAAllocator &>(0)) found;
 
         TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
                     "no host memory to visit the segments");
-        for (const auto &[key, size] : sizes) {
-            found.emplace_back(stream_at(key.first), key.second, size);
+        throw_pending();
+        for (const auto &[number, segment] : segments) {
+            found.emplace_back(stream_at(segment.stream), !segment.is_large, segment.total_size);
         }
         return found;
     }
@@ -543,6 +527,7 @@ class Allocator final : public cca::CUDAAllocator
             return contained([&] { return kept(static_cast<cudaStream_t>(stream)); });
         };
 
+        (void)unnamed_pool(true);
         call(begin_pool, device, pool_of(id), !announces_captures, accepts);
     }
 
@@ -689,8 +674,6 @@ class Allocator final : public cca::CUDAAllocator
                        cca::RecordContext when, bool clear,
                        const std::vector<std::string> &skip_actions)
     {
-        TORCH_CHECK_NOT_IMPLEMENTED(!enabled || name() == "native",
-                                    "backend:cudaMallocAsync has no history: the driver allocates");
         TORCH_CHECK(when == cca::RecordContext::NEVER || recorder,
                     "stacks need a recorder of stacks");
         tarn_recording recording = {};
@@ -706,6 +689,7 @@ class Allocator final : public cca::CUDAAllocator
             recording.skip_actions |= uint64_t{1} << action;
         }
         if (enabled) {
+            check_native("recordHistory");
             call(history_record, recording, recorder);
         } else {
             call(tarn_devices_record, devices, nullptr);
@@ -716,6 +700,9 @@ class Allocator final : public cca::CUDAAllocator
     {
         std::vector<tarn_annotation_field> kept;
 
+        if (!isHistoryEnabled()) {
+            return; /* and the device stays as it is */
+        }
         for (const auto &[key, value] : fields) {
             kept.push_back({key.c_str(), value.c_str()});
         }
@@ -760,7 +747,7 @@ class Allocator final : public cca::CUDAAllocator
 
     cca::SnapshotInfo snapshot()
     {
-        return snapshot({0, 0}, true);
+        return snapshot(unnamed_pool(), true);
     }
 
     cca::SnapshotInfo snapshot(MempoolId_t pool)
@@ -786,12 +773,14 @@ class Allocator final : public cca::CUDAAllocator
 
     void attachOutOfMemoryObserver(cca::OutOfMemoryObserver observer) override
     {
+        check_native("attachOutOfMemoryObserver");
         oom_observers.add(std::move(observer));
     }
 
     /* of requests that throw_on_cudamalloc_oom refused */
     void attachOomRejectionObserver(cca::OutOfMemoryObserver observer)
     {
+        check_native("attachOomRejectionObserver");
         rejection_observers.add(std::move(observer));
     }
 
@@ -799,11 +788,17 @@ class Allocator final : public cca::CUDAAllocator
     {
         const tarn_sink sink = {&trackers, TARN_CONTEXT_NEVER, nullptr, track, nullptr, nullptr};
 
+        check_native("attachAllocatorTraceTracker");
         trackers.add(std::move(tracker));
         call(tarn_devices_add_sink, devices, &sink); /* once */
     }
 
   private:
+    void check_native(const char *method)
+    {
+        TORCH_CHECK_NOT_IMPLEMENTED(name() == "native", "cudaMallocAsync has no ", method);
+    }
+
     /* With one device there is no other. */
     int current_device() const
     {

@@ -60,6 +60,7 @@ ACTIONS = (
     "annotate",
 )
 
+BACKEND_ASYNC = 1
 SNAPSHOT_PICKLE = 0
 
 # enum tarn_flame_view, by number.

@@ -146,11 +146,17 @@ struct tarn_history *tarn_devices_find_history(struct tarn_devices *devices, int
 void tarn_devices_annotate(struct tarn_devices *devices, int number,
                            const struct tarn_annotation_field *fields, size_t count)
 {
-    struct tarn_history *history = tarn_devices_find_history(devices, number);
+    struct tarn_allocator *allocator = NULL;
     struct tarn_annotation_field kept[TARN_ANNOTATION_FIELDS_MAX];
     enum tarn_annotation_stage stage = TARN_ANNOTATION_START;
     const char *name = NULL;
     size_t kept_count = 0;
+
+    if (!tarn_devices_is_recording(devices) ||
+        tarn_devices_open(devices, number, &allocator, NULL) != TARN_OK) {
+        return;
+    }
+    struct tarn_history *history = tarn_devices_find_history(devices, number);
 
     for (size_t i = 0; i < count; i++) {
         if (strcmp(fields[i].key, "name") == 0) {
@@ -162,7 +168,7 @@ void tarn_devices_annotate(struct tarn_devices *devices, int number,
             kept[kept_count++] = fields[i];
         }
     }
-    if (history && name && tarn_devices_is_recording(devices)) { /* it counts what it drops */
+    if (history && name) { /* it counts what it drops */
         (void)!tarn_history_annotate(history, stage, number, name, kept, kept_count);
     }
 }

@@ -4,8 +4,8 @@
  *
  * Events are queried in the order of the frees up to the first incomplete one, as in PyTorch. With
  * pinned_use_background_threads a thread does that; a request then only searches the waiting blocks
- * for one of its size. What is larger than pinned_max_cached_size returns to the driver as soon as its
- * events are complete, through the cache, so that the driver is called without the lock.
+ * for one of its size. What is larger than pinned_max_cached_size returns to the driver as soon as
+ * its events are complete, through the cache, so that the driver is called without the lock.
  *
  * Locks: `lock` guards everything that is not constant. It is held for a few memory accesses, never
  * during a device call.

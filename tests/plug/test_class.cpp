@@ -263,6 +263,16 @@ std::shared_ptr<c10::GatheredContext> gather()
     return std::make_shared<Gathered>();
 }
 
+void annotations_need_no_memory()
+{
+    record(gather, {});
+    torch_stub::device = 1; /* not used so far */
+    cca::recordAnnotation({{"name", "init"}, {"stage", "START"}});
+    torch_stub::device = 0;
+    CHECK(cca::snapshot().external_annotations.size() == 1);
+    record(nullptr, {});
+}
+
 void history_has_torchs_stacks()
 {
     CHECK(!cca::isHistoryEnabled());
@@ -296,6 +306,9 @@ void history_has_torchs_stacks()
     CHECK(taken.external_annotations[0].metadata_.at("name") == "step");
     CHECK(taken.external_annotations[0].metadata_.at("more") == "field");
     CHECK(taken.config_metadata.roundup_power2_divisions.size() == 16);
+    on(taken.config_metadata, [](auto &it) -> decltype(void(it.max_cached_size)) {
+        CHECK(it.max_cached_size == SIZE_MAX && it.max_round_threshold == SIZE_MAX);
+    });
     uint64_t reserved = 0;
     size_t with_stack = 0;
 
@@ -568,10 +581,44 @@ void many_threads()
     CHECK(allocated() == 0);
 }
 
+/* Alone in its process. */
+void what_the_drivers_pools_lack_is_refused()
+{
+    const auto is_refused = [](auto call) {
+        try {
+            call();
+        } catch (const c10::NotImplementedError &error) {
+            return has(error.what(), "cudaMallocAsync has no ");
+        }
+        return false;
+    };
+    const cca::OutOfMemoryObserver observer = [](int64_t, size_t, size_t, size_t) {};
+    tarn_error error;
+
+    (void)open_sim(0, GIB);
+    CHECK(tarn_torch_install(TORCH_VERSION, &error) == TARN_OK);
+    cca::init(1);
+    CHECK(cca::name() == "cudaMallocAsync");
+    CHECK(is_refused([&] { cca::attachOutOfMemoryObserver(observer); }));
+    CHECK(is_refused([] { cca::attachAllocatorTraceTracker([](const cca::TraceEntry &) {}); }));
+    on_allocator([&](auto &it) -> decltype(void(it.attachOomRejectionObserver(observer))) {
+        CHECK(is_refused([&] { it.attachOomRejectionObserver(observer); }));
+    });
+    CHECK(is_refused([] { record(gather, {}); }));
+    void *const ptr = cca::raw_alloc(MIB);
+
+    CHECK(allocated() >= static_cast<int64_t>(MIB));
+    cca::raw_delete(ptr);
+}
+
 } // namespace
 
-int main()
+int main(int argc, char **)
 {
+    if (argc > 1) { /* with TARN_ALLOC_CONF=backend:cudaMallocAsync */
+        return run(
+            {{"what the driver's pools lack is refused", what_the_drivers_pools_lack_is_refused}});
+    }
     return run({
         {"it is installed once and early", it_is_installed_once_and_early},
         {"tensors get memory", tensors_get_memory},
@@ -580,6 +627,7 @@ int main()
         {"the profiler sees memory", the_profiler_sees_memory},
         {"pools and checkpoints", pools_and_checkpoints},
         {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
+        {"annotations need no memory", annotations_need_no_memory},
         {"history has torch's stacks", history_has_torchs_stacks},
         {"snapshots of one pool", snapshots_of_one_pool},
         {"metadata goes with events", metadata_goes_with_events},
@@ -589,6 +637,7 @@ int main()
         {"segments are counted", segments_are_counted},
         {"expandable segments are listed", expandable_segments_are_listed},
         {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
+        {"what names no pool is about the active one", what_names_no_pool_is_about_the_active_one},
         {"trackers see every event", trackers_see_every_event},
         {"several devices", several_devices},
         {"handles for other processes", handles_for_other_processes},

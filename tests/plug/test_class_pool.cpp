@@ -114,6 +114,35 @@ bool any(cudaStream_t)
 
 } // namespace
 
+void what_names_no_pool_is_about_the_active_one()
+{
+#if TORCH_VERSION_MINOR < 8
+    void *const other = cca::raw_alloc(30 * MIB);
+    {
+        c10::cuda::MemPool pool;
+        const c10::cuda::MemPoolContext context(&pool);
+
+        cca::beginAllocateToPool(0, pool.id(), any);
+        void *const ptr = cca::raw_alloc(50 * MIB);
+
+        cca::endAllocateToPool(0, pool.id());
+        cca::releasePool(0, pool.id()); /* as torch.cuda.use_mem_pool */
+        CHECK(cca::snapshot().segments.size() == 1);
+        CHECK(cca::snapshot().segments[0].owner_private_pool_id == pool.id());
+        cca::raw_delete(ptr);
+        cca::raw_delete(other);
+    }
+    const auto left = cca::snapshot();
+
+    CHECK(!left.segments.empty()); /* the pool returned its memory and no other */
+    for (const auto &segment : left.segments) {
+        CHECK(segment.owner_private_pool_id.second == 0);
+    }
+    cca::emptyCache();
+    CHECK(cca::snapshot().segments.size() < left.segments.size());
+#endif
+}
+
 void pools_with_an_allocator_of_their_own()
 {
     const MempoolId_t id{0, 9};
@@ -121,8 +150,22 @@ void pools_with_an_allocator_of_their_own()
     bool refused = false;
     bool failed = false;
 
+#if TORCH_VERSION_MINOR < 8
+    {
+        c10::cuda::MemPool pool(own.get());
+        const c10::cuda::MemPoolContext context(&pool);
+
+        try {
+            cca::beginAllocateToPool(0, pool.id(), any);
+        } catch (const c10::NotImplementedError &) {
+            refused = true;
+        }
+        CHECK(refused);
+    }
+#endif
+    refused = false;
     if (!create_pool_from(id, own)) {
-        return; /* torch 2.6 has none */
+        return;
     }
     try { /* a pool has one source */
         create_pool_from(id, std::make_shared<Own>());

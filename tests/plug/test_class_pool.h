@@ -5,4 +5,7 @@
 
 void pools_with_an_allocator_of_their_own();
 
+/* Before torch 2.8; nothing since then. */
+void what_names_no_pool_is_about_the_active_one();
+
 #endif

@@ -332,6 +332,51 @@ void CUDAStream::synchronize() const
 }
 #endif
 
+#if TORCH_VERSION_MINOR < 8
+namespace
+{
+MemPool *active_pool;
+}
+
+MemPool::MemPool(CUDACachingAllocator::CUDAAllocator *source, bool is_user_created)
+    : allocator_(source), is_user_created_(is_user_created), id_{0, 77}, device_(0)
+{
+    CUDACachingAllocator::ensureExistsAndIncrefPool(device_, id_);
+}
+
+MemPool::~MemPool()
+{
+    CUDACachingAllocator::releasePool(device_, id_);
+    const MemPoolContext context(this);
+
+    CUDACachingAllocator::emptyCache();
+}
+
+MempoolId_t MemPool::id()
+{
+    return id_;
+}
+
+CUDACachingAllocator::CUDAAllocator *MemPool::allocator()
+{
+    return allocator_;
+}
+
+MemPoolContext::MemPoolContext(MemPool *pool) : prev_mempool_(std::exchange(active_pool, pool))
+{
+}
+
+MemPoolContext::~MemPoolContext()
+{
+    active_pool = prev_mempool_;
+}
+
+MemPool *MemPoolContext::getActiveMemPool()
+{
+    return active_pool;
+}
+#endif
+
 namespace CUDACachingAllocator
 {
 std::atomic<CUDAAllocator *> allocator;

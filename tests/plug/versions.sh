@@ -84,10 +84,11 @@ check() {
     "${CXX:-g++}" -o "$out/test" "$out/history.o" "$out/class.o" "$out/test_class.o" \
         "$out/test_class_pool.o" "$out/torch_stub.o" "$build/libtarn.so" \
         "-Wl,-rpath,$build" -pthread || return 1
-    "$out/test" >"$out/report" || {
-        cat "$out/report"
+    if ! "$out/test" >"$out/report" ||
+        ! TARN_ALLOC_CONF=backend:cudaMallocAsync "$out/test" async >"$out/report_async"; then
+        cat "$out/report" "$out/report_async"
         return 1
-    }
+    fi
 }
 
 passed=0

@@ -89,6 +89,13 @@ class Fallback(Case):
             assert not torch.cuda.memory._snapshot()["allocator_settings"]["expandable_segments"]
             text = fails(ValueError, torch._C._accelerator_setAllocatorSettings, "nonsense:1")
             assert "nonsense" in text and len(torch._C.settings) == 1
+
+            def refuse(_settings):
+                raise ValueError("torch does not know it")
+
+            tarn.torch._routes._originals["_accelerator_setAllocatorSettings"] = refuse
+            fails(ValueError, torch._C._accelerator_setAllocatorSettings, "max_split_size_mb:80")
+            assert tarn.torch._devices.config().max_split_size != 80 * MIB
             """,
             PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
         )

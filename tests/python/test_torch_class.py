@@ -118,6 +118,13 @@ class Class(Case):
             assert torch._C.settings == ["expandable_segments:False"] # torch gets it as well
             text = fails(ValueError, torch._C._accelerator_setAllocatorSettings, "nonsense:1")
             assert "nonsense" in text and len(torch._C.settings) == 1
+
+            def refuse(_settings):
+                raise ValueError("torch does not know it")
+
+            tarn.torch._routes._originals["_accelerator_setAllocatorSettings"] = refuse
+            fails(ValueError, torch._C._accelerator_setAllocatorSettings, "max_split_size_mb:80")
+            assert tarn.torch._devices.config().max_split_size != 80 * MIB
             """,
             PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
         )
@@ -143,6 +150,14 @@ class Class(Case):
             )
             with open(os.path.join(folder, "first.json"), encoding="utf-8") as file:
                 self.assertEqual(json.load(file)["device_traces"], [[], []])
+        self.passes(
+            """
+            tarn.torch.install()
+            text = fails(tarn.Error, tarn.torch.dump_on_oom, "x.pickle")
+            assert text.startswith("backend:cudaMallocAsync has no observers"), text
+            """,
+            PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync",
+        )
         done = self.done("""
             tarn.torch.install()
             tarn.torch.dump_on_oom("/no/such/folder/x.pickle")

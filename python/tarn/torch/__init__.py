@@ -145,7 +145,8 @@ def _choose():
     try:
         _class.load(build())
         return _class
-    except (Error, ImportError, OSError) as error:
+    # Of a torch that is not as expected: no compiled_with_cxx11_abi, a version of another form.
+    except (Error, ImportError, OSError, AttributeError, IndexError, ValueError) as error:
         warnings.warn(
             f"tarn's allocator class is not available for torch {torch.__version__} ({error}): "
             "using torch's pluggable allocator, which can do less (docs/pytorch.md)",
@@ -182,11 +183,12 @@ def oom_dump_path():
 
 
 def _use_dump_path(path):
-    if path and _kind == "fallback":
+    is_async = path and _devices.config().backend == _ffi.BACKEND_ASYNC
+    if path and (_kind == "fallback" or is_async):
+        which = "backend:cudaMallocAsync" if is_async else "torch's pluggable allocator"
         raise Error(
             "TARN_ERR_NOT_SUPPORTED",
-            "torch's pluggable allocator has no observers: no snapshot can be written when memory "
-            "runs out",
+            f"{which} has no observers: no snapshot can be written when memory runs out",
         )
     _dump["path"] = path
     if path and not _dump["attached"]:

@@ -5,6 +5,7 @@ its settings, and two flame graphs for which it would download a script."""
 import torch
 
 from tarn import _ffi
+from tarn import allocator as allocators
 from tarn import snapshot as snapshots
 from tarn.torch import _devices
 
@@ -16,11 +17,14 @@ def device_count():
 
 
 def _configure(name):
-    """Torch itself reads the settings of pinned memory from the same string."""
+    """Torch itself reads the settings of pinned memory from the same string. What one of the two
+    does not know changes neither."""
 
     def configure(settings):
+        allocators.config_of(settings)
+        result = _originals[name](settings)
         _devices.configure(settings)
-        return _originals[name](settings)
+        return result
 
     return configure
 

@@ -57,6 +57,7 @@ void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device)
     tn_lock_init(&cache->lock, TN_LOCK_REGISTRY);
     tn_tree_init(&cache->by_name, name_compare, NULL);
     tn_tree_init(&cache->by_address, address_compare, NULL);
+    cache->peer_count = 0;
 }
 
 /* The part of a head that identifies the memory. A plain segment is identified by its handle alone,
@@ -130,9 +131,11 @@ static enum tarn_status pages_close(struct tarn_device *device, struct opened *o
     return st ? st : device->ops->va_release(device, opened->address, opened->head.extent);
 }
 
-/* Imports the next page and maps it after those that are mapped. */
-static enum tarn_status page_open(struct tarn_device *device, struct opened *opened, int descriptor)
+/* Imports the next page and maps it after those that are mapped, for the peers too. */
+static enum tarn_status page_open(const struct tn_ipc_cache *cache, struct opened *opened,
+                                  int descriptor)
 {
+    struct tarn_device *device = cache->device;
     const uint64_t page_size = opened->head.page_size;
     tn_page_handle *page = &opened->pages[opened->page_count];
     enum tarn_status st =
@@ -142,15 +145,20 @@ static enum tarn_status page_open(struct tarn_device *device, struct opened *ope
         return st;
     }
     opened->page_count++;
-    st = device->ops->map(device, opened->address + opened->mapped_count * page_size, page_size,
-                          *page);
+    const tarn_ptr at = opened->address + opened->mapped_count * page_size;
+
+    st = device->ops->map(device, at, page_size, *page);
     opened->mapped_count += st == TARN_OK;
+    for (unsigned i = 0; st == TARN_OK && i < cache->peer_count; i++) {
+        st = device->ops->va_grant(device, at, page_size, cache->peers[i]);
+    }
     return st;
 }
 
-static enum tarn_status pages_open(struct tarn_device *device, struct opened *opened,
+static enum tarn_status pages_open(const struct tn_ipc_cache *cache, struct opened *opened,
                                    const struct tn_ipc_content *content, struct tarn_error *error)
 {
+    struct tarn_device *device = cache->device;
     const uint64_t count = page_room(opened);
     enum tarn_status st = device->ops->va_reserve(device, opened->head.extent, &opened->address);
 
@@ -158,7 +166,7 @@ static enum tarn_status pages_open(struct tarn_device *device, struct opened *op
         return tn_device_failed(device, st, "reserving addresses for shared memory", error);
     }
     for (uint64_t i = 0; st == TARN_OK && i < count; i++) {
-        st = page_open(device, opened, tn_ipc_descriptor(content, i));
+        st = page_open(cache, opened, tn_ipc_descriptor(content, i));
     }
     if (st) {
         (void)tn_device_failed(device, st, "opening shared memory", error);
@@ -170,13 +178,14 @@ static enum tarn_status pages_open(struct tarn_device *device, struct opened *op
 
 /* ---- both kinds ---- */
 
-static enum tarn_status memory_open(struct tarn_device *device, struct opened *opened,
+static enum tarn_status memory_open(const struct tn_ipc_cache *cache, struct opened *opened,
                                     const struct tn_ipc_content *content, struct tarn_error *error)
 {
+    struct tarn_device *device = cache->device;
     struct tn_ipc_handle handle;
 
     if (opened->head.kind == TN_IPC_PAGES) {
-        return pages_open(device, opened, content, error);
+        return pages_open(cache, opened, content, error);
     }
     memcpy(&handle, content->body, sizeof handle);
     const enum tarn_status st =
@@ -252,7 +261,7 @@ static struct opened *open_afresh(struct tn_ipc_cache *cache, const struct tn_ip
         *status_out = tn_fail_memory(error);
         return NULL;
     }
-    *status_out = memory_open(cache->device, opened, content, error);
+    *status_out = memory_open(cache, opened, content, error);
     struct opened *known = *status_out ? NULL : find_same(cache, opened);
 
     if (*status_out || known) {
@@ -335,6 +344,54 @@ enum tarn_status tn_ipc_cache_close(struct tn_ipc_cache *cache, tarn_ptr ptr,
             (void)tn_device_failed(cache->device, st, "closing shared memory", error);
         } else {
             cache_remove(cache, opened);
+        }
+    }
+    tn_lock_release(&cache->lock);
+    return st;
+}
+
+/* The lock is held, as for the next. */
+static bool has_peer(const struct tn_ipc_cache *cache, int ordinal)
+{
+    bool has = ordinal == cache->device->ordinal;
+
+    for (unsigned i = 0; i < cache->peer_count; i++) {
+        has |= cache->peers[i] == ordinal;
+    }
+    return has;
+}
+
+static enum tarn_status grant_all(struct tn_ipc_cache *cache, int ordinal)
+{
+    struct tarn_device *device = cache->device;
+    enum tarn_status st = TARN_OK;
+
+    for (const struct tn_tree_node *node = tn_tree_first(&cache->by_address); node && st == TARN_OK;
+         node = tn_tree_next(node)) {
+        const struct opened *opened = from_address(node);
+
+        if (opened->pages) {
+            st = device->ops->va_grant(device, opened->address, opened->size, ordinal);
+        }
+    }
+    return st;
+}
+
+enum tarn_status tn_ipc_cache_add_peer(struct tn_ipc_cache *cache, int ordinal,
+                                       struct tarn_error *error)
+{
+    enum tarn_status st = TARN_OK;
+
+    tn_lock_acquire(&cache->lock);
+    if (!has_peer(cache, ordinal)) {
+        st = cache->peer_count < TN_PEERS_MAX
+                 ? grant_all(cache, ordinal)
+                 : tn_fail(error, TARN_ERR_LIMIT, "an allocator takes at most %d peers",
+                           TN_PEERS_MAX);
+        if (st == TARN_OK) {
+            cache->peers[cache->peer_count++] = ordinal;
+        } else if (st != TARN_ERR_LIMIT) {
+            (void)tn_device_failed(cache->device, st, "granting a peer access", error);
         }
     }
     tn_lock_release(&cache->lock);

@@ -17,6 +17,7 @@
 #define TN_ALLOC_ENGINE_IPC_CACHE_H
 
 #include "alloc/engine/ipc_message.h"
+#include "alloc/pool/heap.h"
 #include "base/lock.h"
 #include "base/tree.h"
 
@@ -25,6 +26,8 @@ struct tn_ipc_cache {
     struct tn_lock lock;
     struct tn_tree by_name;
     struct tn_tree by_address;
+    int peers[TN_PEERS_MAX]; /* devices that may read its pages */
+    unsigned peer_count;
 };
 
 void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device);
@@ -39,6 +42,11 @@ enum tarn_status tn_ipc_cache_open(struct tn_ipc_cache *cache, const struct tn_i
 /* Ends one use of the memory that contains the address. */
 enum tarn_status tn_ipc_cache_close(struct tn_ipc_cache *cache, tarn_ptr ptr,
                                     struct tarn_error *error) TN_MUST_CHECK;
+
+/* Gives a device access to the pages that are open and to those that will be, once. The driver's
+ * access to plain segments is not by segment. */
+enum tarn_status tn_ipc_cache_add_peer(struct tn_ipc_cache *cache, int ordinal,
+                                       struct tarn_error *error) TN_MUST_CHECK;
 
 /* Adds every violated invariant to `findings`, returns how many. */
 uint64_t tn_ipc_cache_check(struct tn_ipc_cache *cache, struct tarn_findings *findings);

@@ -33,19 +33,12 @@ static enum tarn_status peer_grant_all(struct tn_engine *engine, int ordinal,
     return st;
 }
 
-enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int ordinal,
-                                         struct tarn_error *error)
+/* To its own expandable segments. */
+static enum tarn_status peer_let_into_engine(struct tn_engine *engine, int ordinal,
+                                             struct tarn_error *error)
 {
-    struct tn_engine *engine;
     enum tarn_status st = TARN_OK;
 
-    if (tn_fork_passed(&allocator->fork)) {
-        return tn_forked_refuse(error);
-    }
-    if (!tn_allocator_is_native(allocator)) {
-        return TARN_OK; /* it has no expandable segments */
-    }
-    engine = tn_allocator_engine(allocator);
     tn_engine_lock(engine);
     if (!engine_has_peer(engine, ordinal)) {
         st = engine->heap.peer_count < TN_PEERS_MAX
@@ -58,6 +51,20 @@ enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int o
     }
     tn_engine_unlock(engine);
     return st;
+}
+
+enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int ordinal,
+                                         struct tarn_error *error)
+{
+    if (tn_fork_passed(&allocator->fork)) {
+        return tn_forked_refuse(error);
+    }
+    const enum tarn_status st =
+        tn_allocator_is_native(allocator)
+            ? peer_let_into_engine(tn_allocator_engine(allocator), ordinal, error)
+            : TARN_OK; /* it has no expandable segments */
+
+    return st ? st : tn_ipc_cache_add_peer(&allocator->opened, ordinal, error);
 }
 
 static uint64_t ordinal_bit(int ordinal)

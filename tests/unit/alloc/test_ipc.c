@@ -6,6 +6,7 @@
 #include "support/rig.h"
 #include "tarn/copy.h"
 #include "tarn/ipc.h"
+#include "tarn/peer.h"
 
 #include <stdlib.h>
 
@@ -574,6 +575,68 @@ static void nothing_stays_open_after_a_failure(void **state)
     }
 }
 
+/* ---- peers of the device that opens ---- */
+
+enum {
+    FIRST_PEER = 3,
+    SECOND_PEER = 5
+};
+
+static uint64_t grants(struct tarn_device *device)
+{
+    return sim_counters(device).calls[TARN_SIM_VA_GRANT];
+}
+
+static void let_peers_in(void *context)
+{
+    const struct sent *sent = context;
+    struct tarn_device *device;
+    struct tarn_allocator *allocator = child_open(&device);
+    tarn_ptr ptr = 0;
+
+    CHILD_REQUIRE(tarn_allocator_add_peer(allocator, FIRST_PEER, NULL) == TARN_OK);
+    CHILD_REQUIRE(grants(device) == 0);
+    tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 2, TARN_ERR_DEVICE);
+    CHILD_REQUIRE(tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL) ==
+                  TARN_ERR_DEVICE);
+    CHILD_REQUIRE(sim_counters(device).live_pages == 0);
+    tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 0, TARN_OK);
+    const uint64_t before = grants(device);
+
+    CHILD_REQUIRE(tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL) ==
+                  TARN_OK);
+    const uint64_t opening = grants(device) - before;
+
+    CHILD_REQUIRE(opening == sim_counters(device).live_pages); /* each, for the first */
+    tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 1, TARN_ERR_DEVICE);
+    CHILD_REQUIRE(tarn_allocator_add_peer(allocator, SECOND_PEER, NULL) == TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 0, TARN_OK);
+    const uint64_t failed = grants(device);
+
+    for (int i = 0; i < 2; i++) {
+        CHILD_REQUIRE(tarn_allocator_add_peer(allocator, SECOND_PEER, NULL) == TARN_OK);
+        CHILD_REQUIRE(tarn_allocator_add_peer(allocator, FIRST_PEER, NULL) == TARN_OK);
+    }
+    CHILD_REQUIRE(grants(device) == failed + 1); /* all pages at once, once */
+    CHILD_REQUIRE(tarn_ipc_close(allocator, ptr, NULL) == TARN_OK);
+    child_close(allocator, device);
+}
+
+static void peers_see_pages_of_other_processes(void **state)
+{
+    struct rig rig;
+    struct sent sent;
+
+    (void)state;
+    rig_open_backed(&rig, "expandable_segments:True");
+    const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
+
+    export_ok(&rig, ptr, &sent);
+    child_run(let_peers_in, &sent);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void copies_choose_their_kind(void **state)
 {
     struct rig a;
@@ -635,6 +698,7 @@ int main(void)
         cmocka_unit_test(sizes_are_the_device_s),
         cmocka_unit_test(two_names_are_one_segment),
         cmocka_unit_test(nothing_stays_open_after_a_failure),
+        cmocka_unit_test(peers_see_pages_of_other_processes),
         cmocka_unit_test(copies_choose_their_kind),
     };
 

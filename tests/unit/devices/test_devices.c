@@ -352,11 +352,11 @@ static void all_devices_are_recorded(void **state)
     tarn_devices_annotate(rig.devices, 0, fields, 7); /* no recording */
     assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
     assert_true(tarn_devices_is_recording(rig.devices));
+    tarn_devices_annotate(rig.devices, 1, fields, 7); /* before its first memory */
     for (int i = 0; i < 2; i++) {
         (void)alloc(&rig, i, 30 * MIB, 0);
         assert_int_equal(entries_of(&rig, i), 2);
     }
-    tarn_devices_annotate(rig.devices, 1, fields, 7);
     tarn_devices_annotate(rig.devices, 1, fields + 1, 6); /* without a name: none */
     tarn_history_get_usage(tarn_devices_find_history(rig.devices, 1), &usage);
     assert_int_equal(usage.annotations, 1);
