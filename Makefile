@@ -89,7 +89,7 @@ prove: ## contracts of sizes, bins, counters and pages, by Frama-C
 mutation: ## how many small mistakes in src/ the tests notice, for MINUTES (30)
 	@tools/setup.sh mutation
 	@JOBS=$(JOBS) tools/mutation.sh build
-	@tools/mutation.sh run --seconds $$(($(MINUTES) * 60)) --jobs $(JOBS)
+	@tools/mutation.sh run --seconds $$(($(MINUTES) * 60)) --jobs $(JOBS) --seed $${SEED:-1}
 
 nightly: setup-sanitize ## the long jobs: proofs, random programs, schedules, mutants, fuzzing
 	@JOBS=$(JOBS) MINUTES=$(MINUTES) tools/nightly.sh

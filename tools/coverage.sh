@@ -3,9 +3,9 @@
 # coverage.sh [ctest option]...: which lines and branches of src/ the tests reach.
 #
 # Builds the preset `coverage` with clang, runs the tests, and prints one line per file, and
-# branches by folder (coverage_branches.py). build/coverage/html has the sources with counts, and
-# build/coverage/branches.txt the branches that were not taken. Needs llvm-profdata, llvm-cov and
-# Python.
+# branches by folder (coverage_branches.py). Fails where a test does, or where all tests leave a
+# branch out. build/coverage/html has the sources with counts, build/coverage/branches.txt the
+# branches that were not taken. Needs llvm-profdata, llvm-cov and Python.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,9 @@ rm -rf "$build/profiles"
 mkdir -p "$build/profiles"
 LLVM_PROFILE_FILE=$PWD/$build/profiles/%m.profraw
 export LLVM_PROFILE_FILE
-tools/run_tests.sh "$build" -j "${JOBS:-$(nproc)}" "$@" | tail -n 1
+status=0
+tools/run_tests.sh "$build" -j "${JOBS:-$(nproc)}" "$@" >"$build/tests.log" || status=1
+tail -n $((1 + 40 * status)) "$build/tests.log" # what failed stands before the counts
 "$profdata" merge -sparse "$build"/profiles/*.profraw -o "$build/tests.profdata"
 
 objects=$(find "$build/tests" -maxdepth 1 -type f -perm -u+x | sed 's/^/-object /')
@@ -39,3 +41,8 @@ objects=$(find "$build/tests" -maxdepth 1 -type f -perm -u+x | sed 's/^/-object 
     >"$build/branches.json"
 python3 tools/coverage_branches.py "$build/branches.json" . --list src >"$build/branches.txt"
 grep '^|' "$build/branches.txt"
+if [ $# -eq 0 ] && grep ': never ' "$build/branches.txt"; then
+    echo "coverage.sh: these branches were not taken"
+    status=1
+fi
+exit $status
