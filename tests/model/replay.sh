@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cd "$work" # where spin leaves its files
 seed=1
-while [ $seed -le 80 ]; do
+while [ $seed -le 50 ]; do
     spin -T -DTRACE -DSLOTS=3 -n$seed -u20000 "$model" >output
     if grep -E 'assertion violated|rror:' output; then # the model's own
         exit 1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# replay_biased_lock.sh REPLAY: random traces of biased_lock.pml through the program that replays them.
+# replay_biased_lock.sh REPLAY: traces of biased_lock.pml through the program that replays them.
 set -eu
 replay=$(realpath "$1")
 model=$(cd "$(dirname "$0")" && pwd)/biased_lock.pml
@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cd "$work" # where spin leaves its files
 seed=1
-while [ $seed -le 60 ]; do
+while [ $seed -le 40 ]; do
     case $((seed % 2)) in
     0) spin -T -DTRACE -n$seed -u30000 "$model" >output ;;
     *) spin -T -DTRACE -DVISIT -n$seed -u30000 "$model" >output ;;

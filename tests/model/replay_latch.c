@@ -10,9 +10,9 @@
  * model's reader does, and reads what the model's reads when that does; both must come to the same
  * end, and a record that was read must be the one of its generation.
  *
- * A line is "writer store PLACE VALUE", "writer fence", "writer stop", "memory visible PLACE VALUE",
- * "reader|late load PLACE VALUE" or "reader|late read|changed|empty". A word of the model is half of
- * the record's.
+ * A line is "writer store PLACE VALUE", "writer fence 0 0", "writer stop 0 0", "memory visible
+ * PLACE VALUE", "reader|late load PLACE VALUE" or "reader|late read|changed|empty 0 0". A word of
+ * the model is half of the record's.
  */
 #include "support/test.h"
 
@@ -153,7 +153,7 @@ static uint64_t word_value(uint64_t generation, uint64_t word)
 
 static void publish(uint64_t generation)
 {
-    uint64_t words[TN_RECORD_WORDS];
+    uint64_t words[TN_RECORD_WORDS] = {0};
     struct tn_page_record record;
 
     for (uint64_t i = 0; i < TN_RECORD_WORDS; i++) {
@@ -229,9 +229,10 @@ static void become_visible(const struct line *line)
 
 static bool line_read(struct line *line)
 {
-    /* NOLINTNEXTLINE(cert-err34-c): written by the model, and checked */
+    /* NOLINTBEGIN(cert-err34-c): written by the model, and checked */
     const int found =
         fscanf(scene.file, "%7s %7s %u %u", line->who, line->what, &line->place, &line->value);
+    /* NOLINTEND(cert-err34-c) */
 
     assert_true(found == 4 || found == EOF);
     return found == 4;
@@ -375,8 +376,8 @@ static void the_latch_does_what_the_model_does(void **state)
     print_message("read %u, empty %u, changed %u\n", results[TN_LATCH_READ],
                   results[TN_LATCH_EMPTY], results[TN_LATCH_CHANGED]);
     assert_true(results[TN_LATCH_READ] > 100);
-    assert_true(results[TN_LATCH_EMPTY] > 10);
-    assert_true(results[TN_LATCH_CHANGED] > 10);
+    assert_true(results[TN_LATCH_EMPTY] > 5);
+    assert_true(results[TN_LATCH_CHANGED] > 5);
 }
 
 int main(int argc, char **argv)
