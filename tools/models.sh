@@ -117,14 +117,17 @@ wrong stream_cache MISS_KEEPS_LIMITS "assertion violated" "$parts -DSLOTS=3" "$e
     "-m300000 -w24"
 
 moves="-DNO_STORE -DNO_SHARING -DNO_PRIVATE"
-right page_mover "pages move between two streams" actions "-DCALLS=4 $moves" "$collapsed" \
+right page_mover "pages move between two streams" actions "-DCALLS=4 $moves" "$exact" \
     "-m300000 -w24"
-right page_mover "pages are kept" actions "-DMARKS=2 -DNO_SHARING -DNO_PRIVATE" "$collapsed" \
+right page_mover "pages are kept" actions "-DMARKS=2 -DNO_SHARING -DNO_PRIVATE" "$exact" \
     "-m300000 -w24"
-right page_mover "blocks used on both streams" actions "-DNO_STORE -DNO_PRIVATE" "$collapsed" \
+right page_mover "blocks used on both streams" actions "-DNO_STORE -DNO_PRIVATE" "$exact" \
     "-m300000 -w24"
-right page_mover "a graph is replayed" actions "-DNO_STORE -DNO_SHARING" "$collapsed" \
-    "-m300000 -w24"
+right page_mover "a graph is replayed" actions "-DNO_STORE -DNO_SHARING" "$exact" "-m300000 -w24"
+# What the code chooses of all this, and what traces are made of (tests/model/replay_pages.sh).
+right page_mover "as the code chooses" some "-DTRACE -DQUEUE=7" "$exact" "-m300000 -w22"
+right page_mover "as the code chooses, longer" some "-DTRACE -DQUEUE=7 -DCALLS=4 -DNO_SHARING" \
+    "$exact" "-m300000 -w22"
 wrong page_mover UNMAP_AT_ONCE "assertion violated (at_place" "$moves" "$exact" "-m300000 -w22"
 for variant in TAKE_BUSY NO_WAIT SAME_EPOCH; do
     wrong page_mover $variant "assertion violated (touched" "-DMARKS=2 $moves" "$exact" \

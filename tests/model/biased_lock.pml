@@ -8,6 +8,10 @@
  *
  * With -DVISIT: a thread that only visits (tn_biased_lock_visit) takes the place of the last one.
  * With -DLIVE: who has the word enters, however often others come and go.
+ *
+ * What is printed is what replay_biased_lock.c does with the program: the thread, what it does, and
+ * two numbers. With -DTRACE each thread comes ROUNDS times, the first one more often than the others,
+ * and stays for a while.
  */
 #define THREADS 3
 #define SEATS 2 /* one thread gets none */
@@ -19,6 +23,48 @@
 #define INSIDE(s) (2 + (s))
 
 #define SELF (me + 1)
+#define SAY(how, a, b) printf(how, me, a, b)
+
+#ifdef TRACE
+#define ROUNDS (me == 0 -> 90 : 20)
+#define COMES  (rounds < ROUNDS)
+#define GOES   (rounds == ROUNDS)
+#define ROUND  rounds++;
+#define TELL(how, a, b) printf(how, me, a, b); /* a step of its own, in traces alone */
+#define STAYS                                                                                      \
+    do                                                                                             \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true                                                                                        \
+    :: true -> break                                                                               \
+    od;
+#define STAYS_AWAY                                                                                 \
+    do                                                                                             \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: me != 0                                                                                     \
+    :: true -> break                                                                               \
+    od;
+#else
+#define COMES true
+#define GOES  true
+#define ROUND
+#define TELL(how, a, b)
+#define STAYS
+#define STAYS_AWAY
+#endif
 
 /* What is in memory. */
 byte leans = NONE;
@@ -65,8 +111,13 @@ proctype Memory(byte thread)
 
 end:
     do
-    :: atomic { nempty(buffer[thread]) -> make_visible(thread) }
+    :: atomic { nempty(buffer[thread]) -> printf("%d visible 0 0\n", thread); make_visible(thread) }
     od
+}
+
+inline put(location, value)
+{
+    atomic { buffer[me] ! location, value; SAY("%d store %d %d\n", location, value) }
 }
 
 /* A thread sees its own stores at once. Of those to `leans` at most one waits: the word, whose store
@@ -81,11 +132,12 @@ inline barrier()
 #ifndef LOCAL_BARRIER
     left = ((1 << THREADS) - 1) & ~(1 << me);
     do
-    :: left & 1 -> d_step { drain(0); left = left & ~1 }
-    :: left & 2 -> d_step { drain(1); left = left & ~2 }
-    :: left & 4 -> d_step { drain(2); left = left & ~4 }
+    :: left & 1 -> d_step { drain(0); left = left & ~1; SAY("%d drain %d %d\n", 0, 0) }
+    :: left & 2 -> d_step { drain(1); left = left & ~2; SAY("%d drain %d %d\n", 1, 0) }
+    :: left & 4 -> d_step { drain(2); left = left & ~4; SAY("%d drain %d %d\n", 2, 0) }
     :: left == 0 -> break
-    od
+    od;
+    TELL("%d passed %d %d\n", 0, 0)
 #endif
 }
 
@@ -93,17 +145,19 @@ inline barrier()
 inline enter()
 {
     got = false;
-    leant = LEANS_SEEN;
+    atomic { leant = LEANS_SEEN; SAY("%d leans %d %d\n", leant, 0) }
     if
     :: leant == NONE || sitting[leant] != SELF -> skip
     :: leant != NONE && sitting[leant] == SELF ->
-        buffer[me] ! INSIDE(leant), 1;
+        put(INSIDE(leant), 1);
 #ifdef NO_RECHECK
         got = true /* wrong */
 #else
         if
-        :: LEANS_SEEN == leant -> got = true
-        :: LEANS_SEEN != leant -> buffer[me] ! INSIDE(leant), 0
+        :: atomic { LEANS_SEEN == leant -> SAY("%d leans %d %d\n", leant, 0) }
+            got = true
+        :: atomic { LEANS_SEEN != leant -> SAY("%d leans %d %d\n", LEANS_SEEN, 0) }
+            put(INSIDE(leant), 0)
         fi
 #endif
     fi;
@@ -114,11 +168,12 @@ inline enter()
 inline end_bias()
 {
     if
-    :: leans != NONE ->
-        d_step { drain(me); leans = NONE }
+    :: atomic { leans != NONE -> SAY("%d biased %d %d\n", leans, 0) }
+        d_step { drain(me); leans = NONE; SAY("%d end %d %d\n", 0, 0) }
         barrier();
         ended = true
-    :: leans == NONE -> ended = false
+    :: atomic { leans == NONE -> SAY("%d biased %d %d\n", NONE, 0) }
+        ended = false
     fi
 }
 
@@ -136,7 +191,7 @@ inline end_bias()
 /* tn_biased_lock_acquire_slow: the loops that poll are waits for what they poll. */
 inline acquire_slow()
 {
-    atomic { taken == 0 -> taken = 1; NOTE_WORD }
+    atomic { taken == 0 -> taken = 1; SAY("%d word %d %d\n", 0, 0); NOTE_WORD }
 #ifdef WAIT_FIRST
     !OWNER_IS_INSIDE;
 #endif
@@ -148,7 +203,7 @@ inline acquire_slow()
     :: !ended -> skip
     fi;
 #else
-    !OWNER_IS_INSIDE;
+    atomic { !OWNER_IS_INSIDE -> SAY("%d owner %d %d\n", 0, seat) }
 #endif
     atomic { unbiased = true; NOTE_ENTERED }
 }
@@ -158,18 +213,19 @@ inline try()
 {
     got = false;
     if
-    :: atomic { taken == 0 -> taken = 1 }
+    :: atomic { taken == 0 -> taken = 1; SAY("%d word %d %d\n", 0, 0) }
         end_bias();
         if
-        :: OWNER_IS_INSIDE ->
+        :: atomic { OWNER_IS_INSIDE -> SAY("%d owner %d %d\n", 1, seat) }
 #ifndef TRY_KEEPS_WORD
-            buffer[me] ! TAKEN, 0
+            put(TAKEN, 0)
 #else
             skip
 #endif
-        :: !OWNER_IS_INSIDE -> atomic { unbiased = true; got = true }
+        :: atomic { !OWNER_IS_INSIDE -> SAY("%d owner %d %d\n", 0, seat) }
+            atomic { unbiased = true; got = true }
         fi
-    :: taken != 0 -> skip
+    :: atomic { taken != 0 -> SAY("%d busy %d %d\n", 0, 0) }
     fi
 }
 
@@ -177,14 +233,15 @@ inline try()
 inline visit()
 {
     got = false;
-    atomic { taken == 0 -> taken = 1 }
+    atomic { taken == 0 -> taken = 1; SAY("%d word %d %d\n", 0, 0) }
     host = leans; /* nobody else stores to it now */
     end_bias();
     if
-    :: OWNER_IS_INSIDE ->
-        buffer[me] ! LEANS, host;
-        buffer[me] ! TAKEN, 0
-    :: !OWNER_IS_INSIDE -> atomic { unbiased = true; got = true }
+    :: atomic { OWNER_IS_INSIDE -> SAY("%d owner %d %d\n", 1, seat) }
+        put(LEANS, host);
+        put(TAKEN, 0)
+    :: atomic { !OWNER_IS_INSIDE -> SAY("%d owner %d %d\n", 0, seat) }
+        atomic { unbiased = true; got = true }
     fi
 }
 
@@ -199,11 +256,11 @@ inline visit_end()
 #else
     unbiased = false;
     if
-    :: host != NONE -> buffer[me] ! LEANS, host
-    :: true -> skip /* somebody waits */
+    :: host != NONE -> TELL("%d leave %d %d\n", 1, host) put(LEANS, host)
+    :: true -> TELL("%d leave %d %d\n", 0, NONE) skip /* somebody waits */
     fi;
 #endif
-    buffer[me] ! TAKEN, 0;
+    put(TAKEN, 0);
     host = NONE
 }
 
@@ -227,19 +284,20 @@ inline take_seat()
 inline leave()
 {
     if
-    :: !unbiased -> buffer[me] ! INSIDE(seat), 0
+    :: !unbiased -> TELL("%d leave %d %d\n", 0, seat) put(INSIDE(seat), 0)
     :: unbiased ->
         if
         :: true ->
             take_seat();
+            TELL("%d leave %d %d\n", 1, mine)
             if
-            :: mine != NONE -> seat = mine; buffer[me] ! LEANS, mine
+            :: mine != NONE -> seat = mine; put(LEANS, mine)
             :: mine == NONE -> skip
             fi
-        :: true -> skip
+        :: true -> TELL("%d leave %d %d\n", 0, NONE) skip
         fi;
         unbiased = false;
-        buffer[me] ! TAKEN, 0
+        put(TAKEN, 0)
     fi
 }
 
@@ -252,30 +310,38 @@ proctype Thread(byte me)
     byte left;
     bool got;
     bool ended;
+#ifdef TRACE
+    byte rounds;
+#endif
 
     do
-    :: true ->
+    :: COMES ->
+        STAYS_AWAY
         if
         :: true ->
+            TELL("%d acquire %d %d\n", 0, 0)
             enter();
             if
             :: got -> skip
             :: !got -> acquire_slow()
             fi;
             got = true
-        :: true -> try()
+        :: true -> TELL("%d try %d %d\n", 0, 0) try()
         fi;
         if
         :: got ->
+            TELL("%d has %d %d\n", 0, 0)
+            STAYS
             holders++;
             assert(holders == 1);
             holders--;
             leave()
-        :: !got -> skip
+        :: !got -> TELL("%d fails %d %d\n", 0, 0) skip
         fi;
         got = false;
+        ROUND
         ended = false
-    :: true -> break /* so that one who waits for ever is found: the others may stop */
+    :: GOES -> break /* so that one who waits for ever is found: the others may stop */
     od
 }
 
@@ -288,21 +354,29 @@ proctype Visitor(byte me)
     byte host = NONE;
     bool got;
     bool ended;
+#ifdef TRACE
+    byte rounds;
+#endif
 
     do
-    :: true ->
+    :: COMES ->
+        STAYS_AWAY
+        TELL("%d visit %d %d\n", 0, 0)
         visit();
         if
         :: got ->
+            TELL("%d has %d %d\n", 0, 0)
+            STAYS
             holders++;
             assert(holders == 1);
             holders--;
             visit_end()
-        :: !got -> host = NONE
+        :: !got -> TELL("%d fails %d %d\n", 0, 0) host = NONE
         fi;
         got = false;
+        ROUND
         ended = false
-    :: true -> break
+    :: GOES -> break
     od
 }
 #define LAST Visitor

@@ -7,7 +7,15 @@
  * order; a release fence is the point before which all earlier ones must be, a store with release
  * order comes after all others. A reader's loads of words may be done in any order between its two
  * fences: that order is drawn.
+ *
+ * What is printed is what replay_latch.c does with the program. With -DTRACE the reader tries more
+ * often, and the writer is stopped later.
  */
+#ifdef TRACE
+#define TRIES 20
+#else
+#define TRIES 2
+#endif
 #define PUBLICATIONS 5
 #define WORDS 2
 #define NONE 0
@@ -32,12 +40,18 @@ byte published; /* ghost: what the writer has made current for good */
 /* Stores to one place keep their order. */
 inline store(place, value)
 {
-    atomic { !waits[place] -> stored[place] = value; waits[place] = true; after[place] = fences }
+    atomic {
+        !waits[place] ->
+        stored[place] = value;
+        waits[place] = true;
+        after[place] = fences;
+        printf("writer store %d %d\n", place, value)
+    }
 }
 
 inline fence()
 {
-    fences++
+    atomic { fences++; printf("writer fence 0 0\n") }
 }
 
 #define LATER(p, q) (!waits[q] || after[q] >= after[p])
@@ -53,7 +67,8 @@ inline become_visible(place)
         stored[place] = 0;
         after[place] = 0;
         waits[place] = false;
-        published = (place == CURRENT -> memory[CURRENT] : published)
+        published = (place == CURRENT -> memory[CURRENT] : published);
+        printf("memory visible %d %d\n", place, memory[place])
     }
 }
 
@@ -111,24 +126,46 @@ proctype Writer()
 /* Stops the writer wherever it is; what it stored becomes visible all the same. */
 proctype Killer()
 {
-    stopped = true
+#ifdef TRACE
+    byte left = 10;
+
+    do
+    :: left > 0
+    :: left > 0
+    :: left > 0
+    :: left > 0 -> left--
+    :: left == 0 -> break
+    od;
+#endif
+    atomic { stopped = true; printf("writer stop 0 0\n") }
 }
+
+#define LOAD(who, to, place)                                                                       \
+    atomic { to = memory[place]; printf(who, place, to) }
+#define READER "reader load %d %d\n"
+#define LATE   "late load %d %d\n"
+
 
 proctype Reader()
 {
     byte current;
     byte copy;
     byte word[WORDS];
+    byte generation;
     byte newest;
     byte tries;
 
     do
-    :: tries < 2 ->
+#ifdef TRACE
+    :: true
+    :: true
+#endif
+    :: tries < TRIES ->
         tries++;
         newest = published;
-        current = memory[CURRENT];
+        LOAD(READER, current, CURRENT);
         if
-        :: current == NONE -> goto again
+        :: current == NONE -> printf("reader empty 0 0\n"); goto again
         :: current != NONE -> skip
         fi;
 #ifdef ONE_COPY
@@ -137,13 +174,14 @@ proctype Reader()
         copy = current % 2;
 #endif
         if /* in any order */
-        :: true -> word[0] = memory[WORD(copy, 0)]; word[1] = memory[WORD(copy, 1)]
-        :: true -> word[1] = memory[WORD(copy, 1)]; word[0] = memory[WORD(copy, 0)]
+        :: true -> LOAD(READER, word[0], WORD(copy, 0)); LOAD(READER, word[1], WORD(copy, 1))
+        :: true -> LOAD(READER, word[1], WORD(copy, 1)); LOAD(READER, word[0], WORD(copy, 0))
         fi;
 #ifndef NO_RECHECK
+        LOAD(READER, generation, GENERATION(copy));
         if
-        :: memory[GENERATION(copy)] != current -> goto again
-        :: memory[GENERATION(copy)] == current -> skip
+        :: generation != current -> printf("reader changed 0 0\n"); goto again
+        :: generation == current -> printf("reader read 0 0\n")
         fi;
 #endif
         assert(word[0] == word[1]);  /* of one record */
@@ -154,8 +192,9 @@ again:
         copy = 0;
         word[0] = 0;
         word[1] = 0;
+        generation = 0;
         newest = 0
-    :: tries == 2 -> break
+    :: tries == TRIES -> break
     od
 }
 
@@ -165,7 +204,7 @@ proctype Late()
     byte current;
     byte copy;
 
-    atomic { timeout -> current = memory[CURRENT] };
+    atomic { timeout -> current = memory[CURRENT]; printf(LATE, CURRENT, current) };
     if
     :: current != NONE ->
 #ifdef ONE_COPY
@@ -173,9 +212,13 @@ proctype Late()
 #else
         copy = current % 2;
 #endif
+        printf(LATE, WORD(copy, 0), memory[WORD(copy, 0)]);
+        printf(LATE, WORD(copy, 1), memory[WORD(copy, 1)]);
+        printf(LATE, GENERATION(copy), memory[GENERATION(copy)]);
         assert(memory[GENERATION(copy)] == current && memory[WORD(copy, 0)] == current &&
-               memory[WORD(copy, 1)] == current)
-    :: current == NONE -> skip
+               memory[WORD(copy, 1)] == current);
+        printf("late read 0 0\n")
+    :: current == NONE -> printf("late empty 0 0\n")
     fi
 }
 

@@ -14,9 +14,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cd "$work" # where spin leaves its files
 seed=1
-while [ $seed -le 150 ]; do
-    spin -T -DTRACE -DSLOTS=3 -n$seed -u10000 "$model" |
-        awk '$2 == "own" || $2 == "heap"' >trace.$seed
+while [ $seed -le 50 ]; do
+    spin -T -DTRACE -DSLOTS=3 -n$seed -u20000 "$model" >output
+    if grep -E 'assertion violated|rror:' output; then # the model's own
+        exit 1
+    fi
+    awk '$2 == "own" || $2 == "heap" || $2 == "cache"' output >trace.$seed
     seed=$((seed + 1))
 done
 "$replay" trace.*

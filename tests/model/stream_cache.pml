@@ -9,7 +9,9 @@
  * taking a lock, looking whether a quota suffices, asking another cache, changing the counters and
  * releasing the lock anything may happen.
  *
- * What is printed in a simulation with -DTRACE is what replay.c does with the program.
+ * What is printed in a simulation with -DTRACE is what replay.c does with the program. Of the runs
+ * of the model its are those in which a call that a cache serves is not interrupted, the other
+ * caches are busy for all of such a call or for none of it, and the device is never asked.
  */
 #ifndef CACHES
 #define CACHES 2
@@ -63,6 +65,9 @@ typedef Cache {
 
     byte out;  /* allocated slots: the truth, in whichever counter it is */
     byte held; /* of these, those that a caller has */
+#ifdef TRACE
+    byte mapped; /* slots whose blocks are in the cache's map */
+#endif
 };
 
 Cache cache[CACHES]; /* cache i is that of stream i */
@@ -139,6 +144,41 @@ end:
 }
 
 #define SAY(how, c, s) printf(how, me, c, s)
+
+#ifdef TRACE
+#define TELL(how, c, s) printf(how, me, c, s) /* of interest to traces alone */
+byte turn; /* thread + 1 that is in a call which a cache serves; 0: none */
+#define MY_TURN (turn == 0 || turn == SELF)
+#define IN_MAP  ((cache[c].mapped >> s) & 1)
+#define HAS_FREE (cache[c].out != FULL)
+#define ASKED   1
+#define BUSY    2
+#define MAY_GIVE (answer != BUSY)
+#define MAY_BE_BUSY (answer != ASKED)
+#define TELL_ASKED answer = ASKED;
+#define TELL_BUSY answer = BUSY;
+
+/* What nobody is changing now. */
+inline show_cache(o)
+{
+    if
+    :: cache[o].open && (cache[o].lock == 0 || cache[o].lock == SELF) ->
+        printf("%d cache %d %d %d %d %d %d %d %d %d %d\n", me, o, cache[o].quota[BLOCKS],
+            cache[o].quota[PARTS], AT_CURSOR(o, BLOCKS), AT_CURSOR(o, PARTS), cache[o].end,
+            cache[o].cursor, cache[o].counted, cache[o].floor, cache[o].ceiling)
+    :: else
+    fi
+}
+#else
+#define TELL(how, c, s)
+#define MY_TURN true
+#define IN_MAP true
+#define HAS_FREE true
+#define MAY_GIVE true
+#define MAY_BE_BUSY true
+#define TELL_ASKED
+#define TELL_BUSY
+#endif
 
 inline raise(to, by)
 {
@@ -244,8 +284,12 @@ inline log_add_or_not(c)
     if
 #ifndef NO_LOG
     :: log_add(c)
+#ifdef TRACE
+    :: log_add(c)
+    :: log_add(c)
 #endif
-    :: log_invalidate(c)
+#endif
+    :: log_invalidate(c); TELL("%d own %d bare %d\n", c, 0)
     fi
 }
 
@@ -273,6 +317,9 @@ inline slot_alloc()
 {
     cache[c].out = cache[c].out | (1 << s);
     cache[c].held = cache[c].held | (1 << s);
+#ifdef TRACE
+    cache[c].mapped = (cache[c].mapped & ~(1 << s)) | (cache[c].open << s);
+#endif
     note()
 }
 
@@ -339,7 +386,8 @@ inline ask_next()
 #ifdef UNLOCKED
         :: true -> take_quota(c, other)
 #else
-        :: cache[other].lock == 0 ->
+        :: cache[other].lock == 0 && MAY_GIVE ->
+            TELL_ASKED
             cache[other].lock = SELF;
             if
             :: cache[other].open -> take_quota(c, other); SAY("%d own %d ask %d\n", c, other)
@@ -347,7 +395,7 @@ inline ask_next()
             fi;
             cache[other].lock = 0
 #ifndef WAIT
-        :: SAY("%d own %d busy %d\n", c, other)
+        :: MAY_BE_BUSY -> TELL_BUSY SAY("%d own %d busy %d\n", c, other)
 #endif
 #endif
         fi
@@ -408,6 +456,13 @@ inline may_change(stage)
 
 inline cache_leave()
 {
+#ifdef TRACE
+    TELL("%d own %d leave %d\n", c, 0);
+    show_cache(0);
+    show_cache(1);
+    turn = 0;
+    answer = 0;
+#endif
     cache[c].lock = 0;
     if
     :: served -> finish()
@@ -418,6 +473,9 @@ inline cache_leave()
 inline cache_enter()
 {
     lock_cache(c);
+#ifdef TRACE
+    turn = SELF;
+#endif
     if
     :: !cache[c].open -> cache_leave()
     :: cache[c].open && frees && !UNDOES && AT_FLOOR ->
@@ -443,27 +501,53 @@ inline cache_miss()
     cache_leave()
 }
 
+inline cache_find_block()
+{
+    log_count(c);
+    log_flush(c);
+    s = FIRST_FREE(cache[c].out);
+    change = SPLIT(cache[c].out | (1 << s)) - SPLIT(cache[c].out);
+    want_change(COUNTS_BLOCKS, change);
+    may_change(APPLY)
+}
+
+inline cache_served_again()
+{
+    log_redo();
+    served = true;
+    SAY("%d own %d redo %d\n", c, s);
+    cache_leave()
+}
+
 /* cache_redo, and cache_serve until the quota is looked at. Whether the request is that of the
  * entry: maybe. */
 inline cache_redo()
 {
     found = false;
     if
-    :: REDOES ->
-        log_redo();
-        served = true;
-        SAY("%d own %d redo %d\n", c, s);
-        cache_leave()
-    :: AT_CEILING -> cache_leave()
+    :: REDOES -> cache_served_again()
+#ifdef TRACE
+    :: REDOES -> cache_served_again()
+    :: REDOES -> cache_served_again()
+#endif
+    :: AT_CEILING -> SAY("%d own %d held %d\n", c, 0); cache_leave()
     :: !AT_CEILING -> cache_miss()
-    :: !AT_CEILING && cache[c].out != FULL ->
-        log_count(c);
-        log_flush(c);
-        s = FIRST_FREE(cache[c].out);
-        change = SPLIT(cache[c].out | (1 << s)) - SPLIT(cache[c].out);
-        want_change(COUNTS_BLOCKS, change);
-        may_change(APPLY)
+    :: !AT_CEILING && cache[c].out != FULL -> cache_find_block()
+#ifdef TRACE
+    :: !AT_CEILING && cache[c].out != FULL -> cache_find_block()
+    :: !AT_CEILING && cache[c].out != FULL -> cache_find_block()
+#endif
     fi
+}
+
+inline cache_find_allocated()
+{
+    change = SPLIT(cache[c].out & ~(1 << s)) - SPLIT(cache[c].out);
+    want_change(-COUNTS_BLOCKS, COUNTS_PARTS);
+#ifdef FREE_NEEDS_NONE
+    want_change(-9, -9);
+#endif
+    may_change(APPLY)
 }
 
 /* cache_undo, and cache_free until the quota is looked at: a free part more, at most. */
@@ -483,13 +567,11 @@ inline cache_undo()
         :: true -> /* not in this cache's map, or used by other streams */
             SAY("%d own %d flush %d\n", c, 0);
             cache_leave()
-        :: true ->
-            change = SPLIT(cache[c].out & ~(1 << s)) - SPLIT(cache[c].out);
-            want_change(-COUNTS_BLOCKS, COUNTS_PARTS);
-#ifdef FREE_NEEDS_NONE
-            want_change(-9, -9);
+        :: IN_MAP -> cache_find_allocated()
+#ifdef TRACE
+        :: IN_MAP -> cache_find_allocated()
+        :: IN_MAP -> cache_find_allocated()
 #endif
-            may_change(APPLY)
         fi
     fi
 }
@@ -505,7 +587,8 @@ inline cache_apply()
 {
     served = found;
     if
-    :: !found
+    :: !found && frees -> SAY("%d own %d no_free %d\n", c, s)
+    :: !found && !frees -> SAY("%d own %d no_alloc %d\n", c, s)
     :: found && frees ->
         slot_free();
         change_used();
@@ -613,6 +696,7 @@ inline share_begin()
     :: left > 1 -> f = 2
 #endif
     fi;
+    TELL("%d heap %d first %d\n", f, 0);
     at = SHARE
 }
 
@@ -623,6 +707,9 @@ inline share_next()
         share_out(f, BLOCKS);
         share_out(f, PARTS);
         set_limits(f);
+#ifdef TRACE
+        show_cache(f);
+#endif
         cache[f].lock = 0;
         left--;
         f = (f + 1) % CACHES
@@ -687,7 +774,11 @@ inline heap_serve()
             move(PARTS, change)
         fi;
         change = 0
+#ifdef TRACE
+    :: else -> TELL("%d heap %d full %d\n", c, 0)
+#else
     :: else
+#endif
     fi;
     share_begin()
 }
@@ -701,13 +792,19 @@ inline heap_alloc()
         log_redo();
         log_count(c);
         fold(c);
-        SAY("%d heap %d alloc %d\n", c, s);
+        SAY("%d heap %d redo %d\n", c, s);
         share_begin()
-#if !defined(ALWAYS_OPEN) && !defined(TRACE)
+#ifndef ALWAYS_OPEN
     :: ANY_OPEN -> close_all(); heap_serve()
 #endif
-    :: !cache[c].open && c <= created -> at = OPENING
+    :: !cache[c].open && c <= created && HAS_FREE -> at = OPENING
     :: true -> heap_serve()
+#ifdef TRACE /* caches are open for longer */
+    :: !cache[c].open && c <= created && HAS_FREE -> at = OPENING
+    :: true -> heap_serve()
+    :: true -> heap_serve()
+    :: true -> heap_serve()
+#endif
     fi
 }
 
@@ -738,6 +835,9 @@ inline heap_other()
         SAY("%d heap %d reset %d\n", 0, 0)
     :: ANY_OPEN -> close_all()
 #endif
+#ifdef TRACE /* caches are open for longer */
+    :: true -> SAY("%d heap %d read %d\n", 0, 0)
+#endif
     fi;
     share_begin()
 }
@@ -758,6 +858,17 @@ inline pick()
     frees = true
 }
 
+inline begin_any()
+{
+    if
+    :: true -> at = ENTER
+    :: cache[c].held -> pick(); at = ENTER
+    :: HAS_FREE -> at = HEAP /* the thread used another cache last */
+    :: cache[c].held -> pick(); at = HEAP
+    :: c == 0 -> other_work = true; at = HEAP
+    fi
+}
+
 inline begin()
 {
     if
@@ -767,18 +878,19 @@ inline begin()
     :: c = 2
 #endif
     fi;
-    if
-    :: true -> at = ENTER
-    :: cache[c].held -> pick(); at = ENTER
 #ifdef TRACE /* more of what a cache serves */
-    :: cache[c].open -> at = ENTER
+    if
+    :: cache[c].open && HAS_FREE -> at = ENTER
+    :: cache[c].open && HAS_FREE -> at = ENTER
+    :: cache[c].open && HAS_FREE -> at = ENTER
     :: cache[c].open && cache[c].held -> pick(); at = ENTER
     :: cache[c].open && cache[c].held -> pick(); at = ENTER
-#endif
-    :: true -> at = HEAP /* the thread used another cache last */
-    :: cache[c].held -> pick(); at = HEAP
-    :: c == 0 -> other_work = true; at = HEAP
+    :: cache[c].open && cache[c].held -> pick(); at = ENTER
+    :: true -> begin_any()
     fi
+#else
+    begin_any()
+#endif
 }
 
 inline finish()
@@ -813,24 +925,27 @@ proctype Thread(byte me)
     short idle;
     short share;
     short room[2];
+#ifdef TRACE
+    byte answer; /* of the other cache, in this call */
+#endif
 
     do
-    :: atomic { at == IDLE -> begin() }
+    :: atomic { MY_TURN && at == IDLE -> begin() }
 #ifndef TRACE
     :: at == IDLE -> break /* so that one who waits for ever is found: the others may stop */
 #endif
-    :: atomic { at == ENTER && cache[c].lock == 0 -> cache_enter() }
-    :: atomic { at == ASK -> ask_next() }
-    :: atomic { at == REDO -> cache_redo() }
-    :: atomic { at == UNDO -> cache_undo() }
-    :: atomic { at == APPLY -> cache_apply() }
-    :: atomic { at == HEAP && heap_lock == 0 -> lock_heap(); at = COLLECT }
-    :: atomic { at == COLLECT -> collect_next() }
-    :: atomic { at == WORK && other_work -> heap_other() }
-    :: atomic { at == WORK && !other_work && frees -> heap_free() }
-    :: atomic { at == WORK && !other_work && !frees -> heap_alloc() }
-    :: atomic { at == OPENING && cache[c].lock == 0 -> open_one() }
-    :: atomic { at == SHARE -> share_next() }
+    :: atomic { MY_TURN && at == ENTER && cache[c].lock == 0 -> cache_enter() }
+    :: atomic { MY_TURN && at == ASK -> ask_next() }
+    :: atomic { MY_TURN && at == REDO -> cache_redo() }
+    :: atomic { MY_TURN && at == UNDO -> cache_undo() }
+    :: atomic { MY_TURN && at == APPLY -> cache_apply() }
+    :: atomic { MY_TURN && at == HEAP && heap_lock == 0 -> lock_heap(); at = COLLECT }
+    :: atomic { MY_TURN && at == COLLECT -> collect_next() }
+    :: atomic { MY_TURN && at == WORK && other_work -> heap_other() }
+    :: atomic { MY_TURN && at == WORK && !other_work && frees -> heap_free() }
+    :: atomic { MY_TURN && at == WORK && !other_work && !frees -> heap_alloc() }
+    :: atomic { MY_TURN && at == OPENING && cache[c].lock == 0 -> open_one() }
+    :: atomic { MY_TURN && at == SHARE -> share_next() }
     od
 }
 

@@ -47,7 +47,7 @@ void tn_undo_log_clear(struct tn_undo_log *log)
 
 void tn_undo_log_judge(struct tn_undo_log *log)
 {
-    tn_backoff_update(&log->backoff, log->reused >= TN_UNDO_ENTRIES / 4);
+    tn_backoff_update(&log->backoff, 4 * log->reused >= TN_UNDO_ENTRIES);
     log->added = 0;
     log->reused = 0;
 }

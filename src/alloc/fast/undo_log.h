@@ -47,7 +47,11 @@ struct tn_private_pool;
 struct tn_shard;
 
 enum {
+#ifdef TN_LOG_SHORT /* tests/model */
+    TN_UNDO_ENTRIES = 2
+#else
     TN_UNDO_ENTRIES = 512
+#endif
 };
 
 /* One cache line. */
