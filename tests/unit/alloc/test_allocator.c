@@ -580,7 +580,7 @@ static uint64_t fuzz_below(struct fuzz *fuzz, uint64_t bound)
     return (fuzz->random >> 33) % bound;
 }
 
-/* A word of a block; one every 64 KiB is looked at. */
+/* A word of a block; one every 256 KiB is looked at. */
 static uint32_t *fuzz_word(struct fuzz *fuzz, int i, uint64_t at)
 {
     char *memory = tarn_sim_host_memory(fuzz->rig.device, fuzz->live[i].ptr, fuzz->live[i].size);
@@ -599,7 +599,7 @@ static void fuzz_alloc(struct fuzz *fuzz)
     fuzz->live[i].ptr = rig_alloc(&fuzz->rig, words * 4, 0);
     fuzz->live[i].value = fuzz->next_value++;
     fuzz->total += words;
-    for (uint64_t at = 0; at < words * 4; at += 64 * KIB) {
+    for (uint64_t at = 0; at < words * 4; at += 256 * KIB) {
         *fuzz_word(fuzz, i, at) = fuzz->live[i].value;
     }
 }
@@ -608,7 +608,7 @@ static void fuzz_free(struct fuzz *fuzz)
 {
     const int i = (int)fuzz_below(fuzz, (uint64_t)fuzz->count);
 
-    for (uint64_t at = 0; at < fuzz->live[i].size; at += 64 * KIB) {
+    for (uint64_t at = 0; at < fuzz->live[i].size; at += 256 * KIB) {
         assert_int_equal(*fuzz_word(fuzz, i, at), fuzz->live[i].value);
     }
     rig_free(&fuzz->rig, fuzz->live[i].ptr);

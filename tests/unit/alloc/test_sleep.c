@@ -295,7 +295,7 @@ static void more_than_one_chunk_is_kept(void **state)
     fill(&rig, before, 30 * MIB, 2);
     uint64_t *words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
 
-    for (uint64_t i = 0; i < size / 8; i += 64) {
+    for (uint64_t i = 0; i < size / 8; i += 8 * KIB) { /* one every 64 KiB */
         words[i] = i;
     }
     fill(&rig, behind, 30 * MIB, 3);
@@ -303,7 +303,7 @@ static void more_than_one_chunk_is_kept(void **state)
     assert_in_range(sleep_stats(&rig).host_bytes, size + 60 * MIB, size + 66 * MIB); /* no hole */
     wake_up(&rig);
     words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
-    for (uint64_t i = 0; i < size / 8; i += 64) {
+    for (uint64_t i = 0; i < size / 8; i += 8 * KIB) { /* one every 64 KiB */
         assert_int_equal(words[i], i);
     }
     assert_true(holds(&rig, before, 30 * MIB, 2));
