@@ -1,51 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* Powers of two, checked arithmetic, block sizes and size classes. */
+/* Block sizes, segments and splits. */
+#include "bits.h"
+
 #include "alloc/config/size_class.h"
 #include "analysis/split_rule.h"
-#include "base/bits.h"
 #include "base/order.h"
 #include "base/sized.h"
 
 /*@ assigns \nothing;
-  @ ensures \result == (x != 0 && (x & (x - 1)) == 0); */
-static inline bool tn_is_pow2(uint64_t x);
-
-/*@ requires x != 0;
-  @ assigns \nothing;
-  @ ensures 0 <= \result <= 63;
-  @ ensures 0 < (1 << \result) <= x;
-  @ ensures (1 << (\result + 1)) == 2 * (1 << \result);
-  @ ensures \result == 63 || x < (1 << (\result + 1)); */
-static inline unsigned tn_log2_floor(uint64_t x);
-
-/*@ requires x > 0;
-  @ assigns \nothing;
-  @ ensures 0 < \result <= x;
-  @ ensures \result > x / 2; */
-static inline uint64_t tn_pow2_floor(uint64_t x);
-
-/*@ requires 0 < x <= (1 << 63);
-  @ assigns \nothing;
-  @ ensures x <= \result;
-  @ ensures x == 1 || \result < 2 * x; */
-static inline uint64_t tn_pow2_ceil(uint64_t x);
-
-/*@ requires x > 0;
-  @ assigns \nothing;
-  @ ensures 0 <= \result <= 63;
-  @ ensures x % (1 << \result) == 0; */
-static inline unsigned tn_lowest_bit(uint64_t x);
-
-/*@ assigns \nothing;
-  @ ensures 0 <= \result < TN_BLOCK_INTERVALS; */
+  @ ensures 0 <= \result < TN_BLOCK_INTERVALS;
+  @ ensures \result > 0 ==> (1 << \result) <= (size >> 20);
+  @ ensures \result < TN_BLOCK_INTERVALS - 1 ==> (size >> 20) < (1 << (\result + 1)); */
 static inline unsigned tn_block_interval(uint64_t size);
 
 /*@ requires request < (1 << 62);
   @ assigns \nothing;
   @ ensures \result % 512 == 0;
   @ ensures \result >= 512 && \result >= request;
+  @ ensures request == 0 ==> \result == 512;
   @ ensures request > 0 ==> \result < request + 512; */
 static inline uint64_t tn_block_round_to_unit(uint64_t request);
+
+/* Assumed: steps are shifted powers of two, about which provers know too little. */
+/*@ requires 0 < size < (1 << 62) && 1 < divisions <= (1 << 32) && size > 512 * divisions;
+  @ assigns \nothing;
+  @ ensures \result % 512 == 0;
+  @ ensures size <= \result < 2 * size; */
+uint64_t tn_block_round_to_division(uint64_t size, uint64_t divisions);
+
+/*@ requires request < (1 << 62) && divisions <= (1 << 32);
+  @ assigns \nothing;
+  @ ensures \result % 512 == 0;
+  @ ensures \result >= 512 && \result >= request;
+  @ ensures request > 0 && (divisions <= 1 || request <= 512 * divisions) ==>
+  @     \result < request + 512;
+  @ ensures request <= 512 ==> \result == 512;
+  @ ensures request >= 512 ==> \result < 2 * request; */
+static inline uint64_t tn_block_round(uint64_t request, uint64_t divisions);
+
+/*@ requires \valid_read(config);
+  @ requires request < TN_MAX_REQUEST;
+  @ assigns \nothing;
+  @ ensures \result % 512 == 0;
+  @ ensures \result >= 512 && \result >= request;
+  @ ensures request <= 512 ==> \result == 512;
+  @ ensures request >= 512 ==> \result < 2 * request;
+  @ ensures (\forall integer i; 0 <= i < TN_BLOCK_INTERVALS ==>
+  @     config->roundup_power2_divisions[i] <= 1) ==> request == 0 || \result < request + 512; */
+static inline uint64_t tn_round_size(uint64_t request, const struct tarn_config *config);
 
 /*@ assigns \nothing;
   @ ensures any ==> (\result <==> remainder >= 512 && rounded < UINT64_MAX);
@@ -69,8 +71,10 @@ static inline uint64_t tn_segment_size(uint64_t rounded, const struct tarn_confi
 /*@ requires \valid_read(config);
   @ requires rounded <= block_size;
   @ assigns \nothing;
-  @ ensures \result ==> block_size - rounded >= 512;
-  @ ensures \result && !small_pool && !expandable ==> block_size - rounded > (1 << 20); */
+  @ ensures small_pool || expandable ==>
+  @     (\result <==> block_size - rounded >= 512 && rounded < UINT64_MAX);
+  @ ensures !small_pool && !expandable ==>
+  @     (\result <==> block_size - rounded > (1 << 20) && rounded < config->max_split_size); */
 static inline bool tn_should_split(uint64_t block_size, uint64_t rounded, bool small_pool,
                                    bool expandable, const struct tarn_config *config);
 

@@ -16,6 +16,7 @@ struct run {
 static uint64_t first_page(const struct tn_harvest *harvest, const struct tn_segment *segment,
                            const struct tn_block *block)
 {
+    tn_assert(block->address >= segment->address && harvest->keep_begin <= harvest->keep_end);
     const bool is_kept =
         block->address < harvest->keep_end && harvest->keep_begin < block->address + block->size;
     const uint64_t from = is_kept ? harvest->keep_end : block->address;

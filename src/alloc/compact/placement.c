@@ -24,6 +24,7 @@ static uint64_t block_end(const struct tn_block *block)
 
 static uint64_t page_of(const struct tn_segment *segment, uint64_t address)
 {
+    tn_assert(address >= segment->address);
     return (address - segment->address) / segment->expandable->page_size;
 }
 

@@ -42,6 +42,7 @@ static inline bool tn_size_is_small(uint64_t rounded)
 /* Bytes to ask the device for, to serve a rounded request. */
 static inline uint64_t tn_segment_size(uint64_t rounded, const struct tarn_config *config)
 {
+    tn_assert(rounded <= TN_MAX_REQUEST);
     if (rounded <= TN_SMALL_SIZE) {
         return TN_SMALL_BUFFER;
     }

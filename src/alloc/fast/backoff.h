@@ -10,6 +10,7 @@
 #define TN_ALLOC_FAST_BACKOFF_H
 
 #include "alloc/config/fast_path.h"
+#include "base/assertion.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +28,7 @@ struct tn_backoff {
 /* Called with a verdict whether it pays: backs off if not. */
 static inline void tn_backoff_update(struct tn_backoff *backoff, bool pays)
 {
+    tn_assert(backoff->length <= TN_BACKOFF_MAX);
     if (pays || !TN_FAST_HAS(TN_PART_BACKOFF)) {
         backoff->length = 0;
     } else if (backoff->length == 0) {

@@ -26,6 +26,7 @@ struct tn_quota_change {
 
 static inline unsigned tn_quota_stat(unsigned pool)
 {
+    tn_assert(pool < TN_POOLS);
     return TARN_STAT_SMALL_POOL + pool;
 }
 

@@ -38,6 +38,7 @@
 #include "alloc/pool/core.h"
 #include "alloc/pool/counters.h"
 #include "alloc/pool/pool.h"
+#include "base/assertion.h"
 #include "base/attr.h"
 
 #include <assert.h>
@@ -194,6 +195,7 @@ static inline struct tn_undo_entry *tn_undo_log_redo(struct tn_undo_log *log, ui
 /* Undoes the entry before the cursor if it is this pointer. Else NULL. */
 static inline struct tn_undo_entry *tn_undo_log_undo(struct tn_undo_log *log, tarn_ptr ptr)
 {
+    tn_assert(log->cursor <= TN_UNDO_ENTRIES);
     if (log->cursor <= log->floor || log->entries[log->cursor - 1].address != ptr) {
         return NULL;
     }

@@ -114,12 +114,14 @@ static inline bool tn_bin_can_hold(uint64_t size, uint64_t place)
 /* The low bits of a size in which the sizes of its class differ. */
 static inline unsigned tn_bin_dropped_bits(uint64_t units)
 {
+    tn_assert(units < (uint64_t)1 << 55);
     return tn_log2_floor(units | 1U << TN_CLASSES_LOG2) - TN_CLASSES_LOG2;
 }
 
 /* The key for slot 0. Only keys of one class can be compared. */
 static inline uint64_t tn_bin_key(uint64_t size, uint64_t place)
 {
+    tn_assert(tn_bin_can_hold(size, place));
     const uint64_t units = size / TN_MIN_BLOCK_SIZE;
     const uint64_t within = units & (((uint64_t)1 << tn_bin_dropped_bits(units)) - 1);
     const uint64_t at = place / TN_MIN_BLOCK_SIZE;
@@ -187,6 +189,7 @@ static inline void tn_leaf_insert(struct tn_leaf *leaf, uint64_t key, struct tn_
 
 static inline void tn_leaf_remove(struct tn_leaf *leaf, unsigned slot)
 {
+    tn_assert(slot < TN_LEAF_SLOTS);
     leaf->keys[slot] = TN_BIN_KEY_NONE;
     leaf->holes |= (uint64_t)1 << slot;
 }

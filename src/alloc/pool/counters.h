@@ -14,6 +14,7 @@
 #ifndef TN_ALLOC_POOL_COUNTERS_H
 #define TN_ALLOC_POOL_COUNTERS_H
 
+#include "base/assertion.h"
 #include "base/attr.h"
 #include "tarn/stats.h"
 
@@ -66,9 +67,18 @@ void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *sta
 void tn_counters_begin_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 void tn_counters_end_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 
+/* Whether a counter of both pools can be changed by it without an overflow, as all can in practice:
+ * requests are below 2^60. */
+static inline bool tn_counter_is_small(int64_t value)
+{
+    return value > -((int64_t)1 << 61) && value < (int64_t)1 << 61;
+}
+
 /* Of both pools. */
 static inline int64_t tn_counter_all(const struct tn_counter *counter)
 {
+    tn_assert(tn_counter_is_small(counter->current[TN_SMALL]));
+    tn_assert(tn_counter_is_small(counter->current[TN_LARGE]));
     return counter->current[TN_SMALL] + counter->current[TN_LARGE];
 }
 
@@ -86,6 +96,9 @@ static inline unsigned tn_counter_pool(bool small)
 /* Changes the current value, up or down, and the peaks, but does not count the increase. */
 static TN_INLINE void tn_counter_move(struct tn_counter *counter, unsigned pool, int64_t amount)
 {
+    tn_assert(pool < TN_POOLS && tn_counter_is_small(amount));
+    tn_assert(tn_counter_is_small(counter->current[TN_SMALL]));
+    tn_assert(tn_counter_is_small(counter->current[TN_LARGE]));
     const int64_t now = counter->current[pool] + amount;
     const int64_t all = now + counter->current[pool ^ 1U];
 
@@ -106,6 +119,8 @@ static inline void tn_counter_increase(struct tn_counter *counter, unsigned pool
 
 static inline void tn_counter_decrease(struct tn_counter *counter, unsigned pool, uint64_t amount)
 {
+    tn_assert(pool < TN_POOLS && tn_counter_is_small((int64_t)amount));
+    tn_assert(tn_counter_is_small(counter->current[pool]));
     counter->current[pool] -= (int64_t)amount;
 }
 
@@ -136,6 +151,8 @@ static inline void tn_counters_free(struct tn_counters *counters, unsigned pool,
  * what counts as oversize is decided again at the free, and settings may have changed since. */
 static inline void tn_stat_increase(struct tarn_stat *stat, uint64_t amount)
 {
+    tn_assert(tn_counter_is_small(stat->current) && tn_counter_is_small((int64_t)amount));
+    tn_assert(tn_counter_is_small(stat->allocated));
     stat->current += (int64_t)amount;
     stat->peak = stat->current > stat->peak ? stat->current : stat->peak;
     stat->allocated += (int64_t)amount;
@@ -143,6 +160,8 @@ static inline void tn_stat_increase(struct tarn_stat *stat, uint64_t amount)
 
 static inline void tn_stat_decrease(struct tarn_stat *stat, uint64_t amount)
 {
+    tn_assert(tn_counter_is_small(stat->current) && tn_counter_is_small((int64_t)amount));
+    tn_assert(tn_counter_is_small(stat->freed));
     stat->current -= (int64_t)amount;
     stat->freed += (int64_t)amount;
 }

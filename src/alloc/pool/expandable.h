@@ -17,6 +17,7 @@
 #define TN_ALLOC_POOL_EXPANDABLE_H
 
 #include "alloc/pool/core.h"
+#include "base/assertion.h"
 #include "base/attr.h"
 #include "device/device_ops.h"
 
@@ -38,6 +39,7 @@ struct tn_expandable {
 /* Pages that so many bytes need. */
 static inline uint64_t tn_pages_up(uint64_t bytes, uint64_t page_size)
 {
+    tn_assert(page_size > 0 && bytes <= UINT64_MAX - page_size);
     return (bytes + page_size - 1) / page_size;
 }
 

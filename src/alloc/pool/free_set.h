@@ -70,6 +70,7 @@ void tn_free_set_rekey(struct tn_free_set *set);
 /* Class of a size (> 0, below TN_BIN_SIZE_END); classes never decrease as sizes grow. */
 static inline unsigned tn_free_set_class(uint64_t size)
 {
+    tn_assert(size < TN_BIN_SIZE_END);
     const uint64_t units = size / TN_MIN_BLOCK_SIZE;
     const unsigned dropped = tn_bin_dropped_bits(units);
 
@@ -92,6 +93,7 @@ static inline struct tn_bin *tn_free_set_bin(const struct tn_free_set *set, unsi
 /* Notes that the class has a block. */
 static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class)
 {
+    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
     set->bin_bits[class / TN_CHUNK_BINS] |= (uint64_t)1 << class % TN_CHUNK_BINS;
     set->chunk_bits |= (uint64_t)1 << class / TN_CHUNK_BINS;
 }
@@ -99,6 +101,7 @@ static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class)
 /* Notes that it has none. */
 static inline void tn_free_set_unmark(struct tn_free_set *set, unsigned class)
 {
+    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
     const unsigned chunk = class / TN_CHUNK_BINS;
 
     set->bin_bits[chunk] &= ~((uint64_t)1 << class % TN_CHUNK_BINS);
@@ -107,12 +110,14 @@ static inline void tn_free_set_unmark(struct tn_free_set *set, unsigned class)
 
 static inline bool tn_free_set_has_class(const struct tn_free_set *set, unsigned class)
 {
+    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
     return set->bin_bits[class / TN_CHUNK_BINS] >> class % TN_CHUNK_BINS & 1;
 }
 
 /* The bin of the first class at or after `class` that has a block, or NULL. */
 static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set, unsigned class)
 {
+    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
     const unsigned chunk = class / TN_CHUNK_BINS;
     const uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
 

@@ -67,6 +67,7 @@ static inline struct tn_block *tn_ptr_entry_block(uint64_t entry)
 
 static inline uint64_t tn_ptr_bucket(const struct tn_ptr_map *map, uint64_t hash)
 {
+    tn_assert(map->shift < 64);
     return hash >> map->shift;
 }
 
