@@ -62,6 +62,7 @@ old_callers() {
 }
 
 job proofs make prove
+job wrong_bodies tools/prove.sh --wrong
 job analyzer env ANALYZER_NODES=225000 make lint JOBS="$jobs"
 job old_callers old_callers
 job soak soak
