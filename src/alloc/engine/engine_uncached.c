@@ -4,14 +4,17 @@
 #include "alloc/config/size_class.h"
 #include "alloc/engine/engine_methods.h"
 #include "alloc/engine/oom.h"
+#include "alloc/pool/private_pool.h"
 #include "base/host_mem.h"
 
-/* `direct.lock` guards config and limit too. */
+/* `direct.lock` guards config, limit and pools too. */
 struct uncached {
     struct tarn_allocator base; /* first */
     struct tn_direct_memory direct;
     struct tarn_config config;
     uint64_t limit;
+    struct tn_private_pools
+        pools; /* that there are, and their uses: nothing is allocated in them */
 };
 
 static const struct tn_engine_methods uncached_methods;
@@ -41,6 +44,7 @@ static void uncached_destroy(struct tarn_allocator *allocator)
 {
     struct uncached *uncached = uncached_of(allocator);
 
+    tn_private_pools_fini(&uncached->pools);
     tn_direct_memory_fini(&uncached->direct);
     tn_host_free(uncached, sizeof *uncached);
 }
@@ -270,12 +274,123 @@ static enum tarn_status uncached_add_memory_callback(struct tarn_allocator *allo
     return TARN_OK;
 }
 
+/* ---- private pools: as in PyTorch they come and go, and requests go past them ---- */
+
+static enum tarn_status uncached_begin_pool(struct tarn_allocator *allocator,
+                                            struct tarn_pool_id id, tarn_pool_filter filter,
+                                            void *context, struct tarn_error *error)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = tn_private_pool_begin(&uncached->pools, id, filter, context, error);
+
+    tn_lock_release(&uncached->direct.lock);
+    return st;
+}
+
+/* A released pool goes once no request is routed to it. With the lock. */
+static void drop_unused(struct uncached *uncached, struct tarn_pool_id id)
+{
+    struct tn_private_pool *pool = tn_private_pool_find(&uncached->pools, id);
+
+    if (pool && pool->freeable) {
+        (void)tn_private_pool_drop(&uncached->pools, pool);
+    }
+}
+
+static enum tarn_status uncached_end_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                          struct tarn_error *error)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = tn_private_pool_end(&uncached->pools, id, error);
+
+    drop_unused(uncached, id);
+    tn_lock_release(&uncached->direct.lock);
+    return st;
+}
+
+static enum tarn_status uncached_mark_capture(struct tarn_allocator *allocator, bool begins,
+                                              struct tarn_error *error)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = tn_private_pools_mark_capture(&uncached->pools, begins, error);
+
+    tn_lock_release(&uncached->direct.lock);
+    return st;
+}
+
+static enum tarn_status uncached_acquire_pool(struct tarn_allocator *allocator,
+                                              struct tarn_pool_id id, struct tarn_error *error)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = tn_private_pool_acquire(&uncached->pools, id, error);
+
+    tn_lock_release(&uncached->direct.lock);
+    return st;
+}
+
+/* The source is never asked for memory, and told when the pool goes. */
+static enum tarn_status uncached_create_pool_from(struct tarn_allocator *allocator,
+                                                  struct tarn_pool_id id,
+                                                  const struct tarn_pool_source *source,
+                                                  struct tarn_error *error)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = tn_private_pool_create_from(&uncached->pools, id, source, error);
+
+    tn_lock_release(&uncached->direct.lock);
+    return st;
+}
+
+static enum tarn_status uncached_release_pool(struct tarn_allocator *allocator,
+                                              struct tarn_pool_id id, struct tarn_error *error)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = tn_private_pool_release(&uncached->pools, id, error);
+
+    drop_unused(uncached, id);
+    tn_lock_release(&uncached->direct.lock);
+    return st;
+}
+
+static uint64_t uncached_pool_use_count(struct tarn_allocator *allocator, struct tarn_pool_id id)
+{
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const struct tn_private_pool *pool = tn_private_pool_find(&uncached->pools, id);
+    const uint64_t count = pool ? (uint64_t)pool->use_count : 0;
+
+    tn_lock_release(&uncached->direct.lock);
+    return count;
+}
+
+/* What the pool allows makes no difference. */
+static enum tarn_status uncached_allow(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                       bool is_allowed)
+{
+    (void)is_allowed;
+    return uncached_pool_use_count(allocator, id) > 0 ? TARN_OK : TARN_ERR_NOT_FOUND;
+}
+
 /* ---- not supported ---- */
 
 static enum tarn_status uncached_refuse(const char *what, struct tarn_error *error)
 {
     (void)what;
-    return tn_fail(error, TARN_ERR_NOT_SUPPORTED, "there are no private pools without a cache");
+    return tn_fail(error, TARN_ERR_NOT_SUPPORTED,
+                   "private pools have no memory without a cache: no checkpoint, handle or sleep");
 }
 
 static const struct tn_engine_methods uncached_methods = {
@@ -309,4 +424,13 @@ static const struct tn_engine_methods uncached_methods = {
     .mark_snapshot = uncached_nothing,
     .add_oom_observer = uncached_add_oom_observer,
     .add_memory_callback = uncached_add_memory_callback,
+    .begin_pool = uncached_begin_pool,
+    .end_pool = uncached_end_pool,
+    .mark_capture = uncached_mark_capture,
+    .acquire_pool = uncached_acquire_pool,
+    .create_pool_from = uncached_create_pool_from,
+    .release_pool = uncached_release_pool,
+    .pool_use_count = uncached_pool_use_count,
+    .set_pool_use_on_oom = uncached_allow,
+    .set_pool_no_split = uncached_allow,
 };

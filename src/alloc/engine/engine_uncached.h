@@ -6,8 +6,9 @@
  *
  * As in PyTorch, nothing is counted, recorded or limited: statistics stay 0, a walk shows no
  * segments, observers, callbacks and receivers of events are accepted and never called, the memory
- * fraction is stored and not enforced. Private pools and checkpoints are not supported: there is
- * nothing to keep apart, and a device cannot allocate directly during a capture.
+ * fraction is stored and not enforced. Private pools come and go, and no request is served from
+ * them. Their checkpoints are not supported: there is nothing to restore, and a device cannot
+ * allocate directly during a capture.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_UNCACHED_H
 #define TN_ALLOC_ENGINE_ENGINE_UNCACHED_H

@@ -140,7 +140,7 @@ static void wrong_pointers_and_full_devices_are_told(void **state)
     sim_close(device);
 }
 
-static void settings_are_kept_and_pools_refused(void **state)
+static void settings_are_kept_and_checkpoints_refused(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
     struct tarn_allocator *allocator = allocator_open(device, true);
@@ -177,13 +177,6 @@ static void settings_are_kept_and_pools_refused(void **state)
     tn_allocator_mark_snapshot(allocator);
     assert_int_equal(tarn_allocator_add_oom_observer(allocator, oom_observer, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_add_memory_callback(allocator, memory_callback, NULL), TARN_OK);
-    assert_int_equal(tarn_allocator_begin_pool(allocator, id, any_stream, NULL, NULL),
-                     TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(tarn_allocator_end_pool(allocator, id, NULL), TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(tarn_allocator_acquire_pool(allocator, id, NULL), TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(tarn_allocator_release_pool(allocator, id, NULL), TARN_ERR_NOT_SUPPORTED);
-    assert_int_equal(tarn_allocator_pool_use_count(allocator, id), 0);
-    assert_int_equal(tarn_allocator_set_pool_no_split(allocator, id, true), TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_get_checkpoint(allocator, id, &checkpoint, NULL),
                      TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_set_checkpoint(allocator, checkpoint, &delta, NULL),
@@ -191,6 +184,81 @@ static void settings_are_kept_and_pools_refused(void **state)
     assert_int_equal(tarn_allocator_check_pool_live(allocator, id, NULL, 0, &live, NULL),
                      TARN_ERR_NOT_SUPPORTED);
     tarn_allocator_destroy(allocator);
+    sim_close(device);
+}
+
+static tarn_ptr source_alloc(void *context, uint64_t size, tarn_stream stream)
+{
+    (void)context;
+    (void)size;
+    (void)stream;
+    fail_msg("a pool without a cache asks nobody for memory");
+    return 0;
+}
+
+static void source_free(void *context, tarn_ptr ptr)
+{
+    (void)context;
+    (void)ptr;
+}
+
+static void source_gone(void *context)
+{
+    ++*(int *)context;
+}
+
+/* As a torch.cuda.MemPool: made, used twice, its uses counted, released. */
+static void pools_come_and_go(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = allocator_open(device, true);
+    const struct tarn_pool_id id = {0, 1};
+    const struct tarn_pool_id own = {0, 2};
+    int gone = 0;
+    const struct tarn_pool_source source = {.struct_size = sizeof source,
+                                            .context = &gone,
+                                            .alloc = source_alloc,
+                                            .free = source_free,
+                                            .gone = source_gone};
+
+    (void)state;
+    assert_int_equal(tarn_allocator_release_pool(allocator, id, NULL), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_end_pool(allocator, id, NULL), TARN_ERR_STATE);
+    assert_int_equal(tarn_allocator_set_pool_no_split(allocator, id, true), TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_acquire_pool(allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_set_pool_no_split(allocator, id, true), TARN_OK);
+    assert_int_equal(tarn_allocator_set_pool_use_on_oom(allocator, id, true), TARN_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tarn_allocator_begin_pool(allocator, id, any_stream, NULL, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_begin_pool(allocator, id, any_stream, NULL, NULL),
+                         TARN_ERR_STATE);
+        give(allocator, take(allocator, MIB));
+        assert_int_equal(tarn_allocator_pool_use_count(allocator, id), 2);
+        assert_int_equal(tarn_allocator_end_pool(allocator, id, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_release_pool(allocator, id, NULL), TARN_OK);
+    }
+    assert_int_equal(tarn_allocator_pool_use_count(allocator, id), 1);
+    assert_int_equal(tarn_allocator_release_pool(allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_pool_use_count(allocator, id), 0);
+    assert_int_equal(tarn_allocator_begin_pool(allocator, id, any_stream, NULL, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(allocator, id, NULL), TARN_OK); /* too early */
+    assert_int_equal(tarn_allocator_acquire_pool(allocator, id, NULL), TARN_ERR_STATE);
+    assert_int_equal(tarn_allocator_end_pool(allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_acquire_pool(allocator, id, NULL), TARN_OK); /* a new one */
+
+    assert_int_equal(tarn_allocator_create_pool_from(allocator, own, &source, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_begin_pool(allocator, own, any_stream, NULL, NULL), TARN_OK);
+    give(allocator, take(allocator, MIB));
+    assert_int_equal(tarn_allocator_end_pool(allocator, own, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(allocator, own, NULL), TARN_OK);
+    assert_int_equal(gone, 0);
+    assert_int_equal(tarn_allocator_release_pool(allocator, own, NULL), TARN_OK);
+    assert_int_equal(gone, 1);
+    assert_int_equal(tarn_allocator_begin_capture(allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_end_capture(allocator, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_end_capture(allocator, NULL), TARN_ERR_STATE);
+    expect_sound(allocator);
+    tarn_allocator_destroy(allocator); /* with a pool that nobody released */
     sim_close(device);
 }
 
@@ -426,7 +494,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_block_is_the_devices),
         cmocka_unit_test(wrong_pointers_and_full_devices_are_told),
-        cmocka_unit_test(settings_are_kept_and_pools_refused),
+        cmocka_unit_test(settings_are_kept_and_checkpoints_refused),
+        cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(the_other_backend_wins),
         cmocka_unit_test(requests_count_only_while_switched_on),
         cmocka_unit_test(switched_off_the_cache_is_gone_round),
