@@ -55,7 +55,7 @@ inline tarn_allocator *owner_of(const void *ptr)
 
 inline int ordinal_of(tarn_allocator *allocator)
 {
-    tarn_device_info info;
+    tarn_device_info info = {};
 
     info.struct_size = sizeof info;
     tarn_device_get_info(tarn_allocator_get_device(allocator), &info);

@@ -280,13 +280,14 @@ static void read_words(const struct tn_page_copy *copy, void *out)
     for (unsigned i = 0; i < WORDS; i++) {
         const struct line line = await_load();
         const int word = line.place == CURRENT ? -1 : word_of(line.place);
-        const size_t offset = word == 0 ? 0 : HALF * sizeof(uint64_t);
+        const size_t half = word > 0;
+        const size_t offset = half * HALF * sizeof(uint64_t);
 
         assert_true(word >= 0 && copy == &scene.slot.copies[copy_of(line.place)]);
-        assert_false(seen >> word & 1U);
-        seen |= 1U << word;
+        assert_false(seen >> half & 1U);
+        seen |= 1U << half;
         read_at((uintptr_t)copy->words + offset, (char *)out + offset,
-                word == 0 ? HALF * sizeof(uint64_t) : (TN_RECORD_WORDS - HALF) * sizeof(uint64_t));
+                (half ? TN_RECORD_WORDS - HALF : HALF) * sizeof(uint64_t));
     }
 }
 
