@@ -289,27 +289,42 @@ static enum tarn_status uncached_begin_pool(struct tarn_allocator *allocator,
     return st;
 }
 
-/* A released pool goes once no request is routed to it. With the lock. */
-static void drop_unused(struct uncached *uncached, struct tarn_pool_id id)
+typedef enum tarn_status pool_action(struct tn_private_pools *pools, struct tarn_pool_id id,
+                                     struct tarn_error *error);
+
+/* A released pool goes once no request is routed to it. */
+static enum tarn_status pool_apply(struct tarn_allocator *allocator, struct tarn_pool_id id,
+                                   pool_action *action, struct tarn_error *error)
 {
+    struct uncached *uncached = uncached_of(allocator);
+
+    tn_lock_acquire(&uncached->direct.lock);
+    const enum tarn_status st = action(&uncached->pools, id, error);
     struct tn_private_pool *pool = tn_private_pool_find(&uncached->pools, id);
 
     if (pool && pool->freeable) {
         (void)tn_private_pool_drop(&uncached->pools, pool);
     }
+    tn_lock_release(&uncached->direct.lock);
+    return st;
 }
 
 static enum tarn_status uncached_end_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                           struct tarn_error *error)
 {
-    struct uncached *uncached = uncached_of(allocator);
+    return pool_apply(allocator, id, tn_private_pool_end, error);
+}
 
-    tn_lock_acquire(&uncached->direct.lock);
-    const enum tarn_status st = tn_private_pool_end(&uncached->pools, id, error);
+static enum tarn_status uncached_acquire_pool(struct tarn_allocator *allocator,
+                                              struct tarn_pool_id id, struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_acquire, error);
+}
 
-    drop_unused(uncached, id);
-    tn_lock_release(&uncached->direct.lock);
-    return st;
+static enum tarn_status uncached_release_pool(struct tarn_allocator *allocator,
+                                              struct tarn_pool_id id, struct tarn_error *error)
+{
+    return pool_apply(allocator, id, tn_private_pool_release, error);
 }
 
 static enum tarn_status uncached_mark_capture(struct tarn_allocator *allocator, bool begins,
@@ -319,18 +334,6 @@ static enum tarn_status uncached_mark_capture(struct tarn_allocator *allocator, 
 
     tn_lock_acquire(&uncached->direct.lock);
     const enum tarn_status st = tn_private_pools_mark_capture(&uncached->pools, begins, error);
-
-    tn_lock_release(&uncached->direct.lock);
-    return st;
-}
-
-static enum tarn_status uncached_acquire_pool(struct tarn_allocator *allocator,
-                                              struct tarn_pool_id id, struct tarn_error *error)
-{
-    struct uncached *uncached = uncached_of(allocator);
-
-    tn_lock_acquire(&uncached->direct.lock);
-    const enum tarn_status st = tn_private_pool_acquire(&uncached->pools, id, error);
 
     tn_lock_release(&uncached->direct.lock);
     return st;
@@ -347,19 +350,6 @@ static enum tarn_status uncached_create_pool_from(struct tarn_allocator *allocat
     tn_lock_acquire(&uncached->direct.lock);
     const enum tarn_status st = tn_private_pool_create_from(&uncached->pools, id, source, error);
 
-    tn_lock_release(&uncached->direct.lock);
-    return st;
-}
-
-static enum tarn_status uncached_release_pool(struct tarn_allocator *allocator,
-                                              struct tarn_pool_id id, struct tarn_error *error)
-{
-    struct uncached *uncached = uncached_of(allocator);
-
-    tn_lock_acquire(&uncached->direct.lock);
-    const enum tarn_status st = tn_private_pool_release(&uncached->pools, id, error);
-
-    drop_unused(uncached, id);
     tn_lock_release(&uncached->direct.lock);
     return st;
 }
