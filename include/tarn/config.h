@@ -93,9 +93,9 @@ struct tarn_config {
     enum tarn_watch_mode watch;               /* TARN_WATCH; set by the environment only */
     char watch_folder[TARN_WATCH_FOLDER_MAX]; /* XDG_RUNTIME_DIR, if that is set and it is watched;
                                                  set by the environment only */
-    uint64_t pinned_max_round_threshold;      /* larger requests are not rounded up, bytes */
-    uint64_t pinned_max_cached_size; /* nor are these, in bytes, which are not cached when freed;
-                                        TARN_SIZE_UNLIMITED = no limit */
+    uint64_t pinned_max_round_threshold;      /* bytes; larger requests are not rounded up */
+    uint64_t pinned_max_cached_size; /* bytes; larger requests are not rounded up and not cached
+                                            when freed; TARN_SIZE_UNLIMITED = no limit, of both */
 };
 
 /* The functions ending in _sized know how large the caller's struct is and write no more than that:

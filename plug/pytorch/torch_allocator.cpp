@@ -47,16 +47,25 @@ tarn_pool_id pool_of(MempoolId_t id)
 }
 
 /* Before 2.8 what names no pool is about that of the thread's MemPoolContext. */
-MempoolId_t unnamed_pool([[maybe_unused]] bool has_source = false)
+MempoolId_t active_pool()
+{
+#if TORCH_VERSION_MINOR < 8
+    if (auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool()) {
+        return pool->id();
+    }
+#endif
+    return {0, 0};
+}
+
+/* Before 2.8 libtarn makes a pool before torch says where its memory comes from. */
+void refuse_own_allocator()
 {
 #if TORCH_VERSION_MINOR < 8
     auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool();
 
-    TORCH_CHECK_NOT_IMPLEMENTED(!has_source || !pool || !pool->allocator(),
+    TORCH_CHECK_NOT_IMPLEMENTED(!pool || !pool->allocator(),
                                 "tarn takes a MemPool's own allocator since torch 2.8");
-    return pool ? pool->id() : MempoolId_t{0, 0};
 #endif
-    return {0, 0};
 }
 
 /* torch 2.13 and newer tells captures from other uses of a pool; before, any use may be one. */
@@ -388,7 +397,7 @@ class Allocator final : public cca::CUDAAllocator
 
     void emptyCache()
     {
-        emptyCache(unnamed_pool());
+        emptyCache(active_pool());
     }
 
     void emptyCache(MempoolId_t pool)
@@ -527,7 +536,7 @@ class Allocator final : public cca::CUDAAllocator
             return contained([&] { return kept(static_cast<cudaStream_t>(stream)); });
         };
 
-        (void)unnamed_pool(true);
+        refuse_own_allocator();
         call(begin_pool, device, pool_of(id), !announces_captures, accepts);
     }
 
@@ -747,7 +756,7 @@ class Allocator final : public cca::CUDAAllocator
 
     cca::SnapshotInfo snapshot()
     {
-        return snapshot(unnamed_pool(), true);
+        return snapshot(active_pool(), true);
     }
 
     cca::SnapshotInfo snapshot(MempoolId_t pool)

@@ -45,7 +45,7 @@ template <class Object, class Set> void set_if_valid(Object &object, Set set)
     }
 }
 
-/* An exception of what torch supplied, called by libtarn: for the method to throw. */
+/* An exception that could not pass through libtarn, for the method to throw. */
 inline std::atomic<int> pending_count; /* of all threads: almost always 0 */
 inline thread_local std::exception_ptr pending;
 
@@ -62,7 +62,7 @@ inline void throw_pending()
     }
 }
 
-/* Runs what torch supplied, inside a call of libtarn; false or 0 after an exception. */
+/* Runs C++ inside a call of libtarn; false or 0 after an exception. */
 template <class Action> auto contained(Action action) -> decltype(action())
 {
     try {

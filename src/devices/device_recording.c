@@ -152,12 +152,6 @@ void tarn_devices_annotate(struct tarn_devices *devices, int number,
     const char *name = NULL;
     size_t kept_count = 0;
 
-    if (!tarn_devices_is_recording(devices) ||
-        tarn_devices_open(devices, number, &allocator, NULL) != TARN_OK) {
-        return;
-    }
-    struct tarn_history *history = tarn_devices_find_history(devices, number);
-
     for (size_t i = 0; i < count; i++) {
         if (strcmp(fields[i].key, "name") == 0) {
             name = fields[i].value;
@@ -168,7 +162,13 @@ void tarn_devices_annotate(struct tarn_devices *devices, int number,
             kept[kept_count++] = fields[i];
         }
     }
-    if (history && name) { /* it counts what it drops */
+    if (!name || !tarn_devices_is_recording(devices) ||
+        tarn_devices_open(devices, number, &allocator, NULL) != TARN_OK) {
+        return;
+    }
+    struct tarn_history *history = tarn_devices_find_history(devices, number);
+
+    if (history) { /* it counts what it drops */
         (void)!tarn_history_annotate(history, stage, number, name, kept, kept_count);
     }
 }

@@ -1,66 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions that code compiled with -fsanitize=thread calls, in place of the sanitizer's: each
- * access is a point of the scheduler, and then what it says. The names and signatures are the
- * compiler's (gcc: gcc/sanitizer.def; clang: ThreadSanitizer.cpp).
+ * access is a point of the scheduler, and then what it says.
  */
 #include "schedule/schedule.h"
 
 #include <stdatomic.h>
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
-#define HERE ((uintptr_t)__builtin_return_address(0))
-
-void __tsan_init(void);
-void __tsan_init(void)
-{
-}
-
-void __tsan_func_entry(void *caller)
-{
-    (void)caller;
-}
-
-void __tsan_func_exit(void)
-{
-}
-
-/* ---- plain memory ---- */
-
-#define PLAIN(name)                                                                                \
-    void name(void *address)                                                                       \
-    {                                                                                              \
-        (void)address;                                                                             \
-        schedule_point(false, HERE);                                                               \
-    }
-#define PLAIN_SIZES(size)                                                                          \
-    PLAIN(__tsan_read##size)                                                                       \
-    PLAIN(__tsan_write##size)                                                                      \
-    PLAIN(__tsan_unaligned_read##size)                                                             \
-    PLAIN(__tsan_unaligned_write##size)                                                            \
-    PLAIN(__tsan_volatile_read##size)                                                              \
-    PLAIN(__tsan_volatile_write##size)
-
-PLAIN_SIZES(1)
-PLAIN_SIZES(2)
-PLAIN_SIZES(4)
-PLAIN_SIZES(8)
-PLAIN_SIZES(16)
-
-void __tsan_read_range(void *address, unsigned long size)
-{
-    (void)address;
-    (void)size;
-    schedule_point(false, HERE);
-}
-
-void __tsan_write_range(void *address, unsigned long size)
-{
-    (void)address;
-    (void)size;
-    schedule_point(false, HERE);
-}
+#define HERE           ((uintptr_t)__builtin_return_address(0))
+#define PLAIN_ACCESS() schedule_point(false, HERE)
+#include "support/tsan_plain.def"
 
 /* ---- atomic operations ---- */
 
@@ -121,9 +70,4 @@ void __tsan_atomic_thread_fence(int order)
 {
     (void)order;
     schedule_point(true, HERE);
-}
-
-void __tsan_atomic_signal_fence(int order)
-{
-    (void)order;
 }

@@ -57,7 +57,7 @@ void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device)
     tn_lock_init(&cache->lock, TN_LOCK_REGISTRY);
     tn_tree_init(&cache->by_name, name_compare, NULL);
     tn_tree_init(&cache->by_address, address_compare, NULL);
-    cache->peer_count = 0;
+    cache->peers.count = 0;
 }
 
 /* The part of a head that identifies the memory. A plain segment is identified by its handle alone,
@@ -149,8 +149,8 @@ static enum tarn_status page_open(const struct tn_ipc_cache *cache, struct opene
 
     st = device->ops->map(device, at, page_size, *page);
     opened->mapped_count += st == TARN_OK;
-    for (unsigned i = 0; st == TARN_OK && i < cache->peer_count; i++) {
-        st = device->ops->va_grant(device, at, page_size, cache->peers[i]);
+    for (unsigned i = 0; st == TARN_OK && i < cache->peers.count; i++) {
+        st = device->ops->va_grant(device, at, page_size, cache->peers.ordinals[i]);
     }
     return st;
 }
@@ -350,19 +350,10 @@ enum tarn_status tn_ipc_cache_close(struct tn_ipc_cache *cache, tarn_ptr ptr,
     return st;
 }
 
-/* The lock is held, as for the next. */
-static bool has_peer(const struct tn_ipc_cache *cache, int ordinal)
+/* The lock is held. */
+static enum tarn_status grant_all(void *context, int ordinal, struct tarn_error *error)
 {
-    bool has = ordinal == cache->device->ordinal;
-
-    for (unsigned i = 0; i < cache->peer_count; i++) {
-        has |= cache->peers[i] == ordinal;
-    }
-    return has;
-}
-
-static enum tarn_status grant_all(struct tn_ipc_cache *cache, int ordinal)
-{
+    const struct tn_ipc_cache *cache = context;
     struct tarn_device *device = cache->device;
     enum tarn_status st = TARN_OK;
 
@@ -374,26 +365,15 @@ static enum tarn_status grant_all(struct tn_ipc_cache *cache, int ordinal)
             st = device->ops->va_grant(device, opened->address, opened->size, ordinal);
         }
     }
-    return st;
+    return st ? tn_device_failed(device, st, "granting a peer access", error) : TARN_OK;
 }
 
 enum tarn_status tn_ipc_cache_add_peer(struct tn_ipc_cache *cache, int ordinal,
                                        struct tarn_error *error)
 {
-    enum tarn_status st = TARN_OK;
-
     tn_lock_acquire(&cache->lock);
-    if (!has_peer(cache, ordinal)) {
-        st = cache->peer_count < TN_PEERS_MAX
-                 ? grant_all(cache, ordinal)
-                 : tn_fail(error, TARN_ERR_LIMIT, "an allocator takes at most %d peers",
-                           TN_PEERS_MAX);
-        if (st == TARN_OK) {
-            cache->peers[cache->peer_count++] = ordinal;
-        } else if (st != TARN_ERR_LIMIT) {
-            (void)tn_device_failed(cache->device, st, "granting a peer access", error);
-        }
-    }
+    const enum tarn_status st = tn_peers_add(&cache->peers, ordinal, grant_all, cache, error);
+
     tn_lock_release(&cache->lock);
     return st;
 }

@@ -17,7 +17,7 @@
 #define TN_ALLOC_ENGINE_IPC_CACHE_H
 
 #include "alloc/engine/ipc_message.h"
-#include "alloc/pool/heap.h"
+#include "alloc/pool/peers.h"
 #include "base/lock.h"
 #include "base/tree.h"
 
@@ -26,8 +26,7 @@ struct tn_ipc_cache {
     struct tn_lock lock;
     struct tn_tree by_name;
     struct tn_tree by_address;
-    int peers[TN_PEERS_MAX]; /* devices that may read its pages */
-    unsigned peer_count;
+    struct tn_peers peers; /* devices that have access to its pages */
 };
 
 void tn_ipc_cache_init(struct tn_ipc_cache *cache, struct tarn_device *device);

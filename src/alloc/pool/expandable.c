@@ -172,9 +172,9 @@ enum tarn_status tn_page_map(struct tn_heap *heap, const struct tn_segment *segm
         st = heap->device->ops->map(heap->device, address, expandable->page_size, page);
     }
 
-    for (unsigned i = 0; st == TARN_OK && i < heap->peer_count; i++) {
+    for (unsigned i = 0; st == TARN_OK && i < heap->peers.count; i++) {
         st = heap->device->ops->va_grant(heap->device, address, expandable->page_size,
-                                         heap->peers[i]);
+                                         heap->peers.ordinals[i]);
         if (st) {
             (void)heap->device->ops->unmap(heap->device, address, expandable->page_size);
         }

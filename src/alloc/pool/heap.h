@@ -13,6 +13,7 @@
 
 #include "alloc/pool/core.h"
 #include "alloc/pool/failure.h"
+#include "alloc/pool/peers.h"
 #include "alloc/pool/pool.h"
 #include "alloc/pool/private_pool.h"
 #include "alloc/pool/segment_map.h"
@@ -24,10 +25,6 @@
 #include "tarn/allocator.h"
 
 #include <stdatomic.h>
-
-enum {
-    TN_PEERS_MAX = 64
-};
 
 /* A slot for a receiver of events; see sinks.h. */
 struct tn_sink {
@@ -76,8 +73,7 @@ struct tn_heap {
                               keep together what lives (compact/README.md) */
 
     struct tn_segment_map segments;
-    int peers[TN_PEERS_MAX]; /* devices that may read expandable segments */
-    unsigned peer_count;
+    struct tn_peers peers; /* devices that have access to expandable segments */
 
     const struct tarn_sink *sinks_on[TARN_SINKS_MAX]; /* sink_count of them */
     struct tn_sink sinks[TARN_SINKS_MAX];

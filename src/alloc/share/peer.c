@@ -9,46 +9,28 @@
 
 #include <string.h>
 
-static bool engine_has_peer(const struct tn_engine *engine, int ordinal)
+/* To the expandable segments. With the lock. */
+static enum tarn_status grant_all(void *context, int ordinal, struct tarn_error *error)
 {
-    for (unsigned i = 0; i < engine->heap.peer_count; i++) {
-        if (engine->heap.peers[i] == ordinal) {
-            return true;
-        }
-    }
-    return ordinal == engine->heap.device->ordinal;
-}
-
-static enum tarn_status peer_grant_all(struct tn_engine *engine, int ordinal,
-                                       struct tarn_error *error)
-{
+    struct tn_heap *heap = context;
     enum tarn_status st = TARN_OK;
 
-    for (struct tn_segment *s = tn_segment_first(&engine->heap); s && st == TARN_OK;
+    for (struct tn_segment *s = tn_segment_first(heap); s && st == TARN_OK;
          s = tn_segment_next(s)) {
         if (s->expandable) {
-            st = tn_expandable_grant(&engine->heap, s, ordinal, error);
+            st = tn_expandable_grant(heap, s, ordinal, error);
         }
     }
     return st;
 }
 
-/* To its own expandable segments. */
-static enum tarn_status peer_let_into_engine(struct tn_engine *engine, int ordinal,
-                                             struct tarn_error *error)
+static enum tarn_status heap_add_peer(struct tn_engine *engine, int ordinal,
+                                      struct tarn_error *error)
 {
-    enum tarn_status st = TARN_OK;
-
     tn_engine_lock(engine);
-    if (!engine_has_peer(engine, ordinal)) {
-        st = engine->heap.peer_count < TN_PEERS_MAX
-                 ? peer_grant_all(engine, ordinal, error)
-                 : tn_fail(error, TARN_ERR_LIMIT, "an allocator takes at most %d peers",
-                           TN_PEERS_MAX);
-        if (st == TARN_OK) {
-            engine->heap.peers[engine->heap.peer_count++] = ordinal;
-        }
-    }
+    const enum tarn_status st =
+        tn_peers_add(&engine->heap.peers, ordinal, grant_all, &engine->heap, error);
+
     tn_engine_unlock(engine);
     return st;
 }
@@ -56,14 +38,17 @@ static enum tarn_status peer_let_into_engine(struct tn_engine *engine, int ordin
 enum tarn_status tarn_allocator_add_peer(struct tarn_allocator *allocator, int ordinal,
                                          struct tarn_error *error)
 {
+    enum tarn_status st = TARN_OK;
+
     if (tn_fork_passed(&allocator->fork)) {
         return tn_forked_refuse(error);
     }
-    const enum tarn_status st =
-        tn_allocator_is_native(allocator)
-            ? peer_let_into_engine(tn_allocator_engine(allocator), ordinal, error)
-            : TARN_OK; /* it has no expandable segments */
-
+    if (ordinal == allocator->device->ordinal) {
+        return TARN_OK;
+    }
+    if (tn_allocator_is_native(allocator)) { /* others have no expandable segments */
+        st = heap_add_peer(tn_allocator_engine(allocator), ordinal, error);
+    }
     return st ? st : tn_ipc_cache_add_peer(&allocator->opened, ordinal, error);
 }
 
