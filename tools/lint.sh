@@ -33,10 +33,9 @@ check_format() {
     formatter=$(command -v clang-format-14 || command -v clang-format)
     case $("$formatter" --version) in
     *"version 14."*)
-        # shellcheck disable=SC2016 # $1 and $2 are for the inner shell
-        files '*.c' '*.h' | xargs -P "$jobs" -n 1 sh -c '
-            "$1" "$2" | cmp -s - "$2" || { echo "$2: layout differs, try make format"; exit 1; }
-        ' sh "$formatter"
+        # Many files at a time: the tool takes longer to start than for a file.
+        files '*.c' '*.h' | xargs -P "$jobs" -n 50 "$formatter" --dry-run -Werror ||
+            { echo "layout differs, try make format" && return 1; }
         ;;
     *) echo "skip: format check needs clang-format 14, here is $("$formatter" --version)" ;;
     esac
@@ -97,8 +96,13 @@ check_tidy() {
     files_once "$cache/clang/compile_commands.json" >"$database"
     common=$({ clang-tidy --version && echo "$ANALYZER_NODES" && cat .clang-tidy "$database" &&
         files '*.h' '*.def' | xargs cat; } | sha256sum | cut -c1-16)
-    awk -F'"' '/"file":/ { print $4 }' "$database" | sort -u |
-        xargs -P "$jobs" -n 1 tools/tidy_one.sh "$cache" "$cache/tidy" "$common"
+    awk -F'"' '/"file":/ { print $4 }' "$database" | sort -u >"$cache/tidy_files"
+    # A file that uses va_list by itself: clang-tidy 14 takes each for uninitialized after its first
+    # file. The others eight at a time, because it takes as long to start as for a small file.
+    {
+        xargs grep -l va_list <"$cache/tidy_files" | tee "$cache/tidy_alone"
+        grep -vxFf "$cache/tidy_alone" "$cache/tidy_files" | xargs -n 8
+    } | xargs -P "$jobs" -L 1 tools/tidy.sh "$cache" "$cache/tidy" "$common"
 }
 
 check_cppcheck() {

@@ -67,6 +67,7 @@ job analyzer env ANALYZER_NODES=225000 make lint JOBS="$jobs"
 job old_callers old_callers
 job soak soak
 job models make test-models
+job sanitizers env TARN_TEST_SHARE=1 make sanitize JOBS="$jobs"
 job random_programs random_programs
 job compact_programs compact_programs
 job schedules schedules

@@ -3,6 +3,7 @@
 #include "gpu/gpu_block.h"
 #include "gpu/gpu_case.h"
 
+#include "support/share.h"
 #include "tarn/devices.h"
 
 #include <pthread.h>
@@ -529,7 +530,7 @@ static void *work(void *argument)
     struct churn churn = {.allocator = worker->allocator,
                           .random = worker->seed,
                           .bits = THREAD_BITS,
-                          .steps = THREAD_STEPS};
+                          .steps = (int)test_part(THREAD_STEPS)};
     void *context = tn_cuda_from(gpu->device)->context;
     struct tarn_error error = {.status = TARN_OK};
     tarn_ptr ptr = 0;

@@ -10,6 +10,7 @@
  */
 #include "gpu/gpu_case.h"
 
+#include "support/share.h"
 #include "tarn/sim.h"
 
 #include <stdlib.h>
@@ -128,7 +129,7 @@ static bool steps_run(struct twins *twins)
     const struct gpu *gpu = twins->gpu;
     bool right = true;
 
-    for (int step = 0; right && step < STEPS; step++) {
+    for (uint64_t step = 0; right && step < test_part(STEPS); step++) {
         const uint64_t pick = random_next(&twins->random) % 100;
 
         twins->told_gpu.segments = twins->told_gpu.maps = 0;
@@ -142,7 +143,7 @@ static bool steps_run(struct twins *twins)
         }
         right = DRIVER(cuCtxSynchronize()) && right;
         if (!right) {
-            (void)printf("    in step %d\n", step);
+            (void)printf("    in step %llu\n", (unsigned long long)step);
         }
     }
     return right;
@@ -236,8 +237,9 @@ bool gpu_decisions_are_the_same(struct gpu *gpu)
             (void)printf("    with settings \"%s\"\n", settings[i]);
         }
     }
-    (void)snprintf(gpu->note, sizeof gpu->note, "%d steps, %llu refused, all the same",
-                   STEPS * (int)(sizeof settings / sizeof *settings), (unsigned long long)refused);
+    (void)snprintf(gpu->note, sizeof gpu->note, "%llu steps, %llu refused, all the same",
+                   (unsigned long long)(test_part(STEPS) * sizeof settings / sizeof *settings),
+                   (unsigned long long)refused);
     free(twins);
     return right;
 }

@@ -11,6 +11,7 @@
  */
 #include "support/page_watch.h"
 #include "support/rig.h"
+#include "support/share.h"
 #include "tarn/pool.h"
 #include "tarn/sleep.h"
 
@@ -552,7 +553,7 @@ static void run_close(struct run *run)
 }
 
 static uint64_t first_seed = 1;
-static uint64_t programs = PROGRAMS;
+static uint64_t programs;
 
 static void pages_move_in_order(void **state)
 {
@@ -582,6 +583,6 @@ int main(int count, char **argument)
     const struct CMUnitTest tests[] = {cmocka_unit_test(pages_move_in_order)};
 
     first_seed = count > 1 ? strtoull(argument[1], NULL, 10) : first_seed;
-    programs = count > 2 ? strtoull(argument[2], NULL, 10) : programs;
+    programs = count > 2 ? strtoull(argument[2], NULL, 10) : test_part(PROGRAMS);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

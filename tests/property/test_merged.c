@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "property/merged.h"
+#include "support/share.h"
 
 enum {
     SETTINGS = 12
@@ -15,7 +16,7 @@ static void threads_are_the_same_as_one(void **state)
                                              .threads = 4,
                                              .seed = *number + 1,
                                              .calls = 1000,
-                                             .rounds = 5};
+                                             .rounds = test_part(5)};
     char text[MERGED_TEXT_MAX];
 
     if (!merged_run(&settings, text)) {

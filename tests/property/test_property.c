@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "property/shrink.h"
+#include "support/share.h"
 
 #include <dirent.h>
 
@@ -19,7 +20,7 @@ static void run_seeds(void **state)
     const uint64_t *first = *state;
     char text[PAIR_TEXT_MAX];
 
-    for (uint64_t seed = *first; seed < *first + PROGRAMS_A_CASE; seed++) {
+    for (uint64_t seed = *first; seed < *first + test_part(PROGRAMS_A_CASE); seed++) {
         struct program program = program_from_seed(seed, OPERATIONS);
         const bool passed = shrink_passes(&program, 16, false, text);
 

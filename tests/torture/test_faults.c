@@ -15,6 +15,7 @@
 #include "support/alloc_places.h"
 #include "support/collect.h"
 #include "support/file.h"
+#include "support/share.h"
 #include "support/sim.h"
 #include "support/temp.h"
 #include "support/test.h"
@@ -959,7 +960,7 @@ static struct outcome job_run(const struct job *job, uint64_t refused)
 /* As often as there are calls, or every k-th of them, so that there are FAULTS_MAX or fewer. */
 static uint64_t stride_of(uint64_t calls)
 {
-    return 1 + calls / FAULTS_MAX;
+    return 1 + calls / test_part(FAULTS_MAX);
 }
 
 static void expect_same(const struct job *job, const struct outcome *right,

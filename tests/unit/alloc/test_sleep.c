@@ -7,6 +7,7 @@
 
 #include "support/child.h"
 #include "support/rig.h"
+#include "support/share.h"
 #include "tarn/block.h"
 #include "tarn/history.h"
 #include "tarn/ipc.h"
@@ -917,13 +918,8 @@ static bool night_with(const struct failure *failure, bool fails_asleep)
 
 /* Each of the first calls fails, and every so many of the others. */
 enum {
-#ifdef __SANITIZE_THREAD__ /* one thread does it: other builds look closer */
-    NEAR = 0,
-    FAR = 40
-#else
     NEAR = 12,
     FAR = 7
-#endif
 };
 
 static void nights_with(struct failure failure)
@@ -932,7 +928,7 @@ static void nights_with(struct failure failure)
         failure.n = 1;
         while (night_with(&failure, asleep)) {
             assert_true(failure.n < 500);
-            failure.n += failure.n < NEAR ? 1 : FAR;
+            failure.n += failure.n < test_part(NEAR) ? 1 : FAR * test_share();
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #include "support/cuda.h"
 #include "support/file.h"
+#include "support/share.h"
 #include "support/temp.h"
 #include "tarn/host.h"
 #include "tarn/stats.h"
@@ -1377,7 +1378,8 @@ static void every_host_failure_is_reported(void **state)
         const uint64_t live = tarn_host_get_usage().live_bytes;
         uint64_t calls = UINT64_MAX;
 
-        for (uint64_t n = 1; n <= calls; n += 1 + n / 60) { /* later ones repeat */
+        /* Later ones repeat. */
+        for (uint64_t n = 1; n <= calls; n += test_share() + n / test_part(60)) {
             const uint64_t before = tarn_host_get_usage().alloc_calls;
             struct tarn_verify_result result = {.struct_size = sizeof result};
             struct tarn_error error = {.status = TARN_OK};

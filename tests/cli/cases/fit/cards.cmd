@@ -1,1 +1,1 @@
-fit "$data/snapshots/oom.pickle.gz" --card "4G, 8gb" --card "RTX 4090" | sed "s,^.*/oom,oom,"
+fit "$data/snapshots/multistream.pickle.gz" --card "1G, 1gb" --card "RTX 4090" | sed "s,^.*/multi,multi,"

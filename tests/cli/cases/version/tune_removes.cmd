@@ -1,1 +1,1 @@
-version >/dev/null; "$tarn" replay $data/snapshots/gpt2_varlen.pickle.gz --no-limit --conf roundup_power2_divisions:2 --save $tmp/a.pickle >/dev/null; "$tarn" tune $tmp/a.pickle -n 2 --tries 30; "$tarn" tune $tmp/a.pickle -n 1 --tries 30 --json | grep '"remove\|"conf\|"peak_reserved'
+version >/dev/null; "$tarn" replay $data/snapshots/cudagraph.pickle.gz --no-limit --conf roundup_power2_divisions:2 --save $tmp/a.pickle >/dev/null; "$tarn" tune $tmp/a.pickle -n 2 --tries 30; "$tarn" tune $tmp/a.pickle -n 1 --tries 30 --json | grep '"remove\|"conf\|"peak_reserved'

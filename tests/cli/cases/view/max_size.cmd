@@ -1,1 +1,1 @@
-view -o $tmp/a --max-size 277000 $data/snapshots/gpt2_varlen.pickle.gz && [ $(wc -c <$tmp/a) -le 277000 ] && echo fits
+view -o $tmp/a --max-size 228000 $data/snapshots/multistream.pickle.gz && [ $(wc -c <$tmp/a) -le 228000 ] && echo fits

@@ -1,1 +1,1 @@
-view -o $tmp/a --max-size 60000 $data/snapshots/gpt2_varlen.pickle.gz
+view -o $tmp/a --max-size 60000 $data/snapshots/multistream.pickle.gz
