@@ -269,6 +269,15 @@ void tarn_allocator_get_stats(struct tarn_allocator *allocator, struct tarn_stat
     tn_sized_write(stats_out, stats_out->struct_size, &stats, sizeof stats);
 }
 
+size_t tarn_allocator_get_pool_reserved(struct tarn_allocator *allocator,
+                                        struct tarn_pool_reserved *reserved_out, size_t room)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->get_pool_reserved ? methods->get_pool_reserved(allocator, reserved_out, room)
+                                      : 0;
+}
+
 void tarn_allocator_get_page_stats(struct tarn_allocator *allocator,
                                    struct tarn_page_stats *stats_out)
 {
