@@ -93,8 +93,36 @@ Stat stat_of(const tarn_stat &stat)
     return {stat.current, stat.peak, stat.allocated, stat.freed};
 }
 
-cca::DeviceStats device_stats(const tarn_stats &stats)
+StatArray stats_by_pool(const tarn_stat (&stats)[TARN_STAT_POOLS])
 {
+    StatArray made;
+
+    std::transform(std::begin(stats), std::end(stats), made.begin(), stat_of);
+    return made;
+}
+
+/* Since torch 2.14 also of private pools. */
+void add_private_pools(tarn_allocator *allocator, cca::DeviceStats *made)
+{
+    set_if_valid(*made, [=](auto &it) -> decltype(void(it.reserved_bytes_by_private_pools)) {
+        std::vector<tarn_pool_reserved> pools;
+        size_t count = 0;
+
+        do { /* others may come meanwhile */
+            pools.resize(count);
+            count = tarn_allocator_get_pool_reserved(allocator, pools.data(), pools.size());
+        } while (count > pools.size());
+        pools.resize(count);
+        for (const tarn_pool_reserved &pool : pools) {
+            it.reserved_bytes_by_private_pools[{pool.id.first, pool.id.second}] =
+                stats_by_pool(pool.by_pool);
+        }
+    });
+}
+
+cca::DeviceStats device_stats(tarn_allocator *allocator)
+{
+    const tarn_stats stats = stats_of(allocator);
     using Stats = cca::DeviceStats;
     static constexpr StatArray Stats::*members[] = {
         &Stats::allocation,      &Stats::segment,
@@ -107,8 +135,7 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
 
     static_assert(std::size(members) == TARN_STAT_KINDS, "in the order of libtarn's kinds");
     for (size_t kind = 0; kind < std::size(members); kind++) {
-        std::transform(std::begin(stats.by_pool[kind]), std::end(stats.by_pool[kind]),
-                       (made.*members[kind]).begin(), stat_of);
+        made.*members[kind] = stats_by_pool(stats.by_pool[kind]);
     }
     made.num_alloc_retries = stats.num_alloc_retries;
     made.num_ooms = stats.num_ooms;
@@ -119,6 +146,7 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
     made.num_device_free = stats.num_device_free;
     TARN_SET_IF_PRESENT(made, num_oom_rejections, stats.num_oom_rejections);
     made.max_split_size = stats.max_split_size;
+    add_private_pools(allocator, &made);
     return made;
 }
 
@@ -461,7 +489,7 @@ class Allocator final : public cca::CUDAAllocator
 
     cca::DeviceStats getDeviceStats(DeviceIndex device) override
     {
-        return device_stats(stats_of(allocator_of(device)));
+        return device_stats(allocator_of(device));
     }
 
     void resetAccumulatedStats(DeviceIndex device) override

@@ -231,6 +231,40 @@ void pools_and_checkpoints()
     cca::raw_delete(outside);
 }
 
+/* Since torch 2.14: what a pool reserves, and what stays of it until a reset. */
+void private_pools_are_counted()
+{
+    on_allocator(
+        [](auto &it) -> decltype(void(it.getDeviceStats(0).reserved_bytes_by_private_pools)) {
+            const MempoolId_t id{0, 3};
+            const auto counted = [&] {
+                const auto stats = it.getDeviceStats(0).reserved_bytes_by_private_pools;
+                const auto found = stats.find(id);
+
+                CHECK(found != stats.end());
+                return found == stats.end() ? decltype(found->second)() : found->second;
+            };
+
+            it.beginAllocateToPool(0, id, any);
+            void *const small = it.raw_alloc(512);
+            void *const large = it.raw_alloc(30 * MIB);
+
+            it.endAllocateToPool(0, id);
+            CHECK(counted()[0].current == 32 * MIB && counted()[0].allocated == 32 * MIB);
+            CHECK(counted()[1].current == 2 * MIB && counted()[2].peak == 30 * MIB);
+            it.raw_delete(small);
+            it.raw_delete(large);
+            it.releasePool(0, id);
+            it.emptyCache(id);
+            CHECK(counted()[0].current == 0 && counted()[0].peak == 32 * MIB);
+            CHECK(counted()[0].freed == 32 * MIB && counted()[2].freed == 30 * MIB);
+            it.resetPeakStats(0);
+            CHECK(counted()[0].peak == 0);
+            it.resetAccumulatedStats(0);
+            CHECK(it.getDeviceStats(0).reserved_bytes_by_private_pools.count(id) == 0);
+        });
+}
+
 void the_exception_of_a_filter_arrives()
 {
     const int64_t before = allocated();
@@ -626,6 +660,7 @@ int main(int argc, char **)
         {"observers see memory run out", observers_see_memory_run_out},
         {"the profiler sees memory", the_profiler_sees_memory},
         {"pools and checkpoints", pools_and_checkpoints},
+        {"private pools are counted", private_pools_are_counted},
         {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
         {"annotations need no memory", annotations_need_no_memory},
         {"history has torch's stacks", history_has_torchs_stacks},
