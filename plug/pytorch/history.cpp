@@ -215,9 +215,14 @@ Stack history_find_stack(tarn_ptr ptr)
         tarn_allocator_find_block(owner, ptr, &block, nullptr)) {
         return nullptr;
     }
-    const tarn_history *const history = tarn_devices_find_history(devices, ordinal_of(owner));
+    return history_stack(ordinal_of(owner), block.stack);
+}
 
-    return history ? stack_of(tarn_history_host_stack(history, block.stack)) : nullptr;
+Stack history_stack(int ordinal, uint64_t stack)
+{
+    const tarn_history *const history = tarn_devices_find_history(devices, ordinal);
+
+    return history ? stack_of(tarn_history_host_stack(history, stack)) : nullptr;
 }
 
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info)

@@ -214,12 +214,13 @@ bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*
     });
 }
 
-/* Under the device's lock, as torch promises its trackers. */
+/* Under the device's lock, as torch promises its trackers. With the stack that a recording of
+ * RecordContext::ALLOC or more would keep, as in torch's record_trace. */
 void track(void * /*context*/, const tarn_trace_event *event)
 {
     contained([&] {
         if (has_entry(event->action)) {
-            trackers.call_all(trace_entry(*event, nullptr));
+            trackers.call_all(trace_entry(*event, history_stack(event->device, event->stack)));
         }
     });
 }

@@ -553,6 +553,45 @@ void trackers_see_every_event()
     CHECK(!actions.empty());
 }
 
+/* As torch's record_trace: those of a recording that puts stacks into its events. */
+void trackers_get_the_stacks_of_a_recording()
+{
+    using Level = cca::RecordContext;
+    static std::vector<std::pair<Action, std::shared_ptr<c10::GatheredContext>>> seen;
+    const auto count = [](Action action) {
+        size_t with_stack = 0;
+
+        cca::raw_delete(cca::raw_alloc(30 * MIB));
+        for (const auto &[seen_action, stack] : seen) {
+            with_stack += seen_action == action && std::dynamic_pointer_cast<Gathered>(stack);
+        }
+        seen.clear();
+        return with_stack;
+    };
+
+    cca::attachAllocatorTraceTracker(
+        [](const cca::TraceEntry &entry) { seen.emplace_back(entry.action_, entry.context_); });
+    CHECK(count(Action::ALLOC) == 0);
+    record(gather, {}, Level::ALL);
+    CHECK(count(Action::ALLOC) == 1 && count(Action::FREE_REQUESTED) == 1);
+    empty_cache();
+    seen.clear();
+    CHECK(count(Action::SEGMENT_ALLOC) == 1);
+    record(gather, {}, Level::ALLOC);
+    CHECK(count(Action::ALLOC) == 1);
+    record(gather, {}, Level::STATE);
+    CHECK(count(Action::ALLOC) == 0);
+    torch_stub::device = 1;
+    record(gather, {"alloc"}, Level::ALL); /* of a history that has none */
+    CHECK(count(Action::ALLOC) == 1);
+    torch_stub::device = 0;
+    record(nullptr, {});
+    CHECK(count(Action::ALLOC) == 0);
+    empty_cache();
+    seen.clear();
+    CHECK(Gathered::live == 0);
+}
+
 void several_devices()
 {
     torch_stub::target = 1; /* torch has deferred it */
@@ -674,6 +713,7 @@ int main(int argc, char **)
         {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
         {"what names no pool is about the active one", what_names_no_pool_is_about_the_active_one},
         {"trackers see every event", trackers_see_every_event},
+        {"trackers get the stacks of a recording", trackers_get_the_stacks_of_a_recording},
         {"several devices", several_devices},
         {"handles for other processes", handles_for_other_processes},
         {"the cache is switched off", the_cache_is_switched_off},
