@@ -4,7 +4,10 @@
 #define PLUG_PYTORCH_GLUE_H
 
 #include "tarn/devices.h"
+#include "tarn/text.h"
 
+#include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -25,7 +28,8 @@ inline void *pointer_of(tarn_ptr ptr)
     return reinterpret_cast<void *>(ptr);
 }
 
-/* Throws what failed. Each of the two libraries has its own. */
+/* Throws what a callback has thrown in this call of libtarn; if none did, what failed. Each of the
+ * two libraries has its own. */
 void conclude(tarn_status status, const tarn_error &error);
 
 /* Calls a function of libtarn whose last parameter is the error, and throws what failed. */
@@ -79,6 +83,22 @@ inline void conclude_free(tarn_status status, const tarn_error &error)
     note(status, error);
 }
 
+/* Keeps for them what a callback has thrown, which no later call is to throw. */
+inline void note_thrown()
+{
+    tarn_error error = {TARN_ERR_STATE, -1, "an exception that says nothing"};
+
+    try {
+        conclude(TARN_OK, error);
+        return;
+    } catch (const std::exception &thrown) {
+        (void)tarn_text_escape(thrown.what(), std::strlen(thrown.what()), TARN_TEXT_PLAIN,
+                               error.text, sizeof error.text);
+    } catch (...) {
+    }
+    note(error.status, error);
+}
+
 /* Calls one where nothing may be thrown, as in a destructor. */
 template <class Function, class... Arguments>
 void attempt(Function function, Arguments... arguments)
@@ -86,6 +106,7 @@ void attempt(Function function, Arguments... arguments)
     tarn_error error;
 
     note(function(arguments..., &error), error);
+    note_thrown();
 }
 
 /* A capture or a torch.cuda.use_mem_pool begins. The filter must not throw. */

@@ -7,7 +7,7 @@
  * Exceptions. libtarn is C, so no exception may pass through it: a callback of torch that throws
  * inside a call of libtarn leaves its exception in `pending`, and the method throws it once libtarn
  * has returned and released its locks. A method that destructors call throws nothing except for a
- * wrong pointer; what failed is kept for tarn_devices_last_error.
+ * wrong pointer; what failed, or was thrown, is kept for tarn_devices_last_error.
  *
  * The object is never destroyed: tensors may be freed by destructors of static objects.
  */
@@ -335,7 +335,9 @@ void delete_block(void *ptr)
                                              : tarn_devices_free(devices, ptr_of(ptr), &error);
 
     conclude_free(status, error);
-    throw_pending();
+    if (is_pending()) {
+        note_thrown();
+    }
 }
 
 /* ---- the class ---- */

@@ -544,8 +544,27 @@ void trackers_see_every_event()
     });
     angry = true;
     CHECK(failure([] { cca::raw_alloc(MIB); }) == "foreign: tracker");
+    tarn_error kept;
+
+    cca::raw_delete(ptr); /* destructors do: no exception */
+    CHECK(tarn_devices_last_error(devices, &kept) && has(kept.text, "tracker"));
+    on_allocator([](auto &it) -> decltype(void(it.emptyCache(MempoolId_t()))) {
+        const MempoolId_t id{0, 4};
+
+        angry = false;
+        it.beginAllocateToPool(0, id, any);
+        it.raw_delete(it.raw_alloc(MIB));
+        it.endAllocateToPool(0, id);
+        cca::releasePool(0, {0, 99}); /* leaves another error */
+        angry = true;
+        it.releasePool(0, id);
+        it.emptyCache(id); /* the destructor of a MemPool does */
+        tarn_error error;
+
+        CHECK(tarn_devices_last_error(devices, &error) && has(error.text, "tracker"));
+    });
     angry = false;
-    cca::raw_delete(ptr);
+    cca::raw_delete(cca::raw_alloc(MIB)); /* what was thrown before is not thrown here */
     actions.clear();
     torch_stub::device = 1; /* opened after the trackers came */
     cca::raw_delete(cca::raw_alloc(MIB));
