@@ -53,6 +53,9 @@ TARN_API enum tarn_status tarn_allocator_create_on(const char *device, const cha
 /* The allocator's device; borrowed. */
 TARN_API struct tarn_device *tarn_allocator_get_device(struct tarn_allocator *allocator);
 
+/* The device's number, as tarn_device_get_info has it. */
+TARN_API int tarn_allocator_get_ordinal(const struct tarn_allocator *allocator);
+
 /* Returns all memory to the device, allocated blocks included, and closes the device if
  * tarn_allocator_create_on opened it. No other call may be in progress or follow. NULL is allowed.
  * In a forked child it does nothing. */

@@ -17,6 +17,11 @@ struct tarn_device *tarn_allocator_get_device(struct tarn_allocator *allocator)
     return allocator->device;
 }
 
+int tarn_allocator_get_ordinal(const struct tarn_allocator *allocator)
+{
+    return tn_allocator_ordinal(allocator);
+}
+
 enum tarn_status tn_allocator_need_engine(struct tarn_allocator *allocator, const char *what,
                                           struct tn_engine **engine_out, struct tarn_error *error)
 {
