@@ -23,8 +23,8 @@ void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info);
  * device's history captures all of its stacks, if it has one: no other receiver could. No lock. */
 std::shared_ptr<c10::GatheredContext> history_stack(int ordinal, uint64_t stack);
 
-/* The stack that the allocated block at `ptr` came with; null where none is known. */
-std::shared_ptr<c10::GatheredContext> history_find_stack(tarn_ptr ptr);
+/* The same for libtarn's number of a host language's stack. */
+std::shared_ptr<c10::GatheredContext> stack_of(uint64_t host_stack);
 
 /* Whether torch has events of that action; the event in torch's terms. */
 inline bool has_entry(tarn_action action)
