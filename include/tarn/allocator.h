@@ -53,6 +53,9 @@ TARN_API enum tarn_status tarn_allocator_create_on(const char *device, const cha
 /* The allocator's device; borrowed. */
 TARN_API struct tarn_device *tarn_allocator_get_device(struct tarn_allocator *allocator);
 
+/* The device's number, as tarn_device_get_info has it. */
+TARN_API int tarn_allocator_get_ordinal(const struct tarn_allocator *allocator);
+
 /* Returns all memory to the device, allocated blocks included, and closes the device if
  * tarn_allocator_create_on opened it. No other call may be in progress or follow. NULL is allowed.
  * In a forked child it does nothing. */
@@ -145,6 +148,27 @@ TARN_API void tarn_allocator_get_stats(struct tarn_allocator *allocator,
                                        struct tarn_stats *stats_out);
 TARN_API void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator);
 TARN_API void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator);
+
+/* Reserved bytes of one private pool, by the kind of request that they serve. */
+struct tarn_pool_reserved {
+    struct tarn_pool_id id;
+    bool is_gone; /* the pool no longer exists */
+    struct tarn_stat by_pool[TARN_STAT_POOLS];
+};
+
+/* Reserved bytes of every private pool in order of creation, those of tarn/pool.h included:
+ * `reserved_bytes_by_private_pools` in the memory_stats of PyTorch 2.14. Writes as many as the
+ * caller has room for, and returns how many there are at that moment; `reserved_out` may be NULL if
+ * `room` is 0.
+ *
+ * Each counter is moved by what moves the pool's part of `reserved_bytes`, and reset by the two
+ * functions above. Those of a pool that is gone are kept, as c10/core/CachingDeviceAllocator.h says
+ * (`current` is then 0), and go on with the next pool of that id, until resets have set them all to
+ * 0. Only the caching engine has such pools: of other allocators there are none. Any thread may
+ * call it. It needs no host memory and does not fail. */
+TARN_API size_t tarn_allocator_get_pool_reserved(struct tarn_allocator *allocator,
+                                                 struct tarn_pool_reserved *reserved_out,
+                                                 size_t room);
 
 /* Size of the largest free block, or the device's free memory if that is larger and *largest_in_out
  * is 0 on entry: PyTorch's cacheInfo. */

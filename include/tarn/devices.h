@@ -180,6 +180,10 @@ TARN_API bool tarn_devices_is_recording(struct tarn_devices *devices);
 /* The device's history; NULL if it was never recorded. */
 TARN_API struct tarn_history *tarn_devices_find_history(struct tarn_devices *devices, int number);
 
+/* The number that the host language of a recording assigned to the stack of the block allocated at
+ * `ptr`, as tarn_history_host_stack; 0 = none is known. Its reference is the block's. */
+TARN_API uint64_t tarn_devices_find_host_stack(struct tarn_devices *devices, tarn_ptr ptr);
+
 /* Adds an annotation to the device's history, as tarn_history_annotate. The fields are PyTorch's:
  * "name", which it needs, and "stage", "START" or "END", among them; of the others
  * TARN_ANNOTATION_FIELDS_MAX are kept. A device that was not used yet is opened for it. Without a

@@ -35,7 +35,8 @@ enum tarn_copy_kind {
 };
 
 /* How to copy between memory of two allocators: without peer access only a copy that names both
- * devices handles expandable segments. The rule of PyTorch's memcpyAsync. */
+ * devices handles expandable segments. The rule of PyTorch's memcpyAsync. NULL is a device without
+ * an allocator, and so without such segments: TARN_COPY_PLAIN. */
 TARN_API enum tarn_copy_kind tarn_allocator_choose_copy(struct tarn_allocator *destination,
                                                         struct tarn_allocator *source,
                                                         bool peer_access);

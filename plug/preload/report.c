@@ -86,14 +86,12 @@ void run_report_device(int device, struct tarn_observer *observer)
 void run_report_allocator(struct tarn_allocator *allocator)
 {
     struct tarn_stats stats = {.struct_size = sizeof stats};
-    struct tarn_device_info info = {.struct_size = sizeof info};
     char reserved[TARN_SIZE_TEXT_MAX];
     char allocated[TARN_SIZE_TEXT_MAX];
 
     tarn_allocator_get_stats(allocator, &stats);
-    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
     run_say("tarn run: GPU %d: served by tarn: %s allocated and %s reserved at most\n",
-            info.ordinal,
+            tarn_allocator_get_ordinal(allocator),
             size_text(allocated, (uint64_t)stats.by_pool[TARN_STAT_ALLOCATED_BYTES][0].peak),
             size_text(reserved, (uint64_t)stats.by_pool[TARN_STAT_RESERVED_BYTES][0].peak));
 }

@@ -4,7 +4,11 @@
 #define PLUG_PYTORCH_GLUE_H
 
 #include "tarn/devices.h"
+#include "tarn/text.h"
 
+#include <atomic>
+#include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -25,41 +29,70 @@ inline void *pointer_of(tarn_ptr ptr)
     return reinterpret_cast<void *>(ptr);
 }
 
+/* An exception that could not pass through libtarn, for the method to throw. */
+inline std::atomic<int> pending_count; /* of all threads: almost always 0 */
+inline thread_local std::exception_ptr pending;
+
+inline bool is_pending()
+{
+    return pending_count.load(std::memory_order_relaxed) != 0 && pending;
+}
+
+inline void throw_pending()
+{
+    if (is_pending()) {
+        pending_count.fetch_sub(1, std::memory_order_relaxed);
+        std::rethrow_exception(std::exchange(pending, nullptr));
+    }
+}
+
+/* Runs C++ inside a call of libtarn; false or 0 after an exception. */
+template <class Action> auto contained(Action action) -> decltype(action())
+{
+    try {
+        return action();
+    } catch (...) {
+        if (!pending) {
+            pending = std::current_exception();
+            pending_count.fetch_add(1, std::memory_order_relaxed);
+        }
+        return decltype(action())();
+    }
+}
+
 /* Throws what failed. Each of the two libraries has its own. */
 void conclude(tarn_status status, const tarn_error &error);
 
-/* Calls a function of libtarn whose last parameter is the error, and throws what failed. */
+/* Calls a function of libtarn whose last parameter is the error, and throws what a callback threw
+ * in it or, if none did, what failed. */
 template <class Function, class... Arguments> void call(Function function, Arguments... arguments)
 {
     tarn_error error;
+    const tarn_status status = function(arguments..., &error);
 
-    conclude(function(arguments..., &error), error);
+    throw_pending();
+    conclude(status, error);
+}
+
+/* The same for one that has a result: what it puts out before the error. */
+template <class Result, class Function, class... Arguments>
+Result get(Function function, Arguments... arguments)
+{
+    Result result{};
+
+    call(function, arguments..., &result);
+    return result;
 }
 
 /* The device's allocator, opened on demand. */
 inline tarn_allocator *allocator_of(int device)
 {
-    tarn_allocator *allocator = nullptr;
-
-    call(tarn_devices_open, devices, device, &allocator);
-    return allocator;
+    return get<tarn_allocator *>(tarn_devices_open, devices, device);
 }
 
 inline tarn_allocator *owner_of(const void *ptr)
 {
-    tarn_allocator *owner = nullptr;
-
-    call(tarn_devices_find_owner, devices, ptr_of(ptr), &owner);
-    return owner;
-}
-
-inline int ordinal_of(tarn_allocator *allocator)
-{
-    tarn_device_info info = {};
-
-    info.struct_size = sizeof info;
-    tarn_device_get_info(tarn_allocator_get_device(allocator), &info);
-    return info.ordinal;
+    return get<tarn_allocator *>(tarn_devices_find_owner, devices, ptr_of(ptr));
 }
 
 /* Keeps a failure, if it is one, for those who ask for the latest that could not be thrown. */
@@ -70,9 +103,28 @@ inline void note(tarn_status status, const tarn_error &error)
     }
 }
 
+/* The same for what a callback threw, which no later call is to throw. */
+inline void note_pending()
+{
+    tarn_error error = {TARN_ERR_STATE, -1, "an exception that says nothing"};
+
+    try {
+        throw_pending();
+        return;
+    } catch (const std::exception &thrown) {
+        (void)tarn_text_escape(thrown.what(), std::strlen(thrown.what()), TARN_TEXT_PLAIN,
+                               error.text, sizeof error.text);
+    } catch (...) {
+    }
+    note(error.status, error);
+}
+
 /* Of a free, which destructors call: only a wrong pointer is thrown. */
 inline void conclude_free(tarn_status status, const tarn_error &error)
 {
+    if (is_pending()) {
+        note_pending();
+    }
     if (status == TARN_ERR_INVALID_POINTER) {
         conclude(status, error);
     }
@@ -86,6 +138,7 @@ void attempt(Function function, Arguments... arguments)
     tarn_error error;
 
     note(function(arguments..., &error), error);
+    note_pending();
 }
 
 /* A capture or a torch.cuda.use_mem_pool begins. The filter must not throw. */

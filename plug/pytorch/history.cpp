@@ -6,11 +6,10 @@
  */
 #include "plug/pytorch/history.h"
 
-#include "tarn/block.h"
 #include "tarn/capture.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 namespace tarn_torch
 {
@@ -41,41 +40,19 @@ void release_stack(void * /*context*/, uint64_t stack)
     delete static_cast<Stack *>(pointer_of(stack));
 }
 
-Stack stack_of(uint64_t stack)
-{
-    return stack ? *static_cast<Stack *>(pointer_of(stack)) : nullptr;
-}
-
 /* ---- snapshots ---- */
 
 struct Building {
     c10::DeviceIndex device;
     cca::SnapshotInfo *info;
-    std::vector<uint64_t> numbers; /* of the device's segments, the last ones in `info` */
+    std::multimap<uint64_t, size_t> by_number; /* the device's segments: where `info` has them */
 };
-
-/* NCCL registers the segments of a pool in the order of this counter, which has to be the same on
- * all ranks, where addresses are not (pytorch #167662). Ranges of one expandable segment have one
- * number, and the order of their addresses. */
-void count_segments(const Building &building)
-{
-    auto &segments = building.info->segments;
-    const size_t first = segments.size() - building.numbers.size();
-    std::vector<size_t> order(building.numbers.size());
-
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return building.numbers[a] < building.numbers[b]; });
-    for (size_t i = 0; i < order.size(); i++) {
-        TARN_SET_IF_PRESENT(segments[first + order[i]], registration_counter,
-                            static_cast<int32_t>(first + i));
-    }
-}
 
 void add_segment(void *context, const tarn_segment_info *segment, uint64_t stack)
 {
     auto *const building = static_cast<Building *>(context);
-    cca::SegmentInfo info;
+    auto &segments = building->info->segments;
+    auto &info = segments.emplace_back();
 
     info.device = building->device;
     info.address = segment->address;
@@ -88,20 +65,18 @@ void add_segment(void *context, const tarn_segment_info *segment, uint64_t stack
     info.is_expandable = segment->is_expandable;
     info.owner_private_pool_id = {segment->pool.first, segment->pool.second};
     info.context_when_allocated = stack_of(stack);
-    building->info->segments.push_back(std::move(info));
-    building->numbers.push_back(segment->number);
+    building->by_number.emplace(segment->number, segments.size() - 1);
 }
 
 void add_block(void *context, const tarn_block_info *block, uint64_t stack)
 {
-    cca::BlockInfo info;
+    auto &info = static_cast<Building *>(context)->info->segments.back().blocks.emplace_back();
 
     info.size = block->size;
     info.requested_size = block->requested_size;
     info.allocated = block->allocated;
     info.active = block->active;
     info.context_when_allocated = stack_of(stack);
-    static_cast<Building *>(context)->info->segments.back().blocks.push_back(std::move(info));
 }
 
 void add_event(void *context, const tarn_history_entry *event, uint64_t stack)
@@ -118,11 +93,8 @@ void add_event(void *context, const tarn_history_entry *event, uint64_t stack)
 
 void add_annotation(void *context, const tarn_captured_annotation *annotation)
 {
-    auto &annotations = static_cast<Building *>(context)->info->external_annotations;
-
-    annotations.emplace_back(static_cast<c10::DeviceIndex>(annotation->device),
-                             c10::approx_time_t());
-    auto &entry = annotations.back();
+    auto &entry = static_cast<Building *>(context)->info->external_annotations.emplace_back(
+        static_cast<c10::DeviceIndex>(annotation->device), c10::approx_time_t());
 
     entry.time_.t_ = annotation->time_us;
     entry.recordUserMetadata("name", annotation->name);
@@ -133,6 +105,11 @@ void add_annotation(void *context, const tarn_captured_annotation *annotation)
 }
 
 } // namespace
+
+Stack stack_of(uint64_t host_stack)
+{
+    return host_stack ? *static_cast<Stack *>(pointer_of(host_stack)) : nullptr;
+}
 
 tarn_status history_record(tarn_recording recording, cca::CreateContextFn gather, tarn_error *error)
 {
@@ -192,32 +169,30 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
         [](auto... given) { contained([&] { add_block(given...); }); },
         [](auto... given) { contained([&] { add_event(given...); }); },
         [](auto... given) { contained([&] { add_annotation(given...); }); }};
-    const size_t needed = static_cast<size_t>(ordinal) + 1;
 
     options.struct_size = sizeof options;
     options.only_pool = pool.first != 0 || pool.second != 0;
     options.pool = pool;
     options.without_traces = !with_traces;
-    info->device_traces.resize(std::max(info->device_traces.size(), needed));
     const tarn_status status = tarn_capture_visit(&source, &options, &visitor, error);
 
-    count_segments(building);
+    /* NCCL registers the segments of a pool in the order of this counter, which has to be the same
+     * on all ranks, where addresses are not (pytorch #167662). Ranges of one expandable segment have
+     * one number, and the order of their addresses. */
+    auto counter = static_cast<int32_t>(info->segments.size() - building.by_number.size());
+
+    for (const auto &numbered : building.by_number) {
+        TARN_SET_IF_PRESENT(info->segments[numbered.second], registration_counter, counter);
+        counter++;
+    }
     return status;
 }
 
-Stack history_find_stack(tarn_ptr ptr)
+Stack history_stack(int ordinal, uint64_t stack)
 {
-    tarn_allocator *owner = nullptr;
-    tarn_block block = {};
+    const tarn_history *const history = tarn_devices_find_history(devices, ordinal);
 
-    block.struct_size = sizeof block;
-    if (tarn_devices_find_owner(devices, ptr, &owner, nullptr) ||
-        tarn_allocator_find_block(owner, ptr, &block, nullptr)) {
-        return nullptr;
-    }
-    const tarn_history *const history = tarn_devices_find_history(devices, ordinal_of(owner));
-
-    return history ? stack_of(tarn_history_host_stack(history, block.stack)) : nullptr;
+    return history ? stack_of(tarn_history_host_stack(history, stack)) : nullptr;
 }
 
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info)

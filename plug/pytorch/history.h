@@ -19,8 +19,12 @@ tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
                              cca::SnapshotInfo *info, tarn_error *error);
 void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info);
 
-/* The stack that the allocated block at `ptr` came with; null where none is known. */
-std::shared_ptr<c10::GatheredContext> history_find_stack(tarn_ptr ptr);
+/* torch's stack for libtarn's, of a block or an event of that device; null where there is none. The
+ * device's history captures all of its stacks, if it has one: no other receiver could. No lock. */
+std::shared_ptr<c10::GatheredContext> history_stack(int ordinal, uint64_t stack);
+
+/* The same for libtarn's number of a host language's stack. */
+std::shared_ptr<c10::GatheredContext> stack_of(uint64_t host_stack);
 
 /* Whether torch has events of that action; the event in torch's terms. */
 inline bool has_entry(tarn_action action)

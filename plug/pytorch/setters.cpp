@@ -30,10 +30,7 @@ extern "C" {
 
 TARN_API void *tarn_torch_alloc(size_t size, int device, void *stream)
 {
-    tarn_ptr ptr = 0;
-
-    call(tarn_devices_alloc, devices, device, size, ptr_of(stream), &ptr);
-    return pointer_of(ptr);
+    return pointer_of(get<tarn_ptr>(tarn_devices_alloc, devices, device, size, ptr_of(stream)));
 }
 
 TARN_API void tarn_torch_free(void *ptr, size_t /*size*/, int /*device*/, void * /*stream*/)
@@ -59,10 +56,9 @@ TARN_API tarn_devices *tarn_torch_pool_devices(void)
 
 TARN_API void *tarn_torch_pool_alloc(size_t size, int device, void *stream)
 {
-    tarn_devices *const table = tarn_torch_pool_devices();
     tarn_ptr ptr = 0;
 
-    if (table) {
+    if (tarn_devices *const table = tarn_torch_pool_devices()) {
         attempt(tarn_devices_alloc, table, device, size, ptr_of(stream), &ptr);
     }
     return pointer_of(ptr);
@@ -125,9 +121,7 @@ TARN_API void tarn_torch_end_pool(int device, PoolId id)
 /* Called by destructors. */
 TARN_API void tarn_torch_release_pool(int device, PoolId id)
 {
-    tarn_allocator *const allocator = tarn_devices_find(devices, device);
-
-    if (allocator) {
+    if (tarn_allocator *const allocator = tarn_devices_find(devices, device)) {
         attempt(tarn_allocator_release_pool, allocator, tarn_pool_id{id.first, id.second});
     }
 }

@@ -7,7 +7,7 @@
  * Exceptions. libtarn is C, so no exception may pass through it: a callback of torch that throws
  * inside a call of libtarn leaves its exception in `pending`, and the method throws it once libtarn
  * has returned and released its locks. A method that destructors call throws nothing except for a
- * wrong pointer; what failed is kept for tarn_devices_last_error.
+ * wrong pointer; what failed, or was thrown, is kept for tarn_devices_last_error.
  *
  * The object is never destroyed: tensors may be freed by destructors of static objects.
  */
@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -46,27 +47,15 @@ tarn_pool_id pool_of(MempoolId_t id)
     return {id.first, id.second};
 }
 
-/* Before 2.8 what names no pool is about that of the thread's MemPoolContext. */
+#if TORCH_VERSION_MINOR < 8
+/* What names no pool is about that of the thread's MemPoolContext. */
 MempoolId_t active_pool()
 {
-#if TORCH_VERSION_MINOR < 8
-    if (auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool()) {
-        return pool->id();
-    }
-#endif
-    return {0, 0};
-}
-
-/* Before 2.8 libtarn makes a pool before torch says where its memory comes from. */
-void refuse_own_allocator()
-{
-#if TORCH_VERSION_MINOR < 8
     auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool();
 
-    TORCH_CHECK_NOT_IMPLEMENTED(!pool || !pool->allocator(),
-                                "tarn takes a MemPool's own allocator since torch 2.8");
-#endif
+    return pool ? pool->id() : MempoolId_t{0, 0};
 }
+#endif
 
 /* torch 2.13 and newer tells captures from other uses of a pool; before, any use may be one. */
 constexpr bool announces_captures = TORCH_VERSION_MINOR >= 13;
@@ -93,8 +82,36 @@ Stat stat_of(const tarn_stat &stat)
     return {stat.current, stat.peak, stat.allocated, stat.freed};
 }
 
-cca::DeviceStats device_stats(const tarn_stats &stats)
+StatArray stats_by_pool(const tarn_stat (&stats)[TARN_STAT_POOLS])
 {
+    StatArray made;
+
+    std::transform(std::begin(stats), std::end(stats), made.begin(), stat_of);
+    return made;
+}
+
+/* Since torch 2.14 also of private pools. */
+void add_private_pools(tarn_allocator *allocator, cca::DeviceStats *made)
+{
+    set_if_valid(*made, [=](auto &it) -> decltype(void(it.reserved_bytes_by_private_pools)) {
+        std::vector<tarn_pool_reserved> pools;
+        size_t count = 0;
+
+        do { /* others may come meanwhile */
+            pools.resize(count);
+            count = tarn_allocator_get_pool_reserved(allocator, pools.data(), pools.size());
+        } while (count > pools.size());
+        pools.resize(count);
+        for (const tarn_pool_reserved &pool : pools) {
+            it.reserved_bytes_by_private_pools[{pool.id.first, pool.id.second}] =
+                stats_by_pool(pool.by_pool);
+        }
+    });
+}
+
+cca::DeviceStats device_stats(tarn_allocator *allocator)
+{
+    const tarn_stats stats = stats_of(allocator);
     using Stats = cca::DeviceStats;
     static constexpr StatArray Stats::*members[] = {
         &Stats::allocation,      &Stats::segment,
@@ -107,8 +124,7 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
 
     static_assert(std::size(members) == TARN_STAT_KINDS, "in the order of libtarn's kinds");
     for (size_t kind = 0; kind < std::size(members); kind++) {
-        std::transform(std::begin(stats.by_pool[kind]), std::end(stats.by_pool[kind]),
-                       (made.*members[kind]).begin(), stat_of);
+        made.*members[kind] = stats_by_pool(stats.by_pool[kind]);
     }
     made.num_alloc_retries = stats.num_alloc_retries;
     made.num_ooms = stats.num_ooms;
@@ -119,6 +135,7 @@ cca::DeviceStats device_stats(const tarn_stats &stats)
     made.num_device_free = stats.num_device_free;
     TARN_SET_IF_PRESENT(made, num_oom_rejections, stats.num_oom_rejections);
     made.max_split_size = stats.max_split_size;
+    add_private_pools(allocator, &made);
     return made;
 }
 
@@ -186,12 +203,13 @@ bool free_memory(void * /*context*/, tarn_allocator * /*allocator*/, uint64_t /*
     });
 }
 
-/* Under the device's lock, as torch promises its trackers. */
+/* Under the device's lock, as torch promises its trackers. With the stack that a recording of
+ * RecordContext::ALLOC or more would keep, as in torch's record_trace. */
 void track(void * /*context*/, const tarn_trace_event *event)
 {
     contained([&] {
         if (has_entry(event->action)) {
-            trackers.call_all(trace_entry(*event, nullptr));
+            trackers.call_all(trace_entry(*event, history_stack(event->device, event->stack)));
         }
     });
 }
@@ -203,66 +221,55 @@ using Source = std::shared_ptr<cca::CUDAAllocator>;
 
 tarn_pool_source source_of(Source *source)
 {
-    tarn_pool_source made = {};
-
-    made.struct_size = sizeof made;
-    made.context = source;
-    made.alloc = [](void *context, uint64_t size, tarn_stream stream) {
+    const auto alloc = [](void *context, uint64_t size, tarn_stream stream) {
         return contained([&] {
             return ptr_of(
                 (*static_cast<Source *>(context))->raw_alloc_with_stream(size, stream_at(stream)));
         });
     };
-    made.free = [](void *context, tarn_ptr ptr) {
+    const auto free = [](void *context, tarn_ptr ptr) {
         contained([&] { (*static_cast<Source *>(context))->raw_delete(pointer_of(ptr)); });
     };
-    made.gone = [](void *context) { delete static_cast<Source *>(context); };
-    return made;
+
+    return {sizeof(tarn_pool_source), source, alloc, free,
+            [](void *context) { delete static_cast<Source *>(context); }};
 }
 
 struct Checkpoint final : cca::AllocatorState {
-    std::unique_ptr<tarn_checkpoint, decltype(&tarn_checkpoint_destroy)> kept{
-        nullptr, tarn_checkpoint_destroy};
+    std::shared_ptr<tarn_checkpoint> kept;
 };
 
 /* ---- memory ---- */
 
-void report_to_profiler(tarn_allocator *allocator, tarn_ptr ptr, int64_t size)
+/* Bytes of an allocated block that torch's profiler is to know of; 0: it does not ask. Called for
+ * every block: most threads have no profiler, and then one call into torch says so, where
+ * memoryProfilingEnabled takes two. */
+int64_t profiled_size(tarn_ptr ptr, tarn_allocator **owner_out)
 {
-    const tarn_stats stats = stats_of(allocator);
+    uint64_t bytes = 0;
+
+    if (C10_UNLIKELY(c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE)) &&
+        c10::memoryProfilingEnabled() &&
+        !tarn_devices_find_owner(devices, ptr, owner_out, nullptr)) {
+        (void)!tarn_allocator_block_size(*owner_out, ptr, &bytes, nullptr);
+    }
+    return static_cast<int64_t>(bytes);
+}
+
+void report_to_profiler(tarn_allocator *owner, tarn_ptr ptr, int64_t size)
+{
+    const tarn_stats stats = stats_of(owner);
 
     c10::reportMemoryUsageToProfiler(
         pointer_of(ptr), size, stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current,
         stats.by_pool[TARN_STAT_RESERVED_BYTES][TARN_STAT_ALL].current,
-        device_of(ordinal_of(allocator)));
-}
-
-/* Asked in every call: most threads have no profiler, and then one call into torch says so, where
- * memoryProfilingEnabled takes two. */
-bool is_profiled()
-{
-    return C10_UNLIKELY(c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE)) &&
-           c10::memoryProfilingEnabled();
-}
-
-/* Frees a block and reports it to torch's profiler. */
-tarn_status free_reported(tarn_ptr ptr, tarn_error *error)
-{
-    tarn_allocator *owner = nullptr;
-    uint64_t bytes = 0;
-    tarn_status status = tarn_devices_find_owner(devices, ptr, &owner, error);
-
-    status = status ? status : tarn_allocator_block_size(owner, ptr, &bytes, error);
-    status = status ? status : tarn_allocator_free(owner, ptr, error);
-    if (status == TARN_OK) {
-        report_to_profiler(owner, ptr, -static_cast<int64_t>(bytes));
-    }
-    return status;
+        device_of(tarn_allocator_get_ordinal(owner)));
 }
 
 /* At that address, unless it is 0. */
 void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address = 0)
 {
+    tarn_allocator *owner = nullptr;
     tarn_ptr ptr = address;
     tarn_error error;
     const tarn_status status =
@@ -270,23 +277,20 @@ void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address
             ? tarn_allocator_alloc_at(allocator_of(device), size, ptr_of(stream), address, &error)
             : tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
 
+    if (C10_UNLIKELY(is_pending())) {
+        if (status == TARN_OK) {
+            (void)!tarn_devices_free(devices, ptr, nullptr);
+        }
+        throw_pending();
+    }
     if (C10_UNLIKELY(status != TARN_OK)) {
         conclude(status, error);
-    }
-    if (is_pending()) {
-        (void)!tarn_devices_free(devices, ptr, nullptr);
-        throw_pending();
     }
     if (const auto *tracer = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
     }
-    if (is_profiled()) {
-        tarn_allocator *const owner = tarn_devices_find(devices, device);
-        uint64_t bytes = 0;
-
-        if (!tarn_allocator_block_size(owner, ptr, &bytes, nullptr)) {
-            report_to_profiler(owner, ptr, static_cast<int64_t>(bytes));
-        }
+    if (const int64_t size_reported = profiled_size(ptr, &owner)) {
+        report_to_profiler(owner, ptr, size_reported);
     }
     return pointer_of(ptr);
 }
@@ -294,6 +298,7 @@ void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address
 /* torch knows memory of the class by this function. In a forked child there is nothing to free. */
 void delete_block(void *ptr)
 {
+    tarn_allocator *owner = nullptr;
     tarn_error error;
 
     if (!ptr) {
@@ -302,11 +307,13 @@ void delete_block(void *ptr)
     if (const auto *tracer = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_deallocation(c10::kCUDA, ptr_of(ptr));
     }
-    const tarn_status status = is_profiled() ? free_reported(ptr_of(ptr), &error)
-                                             : tarn_devices_free(devices, ptr_of(ptr), &error);
+    const int64_t size = profiled_size(ptr_of(ptr), &owner);
+    const tarn_status status = tarn_devices_free(devices, ptr_of(ptr), &error);
 
     conclude_free(status, error);
-    throw_pending();
+    if (size > 0 && status == TARN_OK) {
+        report_to_profiler(owner, ptr_of(ptr), -size);
+    }
 }
 
 /* ---- the class ---- */
@@ -395,10 +402,17 @@ class Allocator final : public cca::CUDAAllocator
         return tarn_devices_is_enabled(devices);
     }
 
-    void emptyCache()
+#if TORCH_VERSION_MINOR < 8
+    void emptyCache() override
     {
         emptyCache(active_pool());
     }
+
+    cca::SnapshotInfo snapshot() override
+    {
+        return snapshot(active_pool(), true);
+    }
+#endif
 
     void emptyCache(MempoolId_t pool)
     {
@@ -411,10 +425,9 @@ class Allocator final : public cca::CUDAAllocator
 
     std::string name() override
     {
-        tarn_config config;
+        const auto backend = get<tarn_config>(tarn_devices_get_config, devices).backend;
 
-        call(tarn_devices_get_config, devices, &config);
-        return config.backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
+        return backend == TARN_BACKEND_ASYNC ? "cudaMallocAsync" : "native";
     }
 
     double getMemoryFraction(DeviceIndex device)
@@ -434,10 +447,11 @@ class Allocator final : public cca::CUDAAllocator
         const auto add = [](void *context, const tarn_segment_info *range) {
             return contained([&] {
                 if (range->is_expandable) {
-                    auto &known = *static_cast<decltype(segments) *>(context);
-                    const auto [at, is_new] = known.emplace(range->number, *range);
+                    auto &segment = (*static_cast<decltype(segments) *>(context))[range->number];
+                    const uint64_t below = segment.total_size;
 
-                    at->second.total_size += is_new ? 0 : range->total_size;
+                    segment = *range;
+                    segment.total_size += below;
                 }
                 return true;
             });
@@ -461,7 +475,7 @@ class Allocator final : public cca::CUDAAllocator
 
     cca::DeviceStats getDeviceStats(DeviceIndex device) override
     {
-        return device_stats(stats_of(allocator_of(device)));
+        return device_stats(allocator_of(device));
     }
 
     void resetAccumulatedStats(DeviceIndex device) override
@@ -490,14 +504,12 @@ class Allocator final : public cca::CUDAAllocator
     cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
                             size_t count, cudaStream_t stream, bool peer_access) override
     {
-        tarn_allocator *const target = tarn_devices_find(devices, to_device);
-        tarn_allocator *const source = tarn_devices_find(devices, from_device);
+        const bool by_peer = tarn_allocator_choose_copy(tarn_devices_find(devices, to_device),
+                                                        tarn_devices_find(devices, from_device),
+                                                        peer_access) == TARN_COPY_PEER;
 
-        if (to_device != from_device && target && source &&
-            tarn_allocator_choose_copy(target, source, peer_access) == TARN_COPY_PEER) {
-            return cudaMemcpyPeerAsync(to, to_device, from, from_device, count, stream);
-        }
-        return cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, stream);
+        return by_peer ? cudaMemcpyPeerAsync(to, to_device, from, from_device, count, stream)
+                       : cudaMemcpyAsync(to, from, count, cudaMemcpyDeviceToDevice, stream);
     }
 
     /* The handle is a message of libtarn and names the block itself. */
@@ -507,13 +519,12 @@ class Allocator final : public cca::CUDAAllocator
         size_t length = TARN_IPC_MESSAGE_SIZE;
         std::string message;
         tarn_error error;
-        tarn_status status;
+        tarn_status status = TARN_ERR_LIMIT;
 
-        do {
+        while (status == TARN_ERR_LIMIT && length > message.size()) {
             message.resize(length);
-            status =
-                tarn_ipc_export(owner, ptr_of(ptr), &message[0], message.size(), &length, &error);
-        } while (status == TARN_ERR_LIMIT && length > message.size());
+            status = tarn_ipc_export(owner, ptr_of(ptr), message.data(), length, &length, &error);
+        }
         conclude(status, error);
         message.resize(length);
         return {0, std::move(message)};
@@ -536,7 +547,12 @@ class Allocator final : public cca::CUDAAllocator
             return contained([&] { return kept(static_cast<cudaStream_t>(stream)); });
         };
 
-        refuse_own_allocator();
+#if TORCH_VERSION_MINOR < 8 /* the pool is made before torch says where its memory comes from */
+        auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool();
+
+        TORCH_CHECK_NOT_IMPLEMENTED(!pool || !pool->allocator(),
+                                    "tarn takes a MemPool's own allocator since torch 2.8");
+#endif
         call(begin_pool, device, pool_of(id), !announces_captures, accepts);
     }
 
@@ -619,24 +635,22 @@ class Allocator final : public cca::CUDAAllocator
                                   const std::unordered_set<void *> &expected) override
     {
         std::vector<tarn_ptr> pointers;
-        bool live = false;
 
         for (const void *ptr : expected) {
             pointers.push_back(ptr_of(ptr));
         }
-        call(tarn_allocator_check_pool_live, allocator_of(device), pool_of(id), pointers.data(),
-             pointers.size(), &live);
-        return live;
+        return get<bool>(tarn_allocator_check_pool_live, allocator_of(device), pool_of(id),
+                         pointers.data(), pointers.size());
     }
 
     std::shared_ptr<cca::AllocatorState> getCheckpointState(DeviceIndex device,
                                                             MempoolId_t id) override
     {
         const auto state = std::make_shared<Checkpoint>();
-        tarn_checkpoint *checkpoint = nullptr;
 
-        call(tarn_allocator_get_checkpoint, allocator_of(device), pool_of(id), &checkpoint);
-        state->kept.reset(checkpoint);
+        state->kept.reset(get<tarn_checkpoint *>(tarn_allocator_get_checkpoint,
+                                                 allocator_of(device), pool_of(id)),
+                          tarn_checkpoint_destroy);
         return state;
     }
 
@@ -751,12 +765,7 @@ class Allocator final : public cca::CUDAAllocator
 
     std::shared_ptr<c10::GatheredContext> getContextForPointer(const void *ptr)
     {
-        return history_find_stack(ptr_of(ptr));
-    }
-
-    cca::SnapshotInfo snapshot()
-    {
-        return snapshot(active_pool(), true);
+        return stack_of(tarn_devices_find_host_stack(devices, ptr_of(ptr)));
     }
 
     cca::SnapshotInfo snapshot(MempoolId_t pool)
@@ -767,16 +776,14 @@ class Allocator final : public cca::CUDAAllocator
     cca::SnapshotInfo snapshot(MempoolId_t pool, bool with_traces)
     {
         cca::SnapshotInfo info = {}; /* with zeros where this torch has more settings */
-        tarn_config config;
 
         info.device_traces.resize(static_cast<size_t>(device_count_));
-        for (int device = 0; device < TARN_DEVICES_MAX; device++) {
+        for (int device = 0; device < device_count_; device++) {
             if (tarn_devices_find(devices, device)) {
                 call(history_snapshot, device, pool_of(pool), with_traces, &info);
             }
         }
-        call(tarn_devices_get_config, devices, &config);
-        fill_settings(config, &info.config_metadata);
+        fill_settings(get<tarn_config>(tarn_devices_get_config, devices), &info.config_metadata);
         return info;
     }
 
@@ -831,20 +838,10 @@ class Allocator final : public cca::CUDAAllocator
     std::atomic<int> device_count_{0};
 };
 
-/* "2.11.0" of "2.11.0+cu130" or "2.11.0.dev20260101". */
-bool is_same_version(const std::string &running)
-{
-    const std::string compiled = TORCH_VERSION;
-
-    return running.compare(0, compiled.size(), compiled) == 0 &&
-           !std::isdigit(static_cast<unsigned char>(running.c_str()[compiled.size()]));
-}
-
 } // namespace
 
 void conclude(tarn_status status, const tarn_error &error)
 {
-    throw_pending();
     TORCH_CHECK_WITH(OutOfMemoryError, status != TARN_ERR_OUT_OF_MEMORY, error.text);
     TORCH_CHECK_NOT_IMPLEMENTED(status != TARN_ERR_NOT_SUPPORTED, error.text);
     TORCH_CHECK(status == TARN_OK, error.text);
@@ -856,7 +853,9 @@ tarn_status tarn_torch_install(const char *torch_version, tarn_error *error)
 {
     using namespace tarn_torch;
 
-    const bool is_same = is_same_version(torch_version);
+    constexpr size_t length = sizeof TORCH_VERSION - 1; /* "2.11.0" of "2.11.0+cu130" */
+    const bool is_same = std::strncmp(torch_version, TORCH_VERSION, length) == 0 &&
+                         !std::isdigit(static_cast<unsigned char>(torch_version[length]));
     cca::CUDAAllocator *const present = cca::allocator.load();
 
     if (!is_same || (present && present->initialized())) {

@@ -22,7 +22,6 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <atomic>
-#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -42,37 +41,6 @@ template <class Object, class Set> void set_if_valid(Object &object, Set set)
 {
     if constexpr (std::is_invocable_v<Set, Object &>) {
         set(object);
-    }
-}
-
-/* An exception that could not pass through libtarn, for the method to throw. */
-inline std::atomic<int> pending_count; /* of all threads: almost always 0 */
-inline thread_local std::exception_ptr pending;
-
-inline bool is_pending()
-{
-    return C10_UNLIKELY(pending_count.load(std::memory_order_relaxed) != 0) && pending;
-}
-
-inline void throw_pending()
-{
-    if (is_pending()) {
-        pending_count.fetch_sub(1, std::memory_order_relaxed);
-        std::rethrow_exception(std::exchange(pending, nullptr));
-    }
-}
-
-/* Runs C++ inside a call of libtarn; false or 0 after an exception. */
-template <class Action> auto contained(Action action) -> decltype(action())
-{
-    try {
-        return action();
-    } catch (...) {
-        if (!pending) {
-            pending = std::current_exception();
-            pending_count.fetch_add(1, std::memory_order_relaxed);
-        }
-        return decltype(action())();
     }
 }
 

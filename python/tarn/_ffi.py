@@ -155,6 +155,15 @@ class Stats(Structure):
     ]
 
 
+class PoolReserved(Structure):
+    _c_name_ = "tarn_pool_reserved"
+    _fields_ = [
+        ("id", PoolId),
+        ("is_gone", c_bool),
+        ("by_pool", Stat * len(STAT_POOLS)),
+    ]
+
+
 class Config(Structure):
     _c_name_ = "tarn_config"
     _fields_ = [
@@ -469,7 +478,7 @@ STRUCTURES = (
     ReadLimits,
     FlameOptions, Duration, PinnedStats, HistoryUsage, PageStats, SleepOptions, SleepStats,
     TrackerOptions, TrackEvent, TrackRow, TrackModule, Writer, PoolOptions, PoolStats, Block,
-    Pressure, Label, SummaryOptions,
+    Pressure, Label, SummaryOptions, PoolReserved,
 )  # fmt: skip
 
 _ERROR = POINTER(TarnError)
@@ -504,6 +513,7 @@ LIBRARY = {
     "tarn_allocator_get_backend": (c_char_p, [c_void_p]),
     "tarn_allocator_trim": (c_int, [c_void_p, c_uint64, POINTER(c_uint64), _ERROR]),
     "tarn_allocator_get_stats": (None, [c_void_p, POINTER(Stats)]),
+    "tarn_allocator_get_pool_reserved": (c_size_t, [c_void_p, POINTER(PoolReserved), c_size_t]),
     "tarn_allocator_get_page_stats": (None, [c_void_p, POINTER(PageStats)]),
     "tarn_allocator_begin_pool": (c_int, [c_void_p, PoolId, POOL_FILTER, c_void_p, _ERROR]),
     "tarn_allocator_end_pool": (c_int, [c_void_p, PoolId, _ERROR]),

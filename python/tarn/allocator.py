@@ -27,6 +27,10 @@ def stat_dict(stat):
     }
 
 
+def by_pool_dict(by_pool):
+    return {pool: stat_dict(stat) for pool, stat in zip(_ffi.STAT_POOLS, by_pool)}
+
+
 def stats_dict(stats):
     """struct tarn_stats as the nested dictionary of torch.cuda.memory_stats_as_nested_dict."""
     nested = {
@@ -38,7 +42,7 @@ def stats_dict(stats):
         "num_device_free": stats.num_device_free,
     }
     for kind, by_pool in zip(_ffi.STAT_KINDS, stats.by_pool):
-        nested[kind] = {pool: stat_dict(s) for pool, s in zip(_ffi.STAT_POOLS, by_pool)}
+        nested[kind] = by_pool_dict(by_pool)
     nested["oversize_allocations"] = stat_dict(stats.oversize_allocations)
     nested["oversize_segments"] = stat_dict(stats.oversize_segments)
     return nested
@@ -72,6 +76,18 @@ def read_stats(handle):
     stats = _ffi.Stats(struct_size=ctypes.sizeof(_ffi.Stats))
     lib.tarn_allocator_get_stats(handle, ctypes.byref(stats))
     return stats
+
+
+def reserved_by_pool(handle):
+    """`reserved_bytes_by_private_pools` of torch.cuda.memory_stats_as_nested_dict."""
+    room = 16
+    while True:
+        found = (_ffi.PoolReserved * room)()
+        count = lib.tarn_allocator_get_pool_reserved(handle, found, room)
+        if count <= room:
+            break
+        room = count
+    return {(r.id.first, r.id.second): by_pool_dict(r.by_pool) for r in found[:count]}
 
 
 def page_stats(handle):
@@ -362,6 +378,12 @@ class Allocator:
     def flat_stats(self):
         """The same with the flat, sorted keys of torch.cuda.memory_stats: "active.all.current"."""
         return flat_stats(self.stats())
+
+    def reserved_by_pool(self):
+        """Reserved bytes of every private pool, and of those that are gone until a reset: what
+        torch.cuda.memory_stats_as_nested_dict has as "reserved_bytes_by_private_pools" since
+        torch 2.14. The keys are ids, pairs of numbers."""
+        return reserved_by_pool(self.handle)
 
     def page_stats(self):
         """Pages that policy:compact created and moved, and the time that requests took for it: the

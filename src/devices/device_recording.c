@@ -7,6 +7,7 @@
 #include "devices/devices.h"
 
 #include "base/sized.h"
+#include "tarn/block.h"
 
 #include <string.h>
 
@@ -141,6 +142,21 @@ struct tarn_history *tarn_devices_find_history(struct tarn_devices *devices, int
 {
     return tarn_devices_find(devices, number) ? atomic_load(&devices->entries[number].history)
                                               : NULL;
+}
+
+uint64_t tarn_devices_find_host_stack(struct tarn_devices *devices, tarn_ptr ptr)
+{
+    struct tarn_block block = {.struct_size = sizeof block};
+    struct tarn_allocator *owner = NULL;
+
+    if (tarn_devices_find_owner(devices, ptr, &owner, NULL) ||
+        tarn_allocator_find_block(owner, ptr, &block, NULL)) {
+        return 0;
+    }
+    const struct tarn_history *history =
+        tarn_devices_find_history(devices, tarn_allocator_get_ordinal(owner));
+
+    return history ? tarn_history_host_stack(history, block.stack) : 0;
 }
 
 void tarn_devices_annotate(struct tarn_devices *devices, int number,

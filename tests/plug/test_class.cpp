@@ -231,6 +231,40 @@ void pools_and_checkpoints()
     cca::raw_delete(outside);
 }
 
+/* Since torch 2.14: what a pool reserves, and what stays of it until a reset. */
+void private_pools_are_counted()
+{
+    on_allocator(
+        [](auto &it) -> decltype(void(it.getDeviceStats(0).reserved_bytes_by_private_pools)) {
+            const MempoolId_t id{0, 3};
+            const auto counted = [&] {
+                const auto stats = it.getDeviceStats(0).reserved_bytes_by_private_pools;
+                const auto found = stats.find(id);
+
+                CHECK(found != stats.end());
+                return found == stats.end() ? decltype(found->second)() : found->second;
+            };
+
+            it.beginAllocateToPool(0, id, any);
+            void *const small = it.raw_alloc(512);
+            void *const large = it.raw_alloc(30 * MIB);
+
+            it.endAllocateToPool(0, id);
+            CHECK(counted()[0].current == 32 * MIB && counted()[0].allocated == 32 * MIB);
+            CHECK(counted()[1].current == 2 * MIB && counted()[2].peak == 30 * MIB);
+            it.raw_delete(small);
+            it.raw_delete(large);
+            it.releasePool(0, id);
+            it.emptyCache(id);
+            CHECK(counted()[0].current == 0 && counted()[0].peak == 32 * MIB);
+            CHECK(counted()[0].freed == 32 * MIB && counted()[2].freed == 30 * MIB);
+            it.resetPeakStats(0);
+            CHECK(counted()[0].peak == 0);
+            it.resetAccumulatedStats(0);
+            CHECK(it.getDeviceStats(0).reserved_bytes_by_private_pools.count(id) == 0);
+        });
+}
+
 void the_exception_of_a_filter_arrives()
 {
     const int64_t before = allocated();
@@ -510,13 +544,71 @@ void trackers_see_every_event()
     });
     angry = true;
     CHECK(failure([] { cca::raw_alloc(MIB); }) == "foreign: tracker");
+    tarn_error kept;
+
+    cca::raw_delete(ptr); /* destructors do: no exception */
+    CHECK(tarn_devices_last_error(devices, &kept) && has(kept.text, "tracker"));
+    on_allocator([](auto &it) -> decltype(void(it.emptyCache(MempoolId_t()))) {
+        const MempoolId_t id{0, 4};
+
+        angry = false;
+        it.beginAllocateToPool(0, id, any);
+        it.raw_delete(it.raw_alloc(MIB));
+        it.endAllocateToPool(0, id);
+        cca::releasePool(0, {0, 99}); /* leaves another error */
+        angry = true;
+        it.releasePool(0, id);
+        it.emptyCache(id); /* the destructor of a MemPool does */
+        tarn_error error;
+
+        CHECK(tarn_devices_last_error(devices, &error) && has(error.text, "tracker"));
+    });
     angry = false;
-    cca::raw_delete(ptr);
+    cca::raw_delete(cca::raw_alloc(MIB)); /* what was thrown before is not thrown here */
     actions.clear();
     torch_stub::device = 1; /* opened after the trackers came */
     cca::raw_delete(cca::raw_alloc(MIB));
     torch_stub::device = 0;
     CHECK(!actions.empty());
+}
+
+/* As torch's record_trace: those of a recording that puts stacks into its events. */
+void trackers_get_the_stacks_of_a_recording()
+{
+    using Level = cca::RecordContext;
+    static std::vector<std::pair<Action, std::shared_ptr<c10::GatheredContext>>> seen;
+    const auto count = [](Action action) {
+        size_t with_stack = 0;
+
+        cca::raw_delete(cca::raw_alloc(30 * MIB));
+        for (const auto &[seen_action, stack] : seen) {
+            with_stack += seen_action == action && std::dynamic_pointer_cast<Gathered>(stack);
+        }
+        seen.clear();
+        return with_stack;
+    };
+
+    cca::attachAllocatorTraceTracker(
+        [](const cca::TraceEntry &entry) { seen.emplace_back(entry.action_, entry.context_); });
+    CHECK(count(Action::ALLOC) == 0);
+    record(gather, {}, Level::ALL);
+    CHECK(count(Action::ALLOC) == 1 && count(Action::FREE_REQUESTED) == 1);
+    empty_cache();
+    seen.clear();
+    CHECK(count(Action::SEGMENT_ALLOC) == 1);
+    record(gather, {}, Level::ALLOC);
+    CHECK(count(Action::ALLOC) == 1);
+    record(gather, {}, Level::STATE);
+    CHECK(count(Action::ALLOC) == 0);
+    torch_stub::device = 1;
+    record(gather, {"alloc"}, Level::ALL); /* of a history that has none */
+    CHECK(count(Action::ALLOC) == 1);
+    torch_stub::device = 0;
+    record(nullptr, {});
+    CHECK(count(Action::ALLOC) == 0);
+    empty_cache();
+    seen.clear();
+    CHECK(Gathered::live == 0);
 }
 
 void several_devices()
@@ -626,6 +718,7 @@ int main(int argc, char **)
         {"observers see memory run out", observers_see_memory_run_out},
         {"the profiler sees memory", the_profiler_sees_memory},
         {"pools and checkpoints", pools_and_checkpoints},
+        {"private pools are counted", private_pools_are_counted},
         {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
         {"annotations need no memory", annotations_need_no_memory},
         {"history has torch's stacks", history_has_torchs_stacks},
@@ -639,6 +732,7 @@ int main(int argc, char **)
         {"pools with an allocator of their own", pools_with_an_allocator_of_their_own},
         {"what names no pool is about the active one", what_names_no_pool_is_about_the_active_one},
         {"trackers see every event", trackers_see_every_event},
+        {"trackers get the stacks of a recording", trackers_get_the_stacks_of_a_recording},
         {"several devices", several_devices},
         {"handles for other processes", handles_for_other_processes},
         {"the cache is switched off", the_cache_is_switched_off},

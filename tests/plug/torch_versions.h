@@ -66,12 +66,13 @@ inline cca::SnapshotInfo snapshot_of(MempoolId_t id)
     return taken;
 }
 
-/* Starts a history of all stacks that ignores these actions, or stops it. Whether this torch can
- * ignore any. */
-inline bool record(cca::CreateContextFn recorder, const std::vector<std::string> &skipped)
+/* Starts a history with stacks of that level that ignores these actions, or stops it. Whether this
+ * torch can ignore any. */
+inline bool record(cca::CreateContextFn recorder, const std::vector<std::string> &skipped,
+                   cca::RecordContext wanted = cca::RecordContext::ALL)
 {
     const bool on = recorder != nullptr;
-    const auto level = on ? cca::RecordContext::ALL : cca::RecordContext::NEVER;
+    const auto level = on ? wanted : cca::RecordContext::NEVER;
     const auto with_all =
         [&](auto &it) -> decltype(void(it.recordHistory(on, recorder, 100, level, true, skipped))) {
         it.recordHistory(on, recorder, 100, level, true, skipped);

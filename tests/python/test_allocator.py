@@ -131,6 +131,19 @@ class Allocators(unittest.TestCase):
             self.assertEqual(pool.trim(0), 0)
             pool.set_limit(None)
             self.assertIsNone(pool.stats()["limit"])
+            (reserved,) = self.allocator.reserved_by_pool().values()
+            self.assertEqual(
+                reserved["large_pool"],
+                {"current": 0, "peak": 80 * MIB, "allocated": 80 * MIB, "freed": 80 * MIB},
+            )
+        self.assertEqual(list(self.allocator.reserved_by_pool()), [block["pool"]])
+        pools = [tarn.Pool(self.allocator, str(i)) for i in range(20)]
+        self.assertEqual(len(self.allocator.reserved_by_pool()), 21)
+        for pool in pools:
+            pool.close()
+        self.allocator.reset_peak_stats()
+        self.allocator.reset_accumulated_stats()
+        self.assertEqual(self.allocator.reserved_by_pool(), {})
         with self.assertRaises(tarn.Error):
             tarn.Pool(self.allocator, "x" * 100)
 

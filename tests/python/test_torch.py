@@ -50,6 +50,22 @@ class Fallback(Case):
             assert "does not yet support getCheckpointState" in text
         """)
 
+    def test_pools_are_counted_for_the_torch_that_does(self):
+        script = """
+            tarn.torch.install()
+            a = torch.Memory(MIB)
+            counted = "reserved_bytes_by_private_pools"
+            assert (counted in torch.cuda.memory_stats_as_nested_dict(1)) == {known}
+            pool = torch.cuda.MemPool()
+            torch._C._cuda_beginAllocateCurrentThreadToPool(0, pool.id)
+            b = torch.Memory(5 * MIB)
+            torch._C._cuda_endAllocateToPool(0, pool.id)
+            key = counted + ".{{}}_{{}}.large_pool.current".format(*pool.id)
+            assert torch.cuda.memory_stats().get(key) == ({known} and 20 * MIB or None)
+        """
+        self.passes(script.format(known=False), STANDIN_TORCH_VERSION="2.13.0")
+        self.passes(script.format(known=True), STANDIN_TORCH_VERSION="2.14.0+cu130")
+
     def test_running_out_and_going_on(self):
         self.passes("""
             tarn.torch.install()

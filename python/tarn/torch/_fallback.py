@@ -10,7 +10,7 @@ import torch
 from tarn import _ffi
 from tarn import snapshot as snapshots
 from tarn._ffi import lib, plug
-from tarn.allocator import read_stats, stats_dict
+from tarn.allocator import read_stats, reserved_by_pool, stats_dict
 from tarn.errors import Error
 from tarn.torch import _devices
 
@@ -64,9 +64,14 @@ def _open_allocators():
 def _memory_stats(device):
     handle = _devices.find(device)
     if handle:
-        return stats_dict(read_stats(handle))
-    limit = _devices.config().max_split_size
-    return stats_dict(_ffi.Stats(max_split_size=-1 if limit == _ffi.SIZE_UNLIMITED else limit))
+        stats = stats_dict(read_stats(handle))
+    else:
+        limit = _devices.config().max_split_size
+        unlimited = limit == _ffi.SIZE_UNLIMITED
+        stats = stats_dict(_ffi.Stats(max_split_size=-1 if unlimited else limit))
+    if int(torch.__version__.split(".")[1]) >= 14:  # older ones cannot flatten such keys
+        stats["reserved_bytes_by_private_pools"] = reserved_by_pool(handle) if handle else {}
+    return stats
 
 
 def _reset_accumulated(device):

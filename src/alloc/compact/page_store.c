@@ -44,18 +44,12 @@ bool tn_page_store_reserve(struct tn_page_store *store, uint64_t more)
 
 void tn_page_store_return(struct tn_page_store *store, uint64_t count)
 {
-    const uint64_t bytes = count * TN_SMALL_BUFFER;
-
-    store->heap->reserved += bytes;
-    tn_counter_increase(&store->heap->shard.counters.reserved, tn_counter_pool(false), bytes);
+    tn_heap_count_reserved(store->heap, &store->heap->large, (int64_t)(count * TN_SMALL_BUFFER));
 }
 
 void tn_page_store_lend(struct tn_page_store *store, uint64_t count)
 {
-    const uint64_t bytes = count * TN_SMALL_BUFFER;
-
-    store->heap->reserved -= bytes;
-    tn_counter_decrease(&store->heap->shard.counters.reserved, tn_counter_pool(false), bytes);
+    tn_heap_count_reserved(store->heap, &store->heap->large, -(int64_t)(count * TN_SMALL_BUFFER));
 }
 
 void tn_page_store_put(struct tn_page_store *store, tn_page_handle page)

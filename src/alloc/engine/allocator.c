@@ -17,6 +17,11 @@ struct tarn_device *tarn_allocator_get_device(struct tarn_allocator *allocator)
     return allocator->device;
 }
 
+int tarn_allocator_get_ordinal(const struct tarn_allocator *allocator)
+{
+    return tn_allocator_ordinal(allocator);
+}
+
 enum tarn_status tn_allocator_need_engine(struct tarn_allocator *allocator, const char *what,
                                           struct tn_engine **engine_out, struct tarn_error *error)
 {
@@ -267,6 +272,15 @@ void tarn_allocator_get_stats(struct tarn_allocator *allocator, struct tarn_stat
 
     allocator->methods->get_stats(allocator, &stats);
     tn_sized_write(stats_out, stats_out->struct_size, &stats, sizeof stats);
+}
+
+size_t tarn_allocator_get_pool_reserved(struct tarn_allocator *allocator,
+                                        struct tarn_pool_reserved *reserved_out, size_t room)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->get_pool_reserved ? methods->get_pool_reserved(allocator, reserved_out, room)
+                                      : 0;
 }
 
 void tarn_allocator_get_page_stats(struct tarn_allocator *allocator,

@@ -299,26 +299,74 @@ static uint64_t bytes_away(const struct tn_engine *engine, unsigned pool)
     return bytes;
 }
 
-static uint64_t pool_mapped(const struct tn_engine *engine, const struct tn_private_pool *pool)
+/* Bytes of the mapped blocks of a private pool's half. */
+static uint64_t pool_mapped(const struct tn_engine *engine, const struct tn_pool *pool)
 {
     uint64_t bytes = 0;
 
     for (const struct tn_segment *s = tn_segment_first(&engine->heap); s; s = tn_segment_next(s)) {
-        for (const struct tn_block *b = s->first; b && b->set->pool->owner == pool; b = b->next) {
+        for (const struct tn_block *b = s->first; b && b->set->pool == pool; b = b->next) {
             bytes += b->mapped ? b->size : 0;
         }
     }
     return bytes;
 }
 
+/* Both halves of the pool count what their blocks have, and so does the pool. Returns it. */
+static uint64_t check_reserved(const struct tn_engine *engine, const struct tn_private_pool *pool,
+                               struct tarn_findings *findings)
+{
+    const struct tn_counter *counted = &pool->record->reserved;
+    uint64_t sum = 0;
+
+    for (unsigned kind = 0; kind < TN_POOLS; kind++) {
+        const uint64_t away = pool->asleep ? pool->asleep->away[kind] : 0;
+        const uint64_t mapped = pool_mapped(engine, kind == TN_SMALL ? &pool->small : &pool->large);
+
+        tn_check_number("reserved bytes of half a private pool",
+                        (uint64_t)counted->current[kind] + away, mapped, findings);
+        sum += mapped - away;
+    }
+    tn_check_number("reserved bytes of a private pool", pool->reserved, sum, findings);
+    return sum;
+}
+
+static void check_record(const struct tn_pool_records *records, const struct tn_pool_record *record,
+                         struct tarn_findings *findings)
+{
+    const int64_t reserved = tn_counter_all(&record->reserved);
+    const int64_t peak = record->reserved.peak[TARN_STAT_ALL];
+
+    if (tn_pool_record_find(records, record->id) != record) {
+        tn_finding_add(findings, "the record of private pool (%llu, %llu) is not found by its id",
+                       (unsigned long long)record->id.first, (unsigned long long)record->id.second);
+    }
+    if (peak < reserved) {
+        tn_finding_add(findings, "a private pool reserves %lld bytes, at most %lld",
+                       (long long)reserved, (long long)peak);
+    }
+}
+
+/* Every pool has a record of its own, and all records together count what private pools have
+ * reserved: those of pools that are gone, nothing. */
 static void check_private_pools(const struct tn_engine *engine, struct tarn_findings *findings)
 {
-    for (const struct tn_private_pool *p = engine->heap.private_pools.first; p; p = p->next) {
-        const uint64_t away = p->asleep ? tn_asleep_bytes(p->asleep) : 0;
+    const struct tn_private_pools *pools = &engine->heap.private_pools;
+    uint64_t of_pools = 0;
+    uint64_t of_records = 0;
 
-        tn_check_number("reserved bytes of a private pool", p->reserved + away,
-                        pool_mapped(engine, p), findings);
+    for (const struct tn_private_pool *p = pools->first; p; p = p->next) {
+        if (p->record->pool != p) {
+            tn_finding_add(findings, "private pool (%llu, %llu) has the record of another one",
+                           (unsigned long long)p->id.first, (unsigned long long)p->id.second);
+        }
+        of_pools += check_reserved(engine, p, findings);
     }
+    for (const struct tn_pool_record *r = pools->records.first; r; r = r->next) {
+        check_record(&pools->records, r, findings);
+        of_records += (uint64_t)tn_counter_all(&r->reserved);
+    }
+    tn_check_number("reserved bytes of all private pools", of_records, of_pools, findings);
 }
 
 static void check_sizes(const struct tn_engine *engine, const struct tally *tally,

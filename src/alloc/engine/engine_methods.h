@@ -81,7 +81,10 @@ struct tn_engine_methods {
 
     /* *stats_out has its full size and is all zero before. */
     void (*get_stats)(struct tarn_allocator *allocator, struct tarn_stats *stats_out);
-    /* The same. NULL: the engine has no pages of its own. */
+    /* NULL: the engine keeps no memory in private pools. */
+    size_t (*get_pool_reserved)(struct tarn_allocator *allocator,
+                                struct tarn_pool_reserved *reserved_out, size_t room);
+    /* As get_stats. NULL: the engine has no pages of its own. */
     void (*get_page_stats)(struct tarn_allocator *allocator, struct tarn_page_stats *stats_out);
     /* For a reader outside of the process: what there is to see now, without a wait that others
      * could notice. False when the lock is held for longer. NULL: get_stats has to do. */

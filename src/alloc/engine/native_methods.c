@@ -358,6 +358,19 @@ static void native_get_stats(struct tarn_allocator *allocator, struct tarn_stats
     tn_engine_unlock(engine);
 }
 
+static size_t native_get_pool_reserved(struct tarn_allocator *allocator,
+                                       struct tarn_pool_reserved *reserved_out, size_t room)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock(engine);
+    const size_t count =
+        tn_pool_records_read(&engine->heap.private_pools.records, reserved_out, room);
+
+    tn_engine_unlock(engine);
+    return count;
+}
+
 static void native_get_page_stats(struct tarn_allocator *allocator,
                                   struct tarn_page_stats *stats_out)
 {
@@ -411,6 +424,7 @@ static void native_reset_peak_stats(struct tarn_allocator *allocator)
 
     tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
     tn_counters_reset_peaks(&engine->heap.shard.counters);
+    tn_pool_records_reset_peaks(&engine->heap.private_pools.records);
     tn_engine_unlock(engine);
 }
 
@@ -420,6 +434,7 @@ static void native_reset_accumulated_stats(struct tarn_allocator *allocator)
 
     tn_engine_lock_for(engine, TN_FLUSH_COUNTERS);
     tn_counters_reset_accumulated(&engine->heap.shard.counters);
+    tn_pool_records_reset_accumulated(&engine->heap.private_pools.records);
     tn_engine_unlock(engine);
 }
 
@@ -862,6 +877,7 @@ const struct tn_engine_methods tn_native_methods = {
     .get_config = native_get_config,
     .set_config = native_set_config,
     .get_stats = native_get_stats,
+    .get_pool_reserved = native_get_pool_reserved,
     .get_page_stats = native_get_page_stats,
     .observe = native_observe,
     .reset_peak_stats = native_reset_peak_stats,

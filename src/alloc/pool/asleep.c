@@ -140,29 +140,25 @@ bool tn_asleep_plan(struct tn_asleep *asleep)
 static void count_away(struct tn_asleep *asleep, struct tn_heap *heap)
 {
     const struct tn_asleep_range *ranges = asleep->ranges.items;
+    const struct tn_pool *pools[TN_POOLS] = {NULL};
     uint64_t away[TN_POOLS] = {0};
-    struct tn_private_pool *owner = NULL;
 
     for (size_t i = 0; i < asleep->ranges.count; i++) {
         const struct tn_expandable *expandable = ranges[i].segment->expandable;
-        const bool is_small = ranges[i].segment->first->set->pool->is_small;
+        const struct tn_pool *pool = ranges[i].segment->first->set->pool;
+        const unsigned kind = tn_counter_pool(pool->is_small);
 
-        owner = ranges[i].segment->first->set->pool->owner;
+        pools[kind] = pool;
         for (uint64_t k = ranges[i].begin; k < ranges[i].end; k++) {
-            away[tn_counter_pool(is_small)] += expandable->pages[k] ? 0 : expandable->page_size;
+            away[kind] += expandable->pages[k] ? 0 : expandable->page_size;
         }
     }
-    for (unsigned pool = 0; pool < TN_POOLS; pool++) {
-        const int64_t back = (int64_t)(asleep->away[pool] - away[pool]);
-
-        if (back > 0) {
-            tn_private_pool_grew(owner, (uint64_t)back);
-        } else {
-            tn_private_pool_shrank(owner, (uint64_t)-back);
+    for (unsigned kind = 0; kind < TN_POOLS; kind++) {
+        tn_assert(pools[kind] || asleep->away[kind] == 0);
+        if (pools[kind]) {
+            tn_heap_count_reserved(heap, pools[kind], (int64_t)(asleep->away[kind] - away[kind]));
+            asleep->away[kind] = away[kind];
         }
-        heap->reserved += (uint64_t)back;
-        tn_counter_change(&heap->shard.counters.reserved, pool, back);
-        asleep->away[pool] = away[pool];
     }
 }
 

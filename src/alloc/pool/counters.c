@@ -19,7 +19,7 @@ static int64_t by_pool(const int64_t values[TN_POOLS], int pool)
                                  : values[pool - TARN_STAT_SMALL_POOL];
 }
 
-static struct tarn_stat counter_read(const struct tn_counter *counter, int pool)
+struct tarn_stat tn_counter_read(const struct tn_counter *counter, int pool)
 {
     const int64_t current = by_pool(counter->current, pool);
     const int64_t allocated = by_pool(counter->allocated, pool);
@@ -34,7 +34,7 @@ static struct tarn_stat counter_read(const struct tn_counter *counter, int pool)
 
 static struct tarn_stat live_read_out(const struct tn_live_counter *live, int pool)
 {
-    struct tarn_stat stat = counter_read(&live->out, pool);
+    struct tarn_stat stat = tn_counter_read(&live->out, pool);
 
     stat.peak = larger(stat.peak, live->out_peak[pool]);
     return stat;
@@ -43,7 +43,7 @@ static struct tarn_stat live_read_out(const struct tn_live_counter *live, int po
 /* A block becomes active when it is allocated, and counts as freed when it stops waiting. */
 static struct tarn_stat live_read_active(const struct tn_live_counter *live, int pool)
 {
-    struct tarn_stat stat = counter_read(&live->out, pool);
+    struct tarn_stat stat = tn_counter_read(&live->out, pool);
     const int64_t waiting = by_pool(live->waiting, pool);
 
     stat.current += waiting;
@@ -61,13 +61,14 @@ void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *sta
         stats_out->by_pool[TARN_STAT_ALLOCATED_BYTES][pool] = live_read_out(&counters->bytes, pool);
         stats_out->by_pool[TARN_STAT_ACTIVE_BYTES][pool] = live_read_active(&counters->bytes, pool);
         stats_out->by_pool[TARN_STAT_REQUESTED_BYTES][pool] =
-            counter_read(&counters->requested, pool);
-        stats_out->by_pool[TARN_STAT_INACTIVE_SPLIT][pool] = counter_read(&counters->split, pool);
+            tn_counter_read(&counters->requested, pool);
+        stats_out->by_pool[TARN_STAT_INACTIVE_SPLIT][pool] =
+            tn_counter_read(&counters->split, pool);
         stats_out->by_pool[TARN_STAT_INACTIVE_SPLIT_BYTES][pool] =
-            counter_read(&counters->split_bytes, pool);
-        stats_out->by_pool[TARN_STAT_SEGMENT][pool] = counter_read(&counters->segments, pool);
+            tn_counter_read(&counters->split_bytes, pool);
+        stats_out->by_pool[TARN_STAT_SEGMENT][pool] = tn_counter_read(&counters->segments, pool);
         stats_out->by_pool[TARN_STAT_RESERVED_BYTES][pool] =
-            counter_read(&counters->reserved, pool);
+            tn_counter_read(&counters->reserved, pool);
     }
 }
 
@@ -130,7 +131,7 @@ void tn_counters_init(struct tn_counters *counters, uint64_t max_split_size)
     counters->totals.max_split_size = (int64_t)max_split_size;
 }
 
-static void counter_reset_peak(struct tn_counter *counter)
+void tn_counter_reset_peak(struct tn_counter *counter)
 {
     for (int pool = 0; pool < TARN_STAT_POOLS; pool++) {
         counter->peak[pool] = by_pool(counter->current, pool);
@@ -154,16 +155,16 @@ void tn_counters_reset_peaks(struct tn_counters *counters)
 
     live_reset_peak(&counters->blocks);
     live_reset_peak(&counters->bytes);
-    counter_reset_peak(&counters->requested);
-    counter_reset_peak(&counters->split);
-    counter_reset_peak(&counters->split_bytes);
-    counter_reset_peak(&counters->segments);
-    counter_reset_peak(&counters->reserved);
+    tn_counter_reset_peak(&counters->requested);
+    tn_counter_reset_peak(&counters->split);
+    tn_counter_reset_peak(&counters->split_bytes);
+    tn_counter_reset_peak(&counters->segments);
+    tn_counter_reset_peak(&counters->reserved);
     totals->oversize_allocations.peak = totals->oversize_allocations.current;
     totals->oversize_segments.peak = totals->oversize_segments.current;
 }
 
-static void counter_reset_accumulated(struct tn_counter *counter)
+void tn_counter_reset_accumulated(struct tn_counter *counter)
 {
     for (int pool = 0; pool < TN_POOLS; pool++) {
         counter->allocated[pool] = 0;
@@ -173,7 +174,7 @@ static void counter_reset_accumulated(struct tn_counter *counter)
 
 static void live_reset_accumulated(struct tn_live_counter *live)
 {
-    counter_reset_accumulated(&live->out);
+    tn_counter_reset_accumulated(&live->out);
     for (int pool = 0; pool < TN_POOLS; pool++) {
         live->waited[pool] = live->waiting[pool];
     }
@@ -191,11 +192,11 @@ void tn_counters_reset_accumulated(struct tn_counters *counters)
 
     live_reset_accumulated(&counters->blocks);
     live_reset_accumulated(&counters->bytes);
-    counter_reset_accumulated(&counters->requested);
-    counter_reset_accumulated(&counters->split);
-    counter_reset_accumulated(&counters->split_bytes);
-    counter_reset_accumulated(&counters->segments);
-    counter_reset_accumulated(&counters->reserved);
+    tn_counter_reset_accumulated(&counters->requested);
+    tn_counter_reset_accumulated(&counters->split);
+    tn_counter_reset_accumulated(&counters->split_bytes);
+    tn_counter_reset_accumulated(&counters->segments);
+    tn_counter_reset_accumulated(&counters->reserved);
     stat_reset_accumulated(&totals->oversize_allocations);
     stat_reset_accumulated(&totals->oversize_segments);
     totals->num_alloc_retries = 0;

@@ -63,6 +63,11 @@ void tn_counters_reset_accumulated(struct tn_counters *counters);
 /* What users read. */
 void tn_counters_read(const struct tn_counters *counters, struct tarn_stats *stats_out);
 
+/* The same of one counter; `pool` is an enum tarn_stat_pool. */
+void tn_counter_reset_peak(struct tn_counter *counter);
+void tn_counter_reset_accumulated(struct tn_counter *counter);
+struct tarn_stat tn_counter_read(const struct tn_counter *counter, int pool);
+
 /* A block of `bytes`, no longer allocated, starts to wait for streams; and stops waiting. */
 void tn_counters_begin_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);
 void tn_counters_end_wait(struct tn_counters *counters, unsigned pool, uint64_t bytes);

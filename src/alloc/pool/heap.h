@@ -106,6 +106,20 @@ static inline bool tn_heap_is_tidy(const struct tn_heap *heap)
     return heap->device->ops->now_ns(heap->device) >= heap->tidy_from_ns;
 }
 
+/* `change` bytes for blocks of the pool were taken from the device, or given back. Nothing else
+ * moves what is reserved. */
+static inline void tn_heap_count_reserved(struct tn_heap *heap, const struct tn_pool *pool,
+                                          int64_t change)
+{
+    const unsigned kind = tn_counter_pool(pool->is_small);
+
+    heap->reserved += (uint64_t)change;
+    tn_counter_change(&heap->shard.counters.reserved, kind, change);
+    if (pool->owner) {
+        tn_private_pool_count_reserved(pool->owner, kind, change);
+    }
+}
+
 static inline bool tn_heap_limit_is_set(const struct tn_heap *heap)
 {
     return heap->limit != TARN_SIZE_UNLIMITED;

@@ -124,17 +124,13 @@ static enum tarn_status pieces_map(struct tn_heap *heap, const struct tn_segment
 
 static void count_map(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
-    heap->reserved += size;
-    tn_private_pool_grew(pool->owner, size);
-    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(pool->is_small), size);
+    tn_heap_count_reserved(heap, pool, (int64_t)size);
     heap->shard.counters.totals.num_device_alloc++;
 }
 
 static void count_unmap(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
-    heap->reserved -= size;
-    tn_private_pool_shrank(pool->owner, size);
-    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(pool->is_small), size);
+    tn_heap_count_reserved(heap, pool, -(int64_t)size);
     heap->shard.counters.totals.num_device_free++;
 }
 

@@ -4,7 +4,6 @@
 #include "base/assertion.h"
 #include "base/errinfo.h"
 #include "base/host_mem.h"
-#include "base/id_table.h"
 
 #include <string.h>
 
@@ -19,64 +18,12 @@ static enum tarn_status pool_not_found(struct tarn_pool_id id, struct tarn_error
                    (unsigned long long)id.first, (unsigned long long)id.second);
 }
 
-static uint64_t key_of(struct tarn_pool_id id)
-{
-    const uint64_t halves[] = {id.first, id.second};
-
-    return UINT64_C(1) + tn_hash_bytes(halves, sizeof halves); /* a map's key is not 0 */
-}
-
-/* The first pool whose id has this key, NULL if none has. */
-static struct tn_private_pool *first_alike(const struct tn_private_pools *pools, uint64_t key)
-{
-    const uint64_t *value = tn_map_find(&pools->by_key, key);
-
-    return value ? (struct tn_private_pool *)(uintptr_t)*value : NULL;
-}
-
 struct tn_private_pool *tn_private_pool_find(const struct tn_private_pools *pools,
                                              struct tarn_pool_id id)
 {
-    struct tn_private_pool *pool = first_alike(pools, key_of(id));
+    const struct tn_pool_record *record = tn_pool_record_find(&pools->records, id);
 
-    while (pool && !id_equal(pool->id, id)) {
-        pool = pool->alike;
-    }
-    return pool;
-}
-
-/* Sets which pool is the first one with this key, NULL for none; space was reserved. */
-static void set_first_alike(struct tn_private_pools *pools, uint64_t key,
-                            struct tn_private_pool *first)
-{
-    uint64_t ignored;
-
-    tn_map_take(&pools->by_key, key, &ignored);
-    if (first) {
-        tn_map_insert(&pools->by_key, key, (uintptr_t)first);
-    }
-}
-
-static void key_add(struct tn_private_pools *pools, struct tn_private_pool *pool)
-{
-    const uint64_t key = key_of(pool->id);
-
-    pool->alike = first_alike(pools, key);
-    set_first_alike(pools, key, pool);
-}
-
-static void key_remove(struct tn_private_pools *pools, const struct tn_private_pool *pool)
-{
-    const uint64_t key = key_of(pool->id);
-    struct tn_private_pool *first = first_alike(pools, key);
-    struct tn_private_pool **link = &first;
-
-    while (*link != pool) {
-        tn_assert(*link);
-        link = &(*link)->alike;
-    }
-    *link = pool->alike;
-    set_first_alike(pools, key, first);
+    return record ? record->pool : NULL;
 }
 
 /* Puts it behind another one; NULL: first. */
@@ -99,12 +46,17 @@ static void list_remove(struct tn_private_pools *pools, const struct tn_private_
 
 static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struct tarn_pool_id id)
 {
-    struct tn_private_pool *pool =
-        tn_map_reserve(&pools->by_key, 1) ? tn_host_alloc_zero(sizeof *pool) : NULL;
+    struct tn_pool_record *record = tn_pool_record_acquire(&pools->records, id);
+    struct tn_private_pool *pool = record ? tn_host_alloc_zero(sizeof *pool) : NULL;
 
     if (!pool) {
+        if (record) {
+            tn_pool_record_tidy(&pools->records, record);
+        }
         return NULL;
     }
+    record->pool = pool;
+    pool->record = record;
     pool->id = id;
     pool->limit = UINT64_MAX;
     tn_pool_init(&pool->small, true, pool, pools->by_age);
@@ -112,7 +64,6 @@ static struct tn_private_pool *pool_create(struct tn_private_pools *pools, struc
     pool->small.find_count = pools->find_count;
     pool->large.find_count = pools->find_count;
     list_add(pools, pool, pools->last);
-    key_add(pools, pool);
     return pool;
 }
 
@@ -293,8 +244,10 @@ bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool
     if (pool->segment_count > 0 || pool->pins > 0 || route_find(pools, pool->id)) {
         return false;
     }
+    tn_assert(tn_counter_all(&pool->record->reserved) == 0);
     list_remove(pools, pool);
-    key_remove(pools, pool);
+    pool->record->pool = NULL;
+    tn_pool_record_tidy(&pools->records, pool->record);
     pool_destroy(pool);
     return true;
 }
@@ -313,7 +266,7 @@ void tn_private_pools_fini(struct tn_private_pools *pools)
         pools->first = pool->next;
         pool_destroy(pool);
     }
-    tn_map_fini(&pools->by_key);
+    tn_pool_records_fini(&pools->records);
     tn_host_free(pools->routes, pools->route_capacity * sizeof *pools->routes);
     *pools = (struct tn_private_pools){0};
 }

@@ -6,15 +6,15 @@
  * pool lives while its use count is above 0 or it has segments. A pool made as a handle is open,
  * until requests are routed to it: its free blocks may be released while it is used.
  *
- * Owns: pools and the list of routes. Guarded by the heap's lock; filters are called under it and
- * must not call the allocator.
+ * Owns: pools, their records and the list of routes. Guarded by the heap's lock; filters are called
+ * under it and must not call the allocator.
  */
 #ifndef TN_ALLOC_POOL_PRIVATE_POOL_H
 #define TN_ALLOC_POOL_PRIVATE_POOL_H
 
 #include "alloc/pool/pool.h"
+#include "alloc/pool/pool_record.h"
 #include "base/attr.h"
-#include "base/map.h"
 #include "tarn/graph_pool.h"
 #include "tarn/pool.h"
 
@@ -40,7 +40,7 @@ struct tn_private_pool {
     struct tn_pool large;
     struct tn_private_pool *next; /* in order of creation */
     struct tn_private_pool *prev;
-    struct tn_private_pool *alike; /* another one whose id has the same key */
+    struct tn_pool_record *record; /* constant: by it the pool is found */
     char name[TARN_POOL_NAME_MAX]; /* "" = none */
 };
 
@@ -51,21 +51,16 @@ static inline bool tn_private_pool_may_shrink(const struct tn_private_pool *pool
     return pool->freeable || pool->open;
 }
 
-/* Memory of the pool, which may be NULL, was taken from the device, or given back. */
-static inline void tn_private_pool_grew(struct tn_private_pool *pool, uint64_t bytes)
+/* `change` bytes for blocks of the pool of that kind, TN_SMALL or TN_LARGE, were taken from the
+ * device, or given back. */
+static inline void tn_private_pool_count_reserved(struct tn_private_pool *pool, unsigned kind,
+                                                  int64_t change)
 {
-    if (pool) {
-        pool->reserved += bytes;
-        pool->reserved_peak =
-            pool->reserved > pool->reserved_peak ? pool->reserved : pool->reserved_peak;
+    pool->reserved += (uint64_t)change;
+    if (pool->reserved > pool->reserved_peak) {
+        pool->reserved_peak = pool->reserved;
     }
-}
-
-static inline void tn_private_pool_shrank(struct tn_private_pool *pool, uint64_t bytes)
-{
-    if (pool) {
-        pool->reserved -= bytes;
-    }
+    tn_counter_change(&pool->record->reserved, kind, change);
 }
 
 struct tn_pool_route {
@@ -78,7 +73,7 @@ struct tn_pool_route {
 struct tn_private_pools {
     struct tn_private_pool *first;
     struct tn_private_pool *last;
-    struct tn_map by_key;                /* of ids: the first of the pools that are alike */
+    struct tn_pool_records records;      /* of these pools and of earlier ones */
     int64_t find_count;                  /* that new pools begin with, */
     const struct tn_segment_map *by_age; /* and this order */
     struct tn_pool_route *routes;        /* oldest first */

@@ -27,12 +27,8 @@ struct tn_segment *tn_segment_next(const struct tn_segment *segment)
 
 static void segment_count_alloc(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
-    const bool small = pool->is_small;
-
-    heap->reserved += size;
-    tn_private_pool_grew(pool->owner, size);
-    tn_counter_increase(&heap->shard.counters.segments, tn_counter_pool(small), 1);
-    tn_counter_increase(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    tn_heap_count_reserved(heap, pool, (int64_t)size);
+    tn_counter_increase(&heap->shard.counters.segments, tn_counter_pool(pool->is_small), 1);
     if (size >= heap->config.max_split_size) {
         tn_stat_increase(&heap->shard.counters.totals.oversize_segments, 1);
     }
@@ -89,12 +85,8 @@ struct tn_block *tn_segment_add(struct tn_heap *heap, const struct tn_new_segmen
 
 static void segment_count_release(struct tn_heap *heap, const struct tn_pool *pool, uint64_t size)
 {
-    const bool small = pool->is_small;
-
-    heap->reserved -= size;
-    tn_private_pool_shrank(pool->owner, size);
-    tn_counter_decrease(&heap->shard.counters.segments, tn_counter_pool(small), 1);
-    tn_counter_decrease(&heap->shard.counters.reserved, tn_counter_pool(small), size);
+    tn_heap_count_reserved(heap, pool, -(int64_t)size);
+    tn_counter_decrease(&heap->shard.counters.segments, tn_counter_pool(pool->is_small), 1);
     if (size >= heap->config.max_split_size) {
         tn_stat_decrease(&heap->shard.counters.totals.oversize_segments, 1);
     }

@@ -148,7 +148,8 @@ bool tarn_allocator_has_expandable_segments(struct tarn_allocator *allocator)
 enum tarn_copy_kind tarn_allocator_choose_copy(struct tarn_allocator *destination,
                                                struct tarn_allocator *source, bool peer_access)
 {
-    if (peer_access || destination->device->ordinal == source->device->ordinal ||
+    if (!destination || !source || peer_access ||
+        destination->device->ordinal == source->device->ordinal ||
         (!tarn_allocator_has_expandable_segments(destination) &&
          !tarn_allocator_has_expandable_segments(source))) {
         return TARN_COPY_PLAIN;

@@ -353,6 +353,51 @@ static bool no_stream(void *context, tarn_stream stream)
     return false;
 }
 
+static bool every_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return true;
+}
+
+/* A private pool with memory, and the record of one that is gone. */
+static void private_pools(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    const struct tarn_pool_id gone = {0, 2};
+    struct bench b;
+
+    (void)state;
+    bench_open(&b);
+    struct rig *rig = &b.rig;
+
+    rig_configure(rig, "expandable_segments:False");
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, gone, every_stream, NULL, NULL),
+                     TARN_OK);
+    rig_free(rig, rig_alloc(rig, 3 * MIB, 0));
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, gone, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig->allocator, gone, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_empty_pool(rig->allocator, gone, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    (void)rig_alloc(rig, 3 * MIB, 0);
+    struct tn_private_pools *pools = &b.engine->heap.private_pools;
+    struct tn_private_pool *pool = pools->first;
+    struct tn_pool_record *record = tn_pool_record_find(&pools->records, gone);
+
+    assert_null(pool->next);
+    assert_non_null(record);
+    finds_nothing(&b);
+    PLANT(&b, pool->reserved, 19 * MIB, "reserved bytes of a private pool");
+    PLANT(&b, pool->record->reserved.current[TN_SMALL], 512, "of half a private pool");
+    PLANT(&b, pool->record->reserved.current[TN_LARGE], 512, "of half a private pool");
+    PLANT(&b, pool->record->reserved.peak[TARN_STAT_ALL], 512, "at most 512");
+    PLANT(&b, record->reserved.current[TN_LARGE], 512, "reserved bytes of all private pools");
+    PLANT(&b, record->id.second, 3, "is not found by its id");
+    PLANT_LINK(&b, struct tn_private_pool, pool->record->pool, NULL, "the record of another one");
+    rig_close(rig);
+}
+
 /* A block that was freed in a capture, beside those that wait for events. */
 static void deferred(void **state)
 {
@@ -517,6 +562,7 @@ int main(void)
 #endif
         cmocka_unit_test(totals),
         cmocka_unit_test(waits),
+        cmocka_unit_test(private_pools),
         cmocka_unit_test(deferred),
         cmocka_unit_test(many_findings_are_counted),
         cmocka_unit_test(findings_are_returned),

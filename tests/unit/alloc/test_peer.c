@@ -281,6 +281,10 @@ static void copies_name_both_devices_where_they_must(void **state)
     assert_int_equal(tarn_allocator_choose_copy(peer, own, false), TARN_COPY_PEER);
     assert_int_equal(tarn_allocator_choose_copy(peer, own, true), TARN_COPY_PLAIN);
     assert_int_equal(tarn_allocator_choose_copy(peer, peer, false), TARN_COPY_PLAIN);
+    assert_int_equal(tarn_allocator_choose_copy(NULL, peer, false), TARN_COPY_PLAIN);
+    assert_int_equal(tarn_allocator_choose_copy(peer, NULL, false), TARN_COPY_PLAIN);
+    assert_int_equal(tarn_allocator_get_ordinal(own), 0);
+    assert_int_equal(tarn_allocator_get_ordinal(peer), 1);
     rig_configure(&pair.own, "expandable_segments:False");
     const tarn_ptr plain = rig_alloc(&pair.own, 30 * MIB, 0);
 

@@ -556,9 +556,16 @@ static void a_full_device_is_not_recorded(void **state)
 
     (void)state;
     rig_init(&rig);
+    assert_int_equal(tarn_devices_find_host_stack(rig.devices, SIM_BASE), 0); /* nothing is open */
+    const tarn_ptr early = alloc(&rig, 0, MIB, 0);
+
     assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
-    (void)alloc(&rig, 0, MIB, 0);
+    const tarn_ptr ptr = alloc(&rig, 0, MIB, 0);
+
     assert_true(seen[0].events > 0); /* the host's stacks are asked for */
+    assert_int_equal(tarn_devices_find_host_stack(rig.devices, ptr), 9);
+    assert_int_equal(tarn_devices_find_host_stack(rig.devices, early), 0);
+    assert_int_equal(tarn_devices_find_host_stack(rig.devices, ptr + 1), 0);
     tarn_devices_annotate(rig.devices, 0, fields, 2);
     tarn_history_get_usage(tarn_devices_find_history(rig.devices, 0), &usage);
     assert_int_equal(usage.annotations, 1);
@@ -566,7 +573,9 @@ static void a_full_device_is_not_recorded(void **state)
     tarn_devices_annotate(rig.devices, 0, fields, 2); /* nothing is recorded now */
     tarn_history_get_usage(tarn_devices_find_history(rig.devices, 0), &usage);
     assert_int_equal(usage.annotations, 0);
-    (void)alloc(&rig, 1, MIB, 0);
+    const tarn_ptr other = alloc(&rig, 1, MIB, 0);
+
+    assert_int_equal(tarn_devices_find_host_stack(rig.devices, other), 0); /* never recorded */
     for (int i = 0; i < TARN_SINKS_MAX; i++) {
         const struct tarn_sink sink = {.context = &seen[i], .receive = see_event};
 

@@ -36,6 +36,7 @@ def memory_stats(device=None):
     def add(prefix, value):
         if isinstance(value, dict):
             for key, inner in value.items():
+                key = "_".join(map(str, key)) if isinstance(key, tuple) else key
                 add(f"{prefix}.{key}" if prefix else key, inner)
         else:
             flat[prefix] = value
