@@ -149,6 +149,10 @@ TARN_API void tarn_allocator_get_stats(struct tarn_allocator *allocator,
 TARN_API void tarn_allocator_reset_peak_stats(struct tarn_allocator *allocator);
 TARN_API void tarn_allocator_reset_accumulated_stats(struct tarn_allocator *allocator);
 
+/* Of how many private pools counters are kept: beyond that the oldest of those that are gone are
+ * dropped. PyTorch keeps any number. */
+#define TARN_POOL_RESERVED_MAX 4096
+
 /* Reserved bytes of one private pool, by the kind of request that they serve. */
 struct tarn_pool_reserved {
     struct tarn_pool_id id;
@@ -164,8 +168,8 @@ struct tarn_pool_reserved {
  * Each counter is moved by what moves the pool's part of `reserved_bytes`, and reset by the two
  * functions above. Those of a pool that is gone are kept, as c10/core/CachingDeviceAllocator.h says
  * (`current` is then 0), and go on with the next pool of that id, until resets have set them all to
- * 0. Only the caching engine has such pools: of other allocators there are none. Any thread may
- * call it. It needs no host memory and does not fail. */
+ * 0 or there are more than TARN_POOL_RESERVED_MAX. Only the caching engine has such pools: of other
+ * allocators there are none. Any thread may call it. It needs no host memory and does not fail. */
 TARN_API size_t tarn_allocator_get_pool_reserved(struct tarn_allocator *allocator,
                                                  struct tarn_pool_reserved *reserved_out,
                                                  size_t room);

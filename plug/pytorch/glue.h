@@ -106,11 +106,13 @@ inline void note(tarn_status status, const tarn_error &error)
 /* The same for what a callback threw, which no later call is to throw. */
 inline void note_pending()
 {
+    if (!is_pending()) {
+        return;
+    }
     tarn_error error = {TARN_ERR_STATE, -1, "an exception that says nothing"};
 
     try {
         throw_pending();
-        return;
     } catch (const std::exception &thrown) {
         (void)tarn_text_escape(thrown.what(), std::strlen(thrown.what()), TARN_TEXT_PLAIN,
                                error.text, sizeof error.text);
@@ -119,12 +121,23 @@ inline void note_pending()
     note(error.status, error);
 }
 
+/* Of an allocation: nothing is allocated if a callback threw in it. */
+inline void *conclude_alloc(tarn_status status, tarn_ptr ptr, const tarn_error &error)
+{
+    if (is_pending()) {
+        (void)!(status ? status : tarn_devices_free(devices, ptr, nullptr));
+        throw_pending();
+    }
+    if (status) {
+        conclude(status, error);
+    }
+    return pointer_of(ptr);
+}
+
 /* Of a free, which destructors call: only a wrong pointer is thrown. */
 inline void conclude_free(tarn_status status, const tarn_error &error)
 {
-    if (is_pending()) {
-        note_pending();
-    }
+    note_pending();
     if (status == TARN_ERR_INVALID_POINTER) {
         conclude(status, error);
     }
@@ -141,18 +154,19 @@ void attempt(Function function, Arguments... arguments)
     note_pending();
 }
 
-/* A capture or a torch.cuda.use_mem_pool begins. The filter must not throw. */
+/* A capture or a torch.cuda.use_mem_pool begins. */
 using Filter = std::function<bool(void *)>;
 
 inline tarn_status begin_pool(int device, tarn_pool_id id, bool is_capture, Filter filter,
                               tarn_error *error)
 {
     auto kept = std::make_unique<Filter>(std::move(filter));
-    const tarn_pool_route route = {sizeof route, is_capture, kept.get(),
-                                   [](void *context, tarn_stream stream) {
-                                       return (*static_cast<Filter *>(context))(pointer_of(stream));
-                                   },
-                                   [](void *context) { delete static_cast<Filter *>(context); }};
+    const tarn_pool_route route = {
+        sizeof route, is_capture, kept.get(),
+        [](void *context, tarn_stream stream) {
+            return contained([&] { return (*static_cast<Filter *>(context))(pointer_of(stream)); });
+        },
+        [](void *context) { delete static_cast<Filter *>(context); }};
     const tarn_status status = tarn_devices_begin_pool(devices, device, id, &route, error);
 
     if (status == TARN_OK) {

@@ -35,11 +35,6 @@ uint64_t capture_stack(void * /*context*/)
     }
 }
 
-void release_stack(void * /*context*/, uint64_t stack)
-{
-    delete static_cast<Stack *>(pointer_of(stack));
-}
-
 /* ---- snapshots ---- */
 
 struct Building {
@@ -104,6 +99,37 @@ void add_annotation(void *context, const tarn_captured_annotation *annotation)
     }
 }
 
+void add_device(int ordinal, tarn_pool_id pool, bool with_traces, cca::SnapshotInfo *info)
+{
+    Building building = {static_cast<c10::DeviceIndex>(ordinal), info, {}};
+    const tarn_capture_source source = {tarn_devices_find(devices, ordinal),
+                                        tarn_devices_find_history(devices, ordinal)};
+    tarn_capture_options options = {};
+    const tarn_capture_visitor visitor = {
+        sizeof visitor,
+        &building,
+        [](auto... given) { contained([&] { add_segment(given...); }); },
+        [](auto... given) { contained([&] { add_block(given...); }); },
+        [](auto... given) { contained([&] { add_event(given...); }); },
+        [](auto... given) { contained([&] { add_annotation(given...); }); }};
+
+    options.struct_size = sizeof options;
+    options.only_pool = pool.first != 0 || pool.second != 0;
+    options.pool = pool;
+    options.without_traces = !with_traces;
+    call(tarn_capture_visit, &source, &options, &visitor);
+
+    /* NCCL registers the segments of a pool in the order of this counter, which has to be the same
+     * on all ranks, where addresses are not (pytorch #167662). Ranges of one expandable segment have
+     * one number, and the order of their addresses. */
+    auto counter = static_cast<int32_t>(info->segments.size() - building.by_number.size());
+
+    for (const auto &numbered : building.by_number) {
+        TARN_SET_IF_PRESENT(info->segments[numbered.second], registration_counter, counter);
+        counter++;
+    }
+}
+
 } // namespace
 
 Stack stack_of(uint64_t host_stack)
@@ -113,7 +139,10 @@ Stack stack_of(uint64_t host_stack)
 
 tarn_status history_record(tarn_recording recording, cca::CreateContextFn gather, tarn_error *error)
 {
-    const tarn_host_frames frames = {nullptr, capture_stack, release_stack, nullptr};
+    const auto release = [](void * /*context*/, uint64_t stack) {
+        delete static_cast<Stack *>(pointer_of(stack));
+    };
+    const tarn_host_frames frames = {nullptr, capture_stack, release, nullptr};
 
     recording.struct_size = sizeof recording;
     recording.stack_source = TARN_STACK_NONE;
@@ -155,37 +184,32 @@ cca::TraceEntry trace_entry(const tarn_trace_event &event, Stack stack)
     return entry;
 }
 
-tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
-                             cca::SnapshotInfo *info, tarn_error *error)
+cca::SnapshotInfo history_snapshot(int device_count, tarn_pool_id pool, bool with_traces)
 {
-    Building building = {static_cast<c10::DeviceIndex>(ordinal), info, {}};
-    const tarn_capture_source source = {tarn_devices_find(devices, ordinal),
-                                        tarn_devices_find_history(devices, ordinal)};
-    tarn_capture_options options = {};
-    const tarn_capture_visitor visitor = {
-        sizeof visitor,
-        &building,
-        [](auto... given) { contained([&] { add_segment(given...); }); },
-        [](auto... given) { contained([&] { add_block(given...); }); },
-        [](auto... given) { contained([&] { add_event(given...); }); },
-        [](auto... given) { contained([&] { add_annotation(given...); }); }};
+    const auto config = get<tarn_config>(tarn_devices_get_config, devices);
+    cca::SnapshotInfo info = {}; /* with zeros where this torch has more settings */
+    auto &settings = info.config_metadata;
 
-    options.struct_size = sizeof options;
-    options.only_pool = pool.first != 0 || pool.second != 0;
-    options.pool = pool;
-    options.without_traces = !with_traces;
-    const tarn_status status = tarn_capture_visit(&source, &options, &visitor, error);
-
-    /* NCCL registers the segments of a pool in the order of this counter, which has to be the same
-     * on all ranks, where addresses are not (pytorch #167662). Ranges of one expandable segment have
-     * one number, and the order of their addresses. */
-    auto counter = static_cast<int32_t>(info->segments.size() - building.by_number.size());
-
-    for (const auto &numbered : building.by_number) {
-        TARN_SET_IF_PRESENT(info->segments[numbered.second], registration_counter, counter);
-        counter++;
+    info.device_traces.resize(static_cast<size_t>(device_count));
+    for (int device = 0; device < device_count; device++) {
+        if (tarn_devices_find(devices, device)) {
+            add_device(device, pool, with_traces, &info);
+        }
     }
-    return status;
+    settings.garbage_collection_threshold = config.garbage_collection_threshold;
+    settings.max_split_size = config.max_split_size;
+    settings.pinned_num_register_threads = config.pinned_num_register_threads;
+    settings.expandable_segments = config.expandable_segments;
+    settings.release_lock_on_malloc = config.release_lock_on_device_alloc;
+    settings.pinned_use_host_register = config.pinned_use_host_register;
+    TARN_SET_IF_PRESENT(settings, graph_capture_record_stream_reuse,
+                        config.graph_capture_record_stream_reuse);
+    TARN_SET_IF_PRESENT(settings, max_round_threshold, config.pinned_max_round_threshold);
+    TARN_SET_IF_PRESENT(settings, max_cached_size, config.pinned_max_cached_size);
+    settings.last_allocator_settings = config.text;
+    settings.roundup_power2_divisions.assign(std::begin(config.roundup_power2_divisions),
+                                             std::end(config.roundup_power2_divisions));
+    return info;
 }
 
 Stack history_stack(int ordinal, uint64_t stack)
@@ -193,23 +217,6 @@ Stack history_stack(int ordinal, uint64_t stack)
     const tarn_history *const history = tarn_devices_find_history(devices, ordinal);
 
     return history ? stack_of(tarn_history_host_stack(history, stack)) : nullptr;
-}
-
-void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info)
-{
-    info->garbage_collection_threshold = config.garbage_collection_threshold;
-    info->max_split_size = config.max_split_size;
-    info->pinned_num_register_threads = config.pinned_num_register_threads;
-    info->expandable_segments = config.expandable_segments;
-    info->release_lock_on_malloc = config.release_lock_on_device_alloc;
-    info->pinned_use_host_register = config.pinned_use_host_register;
-    TARN_SET_IF_PRESENT(*info, graph_capture_record_stream_reuse,
-                        config.graph_capture_record_stream_reuse);
-    TARN_SET_IF_PRESENT(*info, max_round_threshold, config.pinned_max_round_threshold);
-    TARN_SET_IF_PRESENT(*info, max_cached_size, config.pinned_max_cached_size);
-    info->last_allocator_settings = config.text;
-    info->roundup_power2_divisions.assign(std::begin(config.roundup_power2_divisions),
-                                          std::end(config.roundup_power2_divisions));
 }
 
 } // namespace tarn_torch

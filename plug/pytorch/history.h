@@ -14,10 +14,8 @@ namespace tarn_torch
 tarn_status history_record(tarn_recording recording, cca::CreateContextFn recorder,
                            tarn_error *error);
 
-/* Adds a device's segments, events and annotations; of one pool, unless that is {0, 0}. */
-tarn_status history_snapshot(int ordinal, tarn_pool_id pool, bool with_traces,
-                             cca::SnapshotInfo *info, tarn_error *error);
-void fill_settings(const tarn_config &config, cca::AllocatorConfigInfo *info);
+/* The settings, and all devices' segments, events and annotations; of one pool, if it is not 0. */
+cca::SnapshotInfo history_snapshot(int device_count, tarn_pool_id pool, bool with_traces);
 
 /* torch's stack for libtarn's, of a block or an event of that device; null where there is none. The
  * device's history captures all of its stacks, if it has one: no other receiver could. No lock. */

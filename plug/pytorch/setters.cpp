@@ -30,7 +30,12 @@ extern "C" {
 
 TARN_API void *tarn_torch_alloc(size_t size, int device, void *stream)
 {
-    return pointer_of(get<tarn_ptr>(tarn_devices_alloc, devices, device, size, ptr_of(stream)));
+    tarn_ptr ptr = 0;
+    tarn_error error;
+    const tarn_status status =
+        tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
+
+    return conclude_alloc(status, ptr, error);
 }
 
 TARN_API void tarn_torch_free(void *ptr, size_t /*size*/, int /*device*/, void * /*stream*/)
@@ -100,17 +105,10 @@ TARN_API void tarn_torch_record_stream(void *ptr, void *stream)
     }
 }
 
-/* The exception of a filter would have to pass through libtarn. Any use may be a capture. */
+/* Any use may be a capture. */
 TARN_API void tarn_torch_begin_pool(int device, PoolId id, Filter filter)
 {
-    call(begin_pool, device, tarn_pool_id{id.first, id.second}, true,
-         [kept = std::move(filter)](void *stream) {
-             try {
-                 return kept(stream);
-             } catch (...) {
-                 return false;
-             }
-         });
+    call(begin_pool, device, tarn_pool_id{id.first, id.second}, true, std::move(filter));
 }
 
 TARN_API void tarn_torch_end_pool(int device, PoolId id)

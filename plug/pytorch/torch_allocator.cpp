@@ -57,9 +57,6 @@ MempoolId_t active_pool()
 }
 #endif
 
-/* torch 2.13 and newer tells captures from other uses of a pool; before, any use may be one. */
-constexpr bool announces_captures = TORCH_VERSION_MINOR >= 13;
-
 c10::Device device_of(int ordinal)
 {
     return {c10::DeviceType::CUDA, static_cast<DeviceIndex>(ordinal)};
@@ -94,14 +91,11 @@ StatArray stats_by_pool(const tarn_stat (&stats)[TARN_STAT_POOLS])
 void add_private_pools(tarn_allocator *allocator, cca::DeviceStats *made)
 {
     set_if_valid(*made, [=](auto &it) -> decltype(void(it.reserved_bytes_by_private_pools)) {
-        std::vector<tarn_pool_reserved> pools;
-        size_t count = 0;
+        std::vector<tarn_pool_reserved> pools(
+            tarn_allocator_get_pool_reserved(allocator, nullptr, 0));
+        const size_t now = tarn_allocator_get_pool_reserved(allocator, pools.data(), pools.size());
 
-        do { /* others may come meanwhile */
-            pools.resize(count);
-            count = tarn_allocator_get_pool_reserved(allocator, pools.data(), pools.size());
-        } while (count > pools.size());
-        pools.resize(count);
+        pools.resize(std::min(pools.size(), now)); /* some may have gone meanwhile */
         for (const tarn_pool_reserved &pool : pools) {
             it.reserved_bytes_by_private_pools[{pool.id.first, pool.id.second}] =
                 stats_by_pool(pool.by_pool);
@@ -277,22 +271,15 @@ void *allocate_on(int device, size_t size, cudaStream_t stream, tarn_ptr address
             ? tarn_allocator_alloc_at(allocator_of(device), size, ptr_of(stream), address, &error)
             : tarn_devices_alloc(devices, device, size, ptr_of(stream), &ptr, &error);
 
-    if (C10_UNLIKELY(is_pending())) {
-        if (status == TARN_OK) {
-            (void)!tarn_devices_free(devices, ptr, nullptr);
-        }
-        throw_pending();
-    }
-    if (C10_UNLIKELY(status != TARN_OK)) {
-        conclude(status, error);
-    }
+    void *const allocated = conclude_alloc(status, ptr, error);
+
     if (const auto *tracer = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(tracer != nullptr)) {
         (*tracer)->trace_gpu_memory_allocation(c10::kCUDA, ptr);
     }
     if (const int64_t size_reported = profiled_size(ptr, &owner)) {
         report_to_profiler(owner, ptr, size_reported);
     }
-    return pointer_of(ptr);
+    return allocated;
 }
 
 /* torch knows memory of the class by this function. In a forked child there is nothing to free. */
@@ -443,6 +430,7 @@ class Allocator final : public cca::CUDAAllocator
     /* The mapped ranges of a segment have its number. */
     decltype(sizes_of<cca::CUDAAllocator &>(0)) getExpandableSegmentSizes(DeviceIndex device)
     {
+        decltype(sizes_of<cca::CUDAAllocator &>(0)) found;
         std::map<uint64_t, tarn_segment_info> segments;
         const auto add = [](void *context, const tarn_segment_info *range) {
             return contained([&] {
@@ -457,7 +445,6 @@ class Allocator final : public cca::CUDAAllocator
             });
         };
         const tarn_walker walker = {&segments, add, nullptr};
-        decltype(sizes_of<cca::CUDAAllocator &>(0)) found;
 
         TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
                     "no host memory to visit the segments");
@@ -543,17 +530,17 @@ class Allocator final : public cca::CUDAAllocator
     void beginAllocateToPool(DeviceIndex device, MempoolId_t id,
                              std::function<bool(cudaStream_t)> filter) override
     {
-        const auto accepts = [kept = std::move(filter)](void *stream) {
-            return contained([&] { return kept(static_cast<cudaStream_t>(stream)); });
-        };
-
 #if TORCH_VERSION_MINOR < 8 /* the pool is made before torch says where its memory comes from */
         auto *const pool = c10::cuda::MemPoolContext::getActiveMemPool();
 
         TORCH_CHECK_NOT_IMPLEMENTED(!pool || !pool->allocator(),
                                     "tarn takes a MemPool's own allocator since torch 2.8");
 #endif
-        call(begin_pool, device, pool_of(id), !announces_captures, accepts);
+        /* torch 2.13 and newer announces captures; before, any use may be one */
+        call(begin_pool, device, pool_of(id), TORCH_VERSION_MINOR < 13,
+             [kept = std::move(filter)](void *stream) {
+                 return kept(static_cast<cudaStream_t>(stream));
+             });
     }
 
     void endAllocateToPool(DeviceIndex device, MempoolId_t id) override
@@ -775,16 +762,7 @@ class Allocator final : public cca::CUDAAllocator
 
     cca::SnapshotInfo snapshot(MempoolId_t pool, bool with_traces)
     {
-        cca::SnapshotInfo info = {}; /* with zeros where this torch has more settings */
-
-        info.device_traces.resize(static_cast<size_t>(device_count_));
-        for (int device = 0; device < device_count_; device++) {
-            if (tarn_devices_find(devices, device)) {
-                call(history_snapshot, device, pool_of(pool), with_traces, &info);
-            }
-        }
-        fill_settings(get<tarn_config>(tarn_devices_get_config, devices), &info.config_metadata);
-        return info;
+        return history_snapshot(device_count_, pool_of(pool), with_traces);
     }
 
     void attachOutOfMemoryObserver(cca::OutOfMemoryObserver observer) override

@@ -88,6 +88,7 @@ struct tn_pool_record *tn_pool_record_acquire(struct tn_pool_records *records,
         record->prev = records->last;
         *(records->last ? &records->last->next : &records->first) = record;
         records->last = record;
+        records->count++;
         key_add(records, record);
     }
     return record;
@@ -106,15 +107,36 @@ static bool is_blank(const struct tn_pool_record *record)
     return bits == 0;
 }
 
-void tn_pool_record_tidy(struct tn_pool_records *records, struct tn_pool_record *record)
+static void record_destroy(struct tn_pool_records *records, struct tn_pool_record *record)
 {
-    if (record->pool || !is_blank(record)) {
-        return;
-    }
     *(record->prev ? &record->prev->next : &records->first) = record->next;
     *(record->next ? &record->next->prev : &records->last) = record->prev;
+    records->count--;
     key_remove(records, record);
     tn_host_free(record, sizeof *record);
+}
+
+void tn_pool_record_tidy(struct tn_pool_records *records, struct tn_pool_record *record)
+{
+    if (!record->pool && is_blank(record)) {
+        record_destroy(records, record);
+    }
+}
+
+void tn_pool_record_leave(struct tn_pool_records *records, struct tn_pool_record *record)
+{
+    struct tn_pool_record *useless = record;
+
+    record->pool = NULL;
+    if (!is_blank(record)) {
+        if (records->count <= TARN_POOL_RESERVED_MAX) {
+            return;
+        }
+        for (useless = records->first; useless->pool;) {
+            useless = useless->next;
+        }
+    }
+    record_destroy(records, useless);
 }
 
 void tn_pool_records_fini(struct tn_pool_records *records)

@@ -31,6 +31,7 @@ struct tn_pool_record {
 struct tn_pool_records {
     struct tn_pool_record *first;
     struct tn_pool_record *last;
+    uint64_t count;
     struct tn_map by_key; /* of ids: the first of the records that are alike */
 };
 
@@ -41,6 +42,11 @@ struct tn_pool_record *tn_pool_record_find(const struct tn_pool_records *records
 /* The id's record, made if it has none; NULL without host memory. */
 struct tn_pool_record *tn_pool_record_acquire(struct tn_pool_records *records,
                                               struct tarn_pool_id id) TN_MUST_CHECK;
+
+/* The record's pool goes. It is kept if there is something to read in it; of more than
+ * TARN_POOL_RESERVED_MAX the oldest without a pool is destroyed, so that a process that makes pools
+ * for days does not grow. */
+void tn_pool_record_leave(struct tn_pool_records *records, struct tn_pool_record *record);
 
 /* Destroys the record if it has no pool and nothing to read. */
 void tn_pool_record_tidy(struct tn_pool_records *records, struct tn_pool_record *record);

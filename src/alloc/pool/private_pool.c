@@ -246,8 +246,7 @@ bool tn_private_pool_drop(struct tn_private_pools *pools, struct tn_private_pool
     }
     tn_assert(tn_counter_all(&pool->record->reserved) == 0);
     list_remove(pools, pool);
-    pool->record->pool = NULL;
-    tn_pool_record_tidy(&pools->records, pool->record);
+    tn_pool_record_leave(&pools->records, pool->record);
     pool_destroy(pool);
     return true;
 }

@@ -168,6 +168,37 @@ static void counters_outlast_their_pool_until_they_are_reset(void **state)
     rig_close(&rig);
 }
 
+/* A process that makes pools for days does not grow. */
+static void only_so_many_are_kept(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr kept = alloc_in(&rig, graph, 512);
+
+    for (uint64_t i = 0; i < TARN_POOL_RESERVED_MAX + 10; i++) {
+        const struct tarn_pool_id id = {1, i + 1};
+
+        rig_free(&rig, alloc_in(&rig, id, 512));
+        release(&rig, id, 1);
+        rig_empty_cache(&rig);
+    }
+    rig_check(&rig);
+    const size_t count = tarn_allocator_get_pool_reserved(rig.allocator, NULL, 0);
+    struct tarn_pool_reserved *shown = calloc(count, sizeof *shown);
+
+    assert_int_equal(count, TARN_POOL_RESERVED_MAX);
+    assert_non_null(shown);
+    assert_int_equal(tarn_allocator_get_pool_reserved(rig.allocator, shown, count), count);
+    assert_int_equal(shown[0].id.second, graph.second); /* it exists */
+    assert_int_equal(shown[1].id.second, 12);           /* ten and one went */
+    assert_int_equal(shown[count - 1].id.second, TARN_POOL_RESERVED_MAX + 10);
+    free(shown);
+    rig_free(&rig, kept);
+    rig_close(&rig);
+}
+
 /* A pool that never had memory leaves nothing, and one that exists is shown without any. */
 static void pools_without_memory(void **state)
 {
@@ -370,6 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_move_the_counters_of_their_pool),
         cmocka_unit_test(counters_outlast_their_pool_until_they_are_reset),
+        cmocka_unit_test(only_so_many_are_kept),
         cmocka_unit_test(pools_without_memory),
         cmocka_unit_test(many_pools_come_and_go),
         cmocka_unit_test(pages_move_the_counters_of_their_pool),
