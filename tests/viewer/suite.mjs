@@ -732,17 +732,29 @@ function countError(error) {
   console.log(`FAIL ${error.stack}`);
 }
 
+/** Seconds of each group. @type {Array<[string, number]>} */
+const taken = [];
+
 /** Groups, one after the other, until none is left. One that throws ends itself alone. */
 async function runFrom(groups) {
   const browser = await openBrowser();
   for (let group = groups.shift(); group; group = groups.shift()) {
+    const begun = performance.now();
     try {
       await group(browser);
     } catch (error) {
       countError(error);
     }
+    taken.push([group.name || 'a page', (performance.now() - begun) / 1000]);
   }
   await browser.close();
+}
+
+/** What a run's time went to, for whoever wants it shorter. */
+function sayTimes() {
+  taken.sort((a, b) => b[1] - a[1]);
+  const longest = taken.slice(0, 10).map(([name, seconds]) => `${name} ${seconds.toFixed(0)}`);
+  console.log(`seconds of the longest groups: ${longest.join(', ')}`);
 }
 
 /** A group keeps one processor busy. */
@@ -755,6 +767,7 @@ async function runGroups() {
 }
 
 await runGroups().catch(countError);
+sayTimes();
 rmSync(work, { recursive: true, force: true });
 if (process.env.TEST_COUNTS) {
   writeFileSync(
