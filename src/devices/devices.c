@@ -321,12 +321,16 @@ enum tarn_status tarn_devices_empty_pool(struct tarn_devices *devices, struct ta
     return st;
 }
 
-/* All have the same backend, so the first one refuses or none does. */
+/* All have the same backend, so the first one refuses or none does. With the lock, since a device
+ * that is being opened would miss it. */
 enum tarn_status tarn_devices_set_enabled(struct tarn_devices *devices, bool enabled,
                                           struct tarn_error *error)
 {
-    enum tarn_status st = TARN_OK;
+    enum tarn_status st = tn_devices_lock(devices, error);
 
+    if (st) {
+        return st;
+    }
     for (int i = 0; st == TARN_OK && i < TARN_DEVICES_MAX; i++) {
         struct tarn_allocator *allocator = tn_devices_at(devices, i);
 
@@ -335,6 +339,7 @@ enum tarn_status tarn_devices_set_enabled(struct tarn_devices *devices, bool ena
     if (st == TARN_OK) {
         atomic_store(&devices->disabled, !enabled);
     }
+    tn_lock_release(&devices->lock);
     return st;
 }
 

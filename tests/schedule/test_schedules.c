@@ -16,12 +16,12 @@
 
 static const struct workload *const workloads[] = {
     &workload_lock,  &workload_biased_lock, &workload_allocator, &workload_stream_caches,
-    &workload_sinks, &workload_pinned,      &workload_page,
+    &workload_sinks, &workload_pinned,      &workload_page,      &workload_devices,
 };
 
 enum {
     WORKLOADS = sizeof workloads / sizeof workloads[0],
-    SEEDS = 1500 /* of each */
+    SEEDS = 1300 /* of each */
 };
 
 struct options {

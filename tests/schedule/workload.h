@@ -20,5 +20,6 @@ extern const struct workload workload_stream_caches;
 extern const struct workload workload_sinks;
 extern const struct workload workload_pinned;
 extern const struct workload workload_page;
+extern const struct workload workload_devices;
 
 #endif
