@@ -14,7 +14,7 @@ logs=build/nightly
 mkdir -p "$logs"
 failures=()
 day=$(($(date +%s) / 86400))
-seeds=130000
+seeds=115000
 
 job() { # NAME COMMAND...
     local begun=$SECONDS

@@ -16,6 +16,7 @@ struct workload {
 extern const struct workload workload_lock;
 extern const struct workload workload_biased_lock;
 extern const struct workload workload_allocator;
+extern const struct workload workload_async;
 extern const struct workload workload_stream_caches;
 extern const struct workload workload_sinks;
 extern const struct workload workload_pinned;

@@ -542,17 +542,23 @@ static void stat_set(struct tarn_stats *stats, enum tarn_stat_kind kind, uint64_
     stats->by_pool[kind][TARN_STAT_ALL].peak = (int64_t)peak;
 }
 
-/* What the device does not report stays 0. */
+/* What the device does not report stays 0. It is asked twice: with the lock, or a call in between
+ * could leave a peak below its current value. */
 static void async_get_stats(struct tarn_allocator *allocator, struct tarn_stats *stats_out)
 {
+    struct async *async = async_of(allocator);
     struct tarn_device *device = allocator->device;
     uint64_t reserved;
     uint64_t used;
     uint64_t reserved_peak;
     uint64_t used_peak;
 
-    if (device->ops->pool_info(device, &reserved, &used) ||
-        device->ops->pool_peaks(device, &reserved_peak, &used_peak)) {
+    tn_lock_acquire(&async->lock);
+    const bool known = !device->ops->pool_info(device, &reserved, &used) &&
+                       !device->ops->pool_peaks(device, &reserved_peak, &used_peak);
+
+    tn_lock_release(&async->lock);
+    if (!known) {
         return;
     }
     stat_set(stats_out, TARN_STAT_ALLOCATED_BYTES, used, used_peak);
@@ -562,7 +568,11 @@ static void async_get_stats(struct tarn_allocator *allocator, struct tarn_stats 
 
 static void async_reset_peak_stats(struct tarn_allocator *allocator)
 {
+    struct async *async = async_of(allocator);
+
+    tn_lock_acquire(&async->lock);
     (void)allocator->device->ops->pool_reset_peaks(allocator->device);
+    tn_lock_release(&async->lock);
 }
 
 /* PyTorch only warns that this does nothing. */
