@@ -101,8 +101,7 @@ static bool segment_is_of(const struct tn_segment *segment, struct tarn_pool_id 
 {
     const struct tn_private_pool *owner = segment->first->set->pool->owner;
 
-    return owner ? owner->id.first == id.first && owner->id.second == id.second
-                 : id.first == 0 && id.second == 0;
+    return owner ? tn_pool_id_equal(owner->id, id) : id.first == 0 && id.second == 0;
 }
 
 void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)

@@ -7,11 +7,6 @@
 
 /* ---- by id ---- */
 
-static bool id_equal(struct tarn_pool_id a, struct tarn_pool_id b)
-{
-    return a.first == b.first && a.second == b.second;
-}
-
 static uint64_t key_of(struct tarn_pool_id id)
 {
     const uint64_t halves[] = {id.first, id.second};
@@ -32,7 +27,7 @@ struct tn_pool_record *tn_pool_record_find(const struct tn_pool_records *records
 {
     struct tn_pool_record *record = first_alike(records, key_of(id));
 
-    while (record && !id_equal(record->id, id)) {
+    while (record && !tn_pool_id_equal(record->id, id)) {
         record = record->alike;
     }
     return record;
@@ -125,18 +120,18 @@ void tn_pool_record_tidy(struct tn_pool_records *records, struct tn_pool_record 
 
 void tn_pool_record_leave(struct tn_pool_records *records, struct tn_pool_record *record)
 {
-    struct tn_pool_record *useless = record;
+    struct tn_pool_record *victim = record;
 
     record->pool = NULL;
     if (!is_blank(record)) {
         if (records->count <= TARN_POOL_RESERVED_MAX) {
             return;
         }
-        for (useless = records->first; useless->pool;) {
-            useless = useless->next;
+        for (victim = records->first; victim->pool;) {
+            victim = victim->next;
         }
     }
-    record_destroy(records, useless);
+    record_destroy(records, victim);
 }
 
 void tn_pool_records_fini(struct tn_pool_records *records)

@@ -35,6 +35,11 @@ struct tn_pool_records {
     struct tn_map by_key; /* of ids: the first of the records that are alike */
 };
 
+static inline bool tn_pool_id_equal(struct tarn_pool_id a, struct tarn_pool_id b)
+{
+    return a.first == b.first && a.second == b.second;
+}
+
 /* NULL when the id has none. */
 struct tn_pool_record *tn_pool_record_find(const struct tn_pool_records *records,
                                            struct tarn_pool_id id);

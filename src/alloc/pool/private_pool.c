@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static bool id_equal(struct tarn_pool_id a, struct tarn_pool_id b)
-{
-    return a.first == b.first && a.second == b.second;
-}
-
 static enum tarn_status pool_not_found(struct tarn_pool_id id, struct tarn_error *error)
 {
     return tn_fail(error, TARN_ERR_NOT_FOUND, "there is no private pool (%llu, %llu)",
@@ -151,7 +146,7 @@ static struct tn_pool_route *route_find(const struct tn_private_pools *pools,
                                         struct tarn_pool_id id)
 {
     for (uint32_t i = 0; i < pools->route_count; i++) {
-        if (id_equal(pools->routes[i].pool->id, id)) {
+        if (tn_pool_id_equal(pools->routes[i].pool->id, id)) {
             return &pools->routes[i];
         }
     }
