@@ -28,12 +28,14 @@ if grep -qs '^TARN_SANITIZE:STRING=thread' "$build/CMakeCache.txt" &&
 fi
 
 # A sanitizer's builds make a part of the long searches, unless the caller says how much
-# (tests/support/share.h). What is freed is kept from reuse up to 32 MiB, not 256, which is a third
-# faster, since the kernel hands out fewer pages.
+# (tests/support/share.h), and then leave out the tests that are labelled nightly. What is freed is
+# kept from reuse up to 32 MiB, not 256, which is a third faster, since the kernel hands out fewer
+# pages.
 if grep -qs '^TARN_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
     export TARN_TEST_SHARE="${TARN_TEST_SHARE:-4}"
     options=quarantine_size_mb=32:malloc_context_size=8:allocator_release_to_os_interval_ms=-1
     export ASAN_OPTIONS="$options${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+    [ "$TARN_TEST_SHARE" -eq 1 ] || set -- -LE nightly "$@"
 fi
 
 # What the build was configured to leave out: it has no such programs.

@@ -136,12 +136,17 @@ if [ $# -eq 0 ]; then
 fi
 total=0
 failed=0
+share=${TARN_TEST_SHARE:-1} # tools/run_tests.sh
+asan_options=${ASAN_OPTIONS-}
 for name in "$@"; do
     if [ -n "${TARN_NO_PRELOAD:-}" ] && grep -q '^run .*-- ' "$cases/$name.cmd"; then
         echo "skip: $name: a sanitizer's runtime must come before what is preloaded"
         continue
     fi
     total=$((total + 1))
+    # Looking for leaks at its end takes a process as long as all else: of every fourth, by day.
+    [ $((total % share)) -eq 0 ] && leaks=1 || leaks=0
+    export ASAN_OPTIONS="$asan_options:detect_leaks=$leaks"
     run_case "$name"
     if [ $update = yes ]; then
         rewrite_case "$name"

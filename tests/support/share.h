@@ -7,6 +7,7 @@
 #ifndef TESTS_SUPPORT_SHARE_H
 #define TESTS_SUPPORT_SHARE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -23,6 +24,16 @@ static inline uint64_t test_share(void)
 static inline uint64_t test_part(uint64_t count)
 {
     return (count + test_share() - 1) / test_share();
+}
+
+/* Whether to run what one thread does: by day the thread sanitizer's build leaves it to others. */
+static inline bool test_one_thread(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return test_share() == 1;
+#else
+    return true;
+#endif
 }
 
 #endif
