@@ -145,8 +145,8 @@ for name in "$@"; do
     fi
     total=$((total + 1))
     # Looking for leaks at its end takes a process as long as all else: of every fourth, by day.
-    [ $((total % share)) -eq 0 ] && leaks=1 || leaks=0
-    export ASAN_OPTIONS="$asan_options:detect_leaks=$leaks"
+    export ASAN_OPTIONS="$asan_options"
+    [ $((total % share)) -eq 0 ] || ASAN_OPTIONS=$asan_options:detect_leaks=0
     run_case "$name"
     if [ $update = yes ]; then
         rewrite_case "$name"

@@ -919,7 +919,7 @@ static bool night_with(const struct failure *failure, bool fails_asleep)
 /* Each of the first calls fails, and every so many of the others. */
 enum {
     NEAR = 12,
-    FAR = 13
+    FAR = 7
 };
 
 static void nights_with(struct failure failure)
