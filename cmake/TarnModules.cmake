@@ -38,18 +38,23 @@ if(TARN_SANITIZE)
     target_compile_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE}
         -fno-sanitize-recover=undefined)
     target_link_options(tarn_flags INTERFACE -fsanitize=${TARN_SANITIZE})
-    # Hundreds of test programs, each with the modules in it: lld takes half of what ld takes. What
-    # users get, and what looks at the libraries, is linked by the compiler's own choice.
-    include(CheckLinkerFlag)
-    check_linker_flag(C -fuse-ld=lld TARN_LINKS_WITH_LLD)
-    if(TARN_LINKS_WITH_LLD)
-        target_link_options(tarn_flags INTERFACE
-            $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-fuse-ld=lld>)
-    endif()
     # The addresses in their tables of variables are relocated at every start, which takes a third
     # of a short run of the program.
     target_link_options(tarn_flags INTERFACE
         $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+endif()
+# Hundreds of test programs, each with the modules in it: these take half of what ld takes. What
+# users get, and what looks at the libraries, is linked by the compiler's own choice.
+if(TARN_BUILD_TESTS)
+    include(CheckLinkerFlag)
+    foreach(linker IN ITEMS mold lld)
+        check_linker_flag(C -fuse-ld=${linker} TARN_LINKS_WITH_${linker})
+        if(TARN_LINKS_WITH_${linker})
+            target_link_options(tarn_flags INTERFACE
+                $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-fuse-ld=${linker}>)
+            break()
+        endif()
+    endforeach()
 endif()
 # Following comparisons costs two fifths of a fuzz target's speed, and inputs that are made by
 # generators or from a dictionary hardly need it.

@@ -67,6 +67,7 @@ need_for_build() {
 need_for_test() {
     need_for_build
     need_libs cmocka
+    need_tool mold mold # links hundreds of test programs in half the time
     if ! has mpicc || ! has mpirun; then # tarn-mpi; MPICH would do as well
         need libopenmpi-dev
         need openmpi-bin
