@@ -232,6 +232,14 @@ TARN_API enum tarn_status
 tarn_allocator_walk_pool(struct tarn_allocator *allocator, struct tarn_pool_id id,
                          const struct tarn_walker *walker) TARN_MUST_CHECK;
 
+/* Expandable segments in order of creation, each with the sums of its mapped ranges and the address
+ * of the last: PyTorch's getExpandableSegmentSizes. Those of pools that sleep are left out. Writes
+ * as many as the caller has room for, and returns how many there are at that moment; `segments_out`
+ * may be NULL if `room` is 0. Any thread may call it. It needs no host memory and does not fail. */
+TARN_API size_t tarn_allocator_get_expandable_segments(struct tarn_allocator *allocator,
+                                                       struct tarn_segment_info *segments_out,
+                                                       size_t room);
+
 /* The settings; the size as in config.h. */
 TARN_API enum tarn_status tarn_allocator_get_config_sized(struct tarn_allocator *allocator,
                                                           struct tarn_config *config_out,

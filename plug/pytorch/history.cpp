@@ -8,7 +8,6 @@
 
 #include "tarn/capture.h"
 
-#include <algorithm>
 #include <map>
 
 namespace tarn_torch

@@ -24,7 +24,6 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <tuple>
 #include <vector>
 
@@ -87,20 +86,15 @@ StatArray stats_by_pool(const tarn_stat (&stats)[TARN_STAT_POOLS])
     return made;
 }
 
-/* Since torch 2.14 also of private pools. */
-void add_private_pools(tarn_allocator *allocator, cca::DeviceStats *made)
+/* All that such a function has to tell; some may go between its calls. */
+template <class Item>
+std::vector<Item> list_of(size_t (*list)(tarn_allocator *, Item *, size_t),
+                          tarn_allocator *allocator)
 {
-    set_if_valid(*made, [=](auto &it) -> decltype(void(it.reserved_bytes_by_private_pools)) {
-        std::vector<tarn_pool_reserved> pools(
-            tarn_allocator_get_pool_reserved(allocator, nullptr, 0));
-        const size_t now = tarn_allocator_get_pool_reserved(allocator, pools.data(), pools.size());
+    std::vector<Item> items(list(allocator, nullptr, 0));
 
-        pools.resize(std::min(pools.size(), now)); /* some may have gone meanwhile */
-        for (const tarn_pool_reserved &pool : pools) {
-            it.reserved_bytes_by_private_pools[{pool.id.first, pool.id.second}] =
-                stats_by_pool(pool.by_pool);
-        }
-    });
+    items.resize(std::min(items.size(), list(allocator, items.data(), items.size())));
+    return items;
 }
 
 cca::DeviceStats device_stats(tarn_allocator *allocator)
@@ -129,7 +123,13 @@ cca::DeviceStats device_stats(tarn_allocator *allocator)
     made.num_device_free = stats.num_device_free;
     TARN_SET_IF_PRESENT(made, num_oom_rejections, stats.num_oom_rejections);
     made.max_split_size = stats.max_split_size;
-    add_private_pools(allocator, &made);
+    /* 2.14 */
+    set_if_valid(made, [=](auto &it) -> decltype(void(it.reserved_bytes_by_private_pools)) {
+        for (const auto &pool : list_of(tarn_allocator_get_pool_reserved, allocator)) {
+            it.reserved_bytes_by_private_pools[{pool.id.first, pool.id.second}] =
+                stats_by_pool(pool.by_pool);
+        }
+    });
     return made;
 }
 
@@ -427,32 +427,15 @@ class Allocator final : public cca::CUDAAllocator
         call(tarn_allocator_set_memory_fraction, allocator_of(device), fraction);
     }
 
-    /* The mapped ranges of a segment have its number. */
     decltype(sizes_of<cca::CUDAAllocator &>(0)) getExpandableSegmentSizes(DeviceIndex device)
     {
-        decltype(sizes_of<cca::CUDAAllocator &>(0)) found;
-        std::map<uint64_t, tarn_segment_info> segments;
-        const auto add = [](void *context, const tarn_segment_info *range) {
-            return contained([&] {
-                if (range->is_expandable) {
-                    auto &segment = (*static_cast<decltype(segments) *>(context))[range->number];
-                    const uint64_t below = segment.total_size;
+        decltype(sizes_of<cca::CUDAAllocator &>(0)) sizes;
 
-                    segment = *range;
-                    segment.total_size += below;
-                }
-                return true;
-            });
-        };
-        const tarn_walker walker = {&segments, add, nullptr};
-
-        TORCH_CHECK(tarn_allocator_walk(allocator_of(device), &walker) != TARN_ERR_HOST_MEMORY,
-                    "no host memory to visit the segments");
-        throw_pending();
-        for (const auto &[number, segment] : segments) {
-            found.emplace_back(stream_at(segment.stream), !segment.is_large, segment.total_size);
+        for (const auto &segment :
+             list_of(tarn_allocator_get_expandable_segments, allocator_of(device))) {
+            sizes.emplace_back(stream_at(segment.stream), !segment.is_large, segment.total_size);
         }
-        return found;
+        return sizes;
     }
 
     void cacheInfo(DeviceIndex device, size_t *largest) override
@@ -477,15 +460,8 @@ class Allocator final : public cca::CUDAAllocator
 
     void enablePeerAccess(DeviceIndex device, DeviceIndex peer) override
     {
-        const c10::cuda::CUDAGuard guard(device);
-        const cudaError_t failed = cudaDeviceEnablePeerAccess(peer, 0);
-
-        if (failed == cudaErrorPeerAccessAlreadyEnabled) {
-            (void)cudaGetLastError();
-        } else {
-            C10_CUDA_CHECK(failed);
-        }
-        call(tarn_allocator_add_peer, allocator_of(peer), device);
+        TORCH_CHECK(get<bool>(tarn_allocator_reach_peer, allocator_of(device), allocator_of(peer)),
+                    "device ", int{device}, " cannot access the memory of device ", int{peer});
     }
 
     cudaError_t memcpyAsync(void *to, int to_device, const void *from, int from_device,
@@ -506,12 +482,12 @@ class Allocator final : public cca::CUDAAllocator
         size_t length = TARN_IPC_MESSAGE_SIZE;
         std::string message;
         tarn_error error;
-        tarn_status status = TARN_ERR_LIMIT;
+        tarn_status status;
 
-        while (status == TARN_ERR_LIMIT && length > message.size()) {
+        do {
             message.resize(length);
             status = tarn_ipc_export(owner, ptr_of(ptr), message.data(), length, &length, &error);
-        }
+        } while (status == TARN_ERR_LIMIT && length > message.size());
         conclude(status, error);
         message.resize(length);
         return {0, std::move(message)};
@@ -621,11 +597,9 @@ class Allocator final : public cca::CUDAAllocator
     bool checkPoolLiveAllocations(DeviceIndex device, MempoolId_t id,
                                   const std::unordered_set<void *> &expected) override
     {
-        std::vector<tarn_ptr> pointers;
+        std::vector<tarn_ptr> pointers(expected.size());
 
-        for (const void *ptr : expected) {
-            pointers.push_back(ptr_of(ptr));
-        }
+        std::transform(expected.begin(), expected.end(), pointers.begin(), ptr_of);
         return get<bool>(tarn_allocator_check_pool_live, allocator_of(device), pool_of(id),
                          pointers.data(), pointers.size());
     }
@@ -652,9 +626,8 @@ class Allocator final : public cca::CUDAAllocator
 
         TORCH_CHECK(checkpoint, "the checkpoint of a pool is not one of this allocator");
         call(tarn_allocator_set_checkpoint, allocator_of(device), checkpoint->kept.get(), &delta);
-        for (size_t i = 0; i < delta.freed_count; i++) {
-            result.ptrs_freed.push_back(pointer_of(delta.freed[i]));
-        }
+        std::transform(delta.freed, delta.freed + delta.freed_count,
+                       std::back_inserter(result.ptrs_freed), pointer_of);
         for (size_t i = 0; i < delta.created_count; i++) {
             void *const ptr = pointer_of(delta.created[i]);
 
@@ -793,15 +766,12 @@ class Allocator final : public cca::CUDAAllocator
         TORCH_CHECK_NOT_IMPLEMENTED(name() == "native", "cudaMallocAsync has no ", method);
     }
 
-    /* With one device there is no other. */
+    /* Threads without a context get one: asking the runtime takes them 10 us each time. */
     int current_device() const
     {
-        return C10_LIKELY(device_count_ == 1) ? 0 : find_device();
-    }
-
-    /* Threads without a context get one: asking the runtime takes them 10 us each time. */
-    static int find_device()
-    {
+        if (C10_LIKELY(device_count_ == 1)) {
+            return 0; /* there is no other */
+        }
         c10::cuda::SetTargetDevice(); /* torch defers it while the device has no context */
         const int found = CUDART_VERSION < 12000 ? TARN_DEVICE_UNKNOWN /* see there */
                                                  : tarn_devices_find_current(devices);

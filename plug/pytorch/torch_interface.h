@@ -21,7 +21,6 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include <atomic>
 #include <type_traits>
 #include <utility>
 

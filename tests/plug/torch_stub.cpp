@@ -440,7 +440,6 @@ const char *cudaGetErrorString(cudaError_t)
     }
 
 TORCH_STUB_SUCCEEDS(cudaGetLastError, void)
-TORCH_STUB_SUCCEEDS(cudaDeviceEnablePeerAccess, int, unsigned)
 TORCH_STUB_SUCCEEDS(cudaDeviceSynchronize, void)
 TORCH_STUB_SUCCEEDS(cudaEventCreateWithFlags, cudaEvent_t *, unsigned)
 TORCH_STUB_SUCCEEDS(cudaEventDestroy, cudaEvent_t)

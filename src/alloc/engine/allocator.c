@@ -283,6 +283,16 @@ size_t tarn_allocator_get_pool_reserved(struct tarn_allocator *allocator,
                                       : 0;
 }
 
+size_t tarn_allocator_get_expandable_segments(struct tarn_allocator *allocator,
+                                              struct tarn_segment_info *segments_out, size_t room)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->get_expandable_segments
+               ? methods->get_expandable_segments(allocator, segments_out, room)
+               : 0;
+}
+
 void tarn_allocator_get_page_stats(struct tarn_allocator *allocator,
                                    struct tarn_page_stats *stats_out)
 {

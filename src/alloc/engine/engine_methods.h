@@ -84,6 +84,9 @@ struct tn_engine_methods {
     /* NULL: the engine keeps no memory in private pools. */
     size_t (*get_pool_reserved)(struct tarn_allocator *allocator,
                                 struct tarn_pool_reserved *reserved_out, size_t room);
+    /* NULL: it has no expandable segments. */
+    size_t (*get_expandable_segments)(struct tarn_allocator *allocator,
+                                      struct tarn_segment_info *segments_out, size_t room);
     /* As get_stats. NULL: the engine has no pages of its own. */
     void (*get_page_stats)(struct tarn_allocator *allocator, struct tarn_page_stats *stats_out);
     /* For a reader outside of the process: what there is to see now, without a wait that others

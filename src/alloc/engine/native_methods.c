@@ -371,6 +371,18 @@ static size_t native_get_pool_reserved(struct tarn_allocator *allocator,
     return count;
 }
 
+static size_t native_get_expandable_segments(struct tarn_allocator *allocator,
+                                             struct tarn_segment_info *segments_out, size_t room)
+{
+    struct tn_engine *engine = tn_allocator_engine(allocator);
+
+    tn_engine_lock_for(engine, TN_FLUSH_BLOCKS);
+    const size_t count = tn_visit_expandable(engine, segments_out, room);
+
+    tn_engine_unlock(engine);
+    return count;
+}
+
 static void native_get_page_stats(struct tarn_allocator *allocator,
                                   struct tarn_page_stats *stats_out)
 {
@@ -878,6 +890,7 @@ const struct tn_engine_methods tn_native_methods = {
     .set_config = native_set_config,
     .get_stats = native_get_stats,
     .get_pool_reserved = native_get_pool_reserved,
+    .get_expandable_segments = native_get_expandable_segments,
     .get_page_stats = native_get_page_stats,
     .observe = native_observe,
     .reset_peak_stats = native_reset_peak_stats,

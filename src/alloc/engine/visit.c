@@ -113,6 +113,38 @@ void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker)
     }
 }
 
+static bool sum_range(void *context, const struct tarn_segment_info *range)
+{
+    struct tarn_segment_info *sum = context;
+    const struct tarn_segment_info before = *sum;
+
+    *sum = *range;
+    sum->total_size += before.total_size;
+    sum->allocated_size += before.allocated_size;
+    sum->active_size += before.active_size;
+    sum->requested_size += before.requested_size;
+    return true;
+}
+
+size_t tn_visit_expandable(const struct tn_engine *engine, struct tarn_segment_info *segments_out,
+                           size_t room)
+{
+    size_t count = 0;
+
+    for (const struct tn_segment *s = engine->heap.segments.oldest; s; s = s->newer) {
+        struct tarn_segment_info sum = {0};
+        const struct tarn_walker walker = {.context = &sum, .segment = sum_range};
+
+        if (s->expandable && show_segment(engine, s, &walker) && sum.total_size > 0) {
+            if (count < room) {
+                segments_out[count] = sum;
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
 void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
                    const struct tarn_walker *walker)
 {

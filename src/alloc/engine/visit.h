@@ -18,6 +18,10 @@ void tn_visit(const struct tn_engine *engine, const struct tarn_walker *walker);
 void tn_visit_pool(const struct tn_engine *engine, struct tarn_pool_id id,
                    const struct tarn_walker *walker);
 
+/* As tarn_allocator_get_expandable_segments. */
+size_t tn_visit_expandable(const struct tn_engine *engine, struct tarn_segment_info *segments_out,
+                           size_t room);
+
 /* Shows every page of the compact policy that is mapped, or those of one pool (`id` not NULL), in
  * address order; stops when the visitor returns false. */
 void tn_visit_pages(const struct tn_engine *engine, const struct tarn_pool_id *id,

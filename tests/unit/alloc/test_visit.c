@@ -10,6 +10,7 @@
 #include "support/rig.h"
 #include "support/used_memory.h"
 #include "tarn/pool.h"
+#include "tarn/sleep.h"
 
 static const struct tarn_pool_id graph = {0, 1};
 
@@ -181,6 +182,75 @@ static void mapped_ranges_are_segments(void **state)
     assert_int_equal(seen.segment_of[0], 0);
     assert_int_equal(seen.segment_of[1], 1);
     assert_int_equal(seen.segment_of[2], 1);
+    rig_close(&rig);
+}
+
+static void expandable_segments_are_summed_up(void **state)
+{
+    struct tarn_segment_info found[3];
+    struct rig rig;
+    tarn_ptr pages[5];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    (void)rig_alloc(&rig, 30 * MIB, 3); /* a plain segment */
+    rig_configure(&rig, "expandable_segments:True");
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, NULL, 0), 0);
+    for (int i = 0; i < 5; i++) {
+        pages[i] = rig_alloc(&rig, 20 * MIB, 4);
+    }
+    (void)rig_alloc(&rig, 100, 5);
+    rig_free(&rig, pages[0]);
+    rig_free(&rig, pages[2]);
+    rig_empty_cache(&rig);
+    rig_free(&rig, pages[3]); /* free, but mapped */
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 3), 2);
+    assert_int_equal(found[0].total_size, 60 * MIB);
+    assert_int_equal(found[0].allocated_size, 40 * MIB);
+    assert_int_equal(found[0].active_size, 40 * MIB);
+    assert_int_equal(found[0].requested_size, 40 * MIB);
+    assert_int_equal(found[0].stream, 4);
+    assert_true(found[0].is_large && found[0].is_expandable);
+    assert_int_equal(found[1].total_size, 2 * MIB);
+    assert_int_equal(found[1].requested_size, 100);
+    assert_int_equal(found[1].stream, 5);
+    assert_false(found[1].is_large);
+    assert_true(found[0].number < found[1].number);
+
+    found[1].total_size = 7;
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 1), 2);
+    assert_int_equal(found[1].total_size, 7);
+    rig_close(&rig);
+}
+
+/* Not in that of their addresses, and without those that sleep. */
+static void expandable_segments_come_by_age(void **state)
+{
+    static const uint64_t at[] = {30, 10, 20}; /* in no order */
+    const struct tarn_sleep_options discard = {.struct_size = sizeof discard, .discard = true};
+    struct tarn_segment_info found[3];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    for (tarn_stream i = 0; i < 3; i++) {
+        assert_int_equal(tarn_sim_script_reserve(rig.device, SIM_BASE + at[i] * GIB), TARN_OK);
+        (void)rig_alloc(&rig, 30 * MIB, i);
+    }
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 3), 3);
+    for (tarn_stream i = 0; i < 3; i++) {
+        assert_int_equal(found[i].stream, i);
+        assert_int_equal(found[i].address, SIM_BASE + at[i] * GIB);
+    }
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, graph, any_stream, NULL, NULL),
+                     TARN_OK);
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, graph, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 3), 4);
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, graph, &discard, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 3), 3);
+    assert_int_equal(tarn_allocator_wake(rig.allocator, graph, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 3), 4);
     rig_close(&rig);
 }
 
@@ -783,6 +853,8 @@ int main(void)
         cmocka_unit_test(states_and_sums_are_shown),
         cmocka_unit_test(segments_come_by_address),
         cmocka_unit_test(mapped_ranges_are_segments),
+        cmocka_unit_test(expandable_segments_are_summed_up),
+        cmocka_unit_test(expandable_segments_come_by_age),
         cmocka_unit_test(a_pool_can_be_walked_alone),
         cmocka_unit_test(a_walk_ends_when_told),
         cmocka_unit_test(either_function_may_be_missing),
