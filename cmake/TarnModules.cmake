@@ -82,7 +82,8 @@ endif()
 # Users' builds are optimised as a whole: what an allocation passes through is spread over a dozen
 # files. The objects hold plain code as well, for whoever links libtarn.a without that.
 # Not every gcc is installed whole, so it is tried first.
-if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT TARN_SANITIZE)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND
+        NOT TARN_SANITIZE AND NOT (DEFINED TARN_LTO AND NOT TARN_LTO))
     include(CheckIPOSupported)
     check_ipo_supported(RESULT TARN_OPTIMISES_AS_A_WHOLE LANGUAGES C)
 endif()

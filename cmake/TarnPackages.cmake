@@ -3,7 +3,8 @@
 # of Debian are, and .tar.gz.
 find_program(TARN_DPKG_DEB dpkg-deb DOC "makes .deb packages")
 find_program(TARN_DPKG_SHLIBDEPS dpkg-shlibdeps DOC "finds what packages depend on (dpkg-dev)")
-mark_as_advanced(TARN_DPKG_DEB TARN_DPKG_SHLIBDEPS)
+find_program(TARN_FILE file DOC "tells CPack for which files to do that")
+mark_as_advanced(TARN_DPKG_DEB TARN_DPKG_SHLIBDEPS TARN_FILE)
 
 set(CPACK_GENERATOR TGZ)
 if(TARN_DPKG_DEB)
@@ -22,7 +23,7 @@ set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
-if(TARN_DPKG_SHLIBDEPS)
+if(TARN_DPKG_SHLIBDEPS AND TARN_FILE)
     set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
     set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
 endif()

@@ -74,6 +74,8 @@ apt-config dump --format '%F "%v";%n' Acquire |
     grep -E '^Acquire::(http|https|Check-)' >"$root/etc/apt/apt.conf.d/90host" || true
 mounts="$root/proc"
 mount -t proc proc "$root/proc"
+mounts="$root/dev/pts $mounts" # the tests open terminals
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 
 git clone --quiet --no-local "$source" "$root/root/tarn"
 say "cloned $(git -C "$root/root/tarn" log -1 --format='%h %s')"

@@ -66,6 +66,8 @@ job wrong_bodies tools/prove.sh --wrong
 job analyzer env ANALYZER_NODES=225000 make lint JOBS="$jobs"
 job old_callers old_callers
 job soak soak
+job tests make test JOBS="$jobs"
+job viewer make test-viewer
 job models make test-models
 job sanitizers env TARN_TEST_SHARE=1 make sanitize JOBS="$jobs"
 job random_programs random_programs

@@ -89,6 +89,7 @@ need_for_test() {
 need_for_packages() { # more of the tests: packages, the ABI, another processor
     need_for_test
     need_tool dpkg-shlibdeps dpkg-dev
+    need_tool file file
     need_tool abidiff abigail-tools
     if ! echo '#include <stdlib.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; then
         need gcc-aarch64-linux-gnu
@@ -111,7 +112,7 @@ need_for_viewer() {
             need "$package"
         done
     fi
-    need_tool firefox-esr firefox-esr
+    [ -n "${TARN_BY_DAY:-}" ] || need_tool firefox-esr firefox-esr
 }
 
 need_for_models() {

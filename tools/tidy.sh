@@ -19,9 +19,11 @@ for file in "$@"; do
     [ -e "$(stamp_of "$file")" ] || set -- "$@" "$file"
 done
 [ $# -gt 0 ] || exit 0
-output=$(clang-tidy --quiet --warnings-as-errors='*' -p "$build" --extra-arg=-Xclang \
-    --extra-arg=-analyzer-config --extra-arg=-Xclang --extra-arg="max-nodes=$ANALYZER_NODES" \
-    "$@" 2>/dev/null) || {
+checks=
+[ "$ANALYZER_NODES" -gt 0 ] || checks='-clang-analyzer-*' # added to those of .clang-tidy
+output=$(clang-tidy --quiet --warnings-as-errors='*' --checks="$checks" -p "$build" \
+    --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang \
+    --extra-arg="max-nodes=$ANALYZER_NODES" "$@" 2>/dev/null) || {
     echo "$output"
     exit 1
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A process that publishes its counters, for tests of what reads them."""
 
+import atexit
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ class Watched:
             [path, device, '600'], stdout=subprocess.PIPE,
             env={**os.environ, 'XDG_RUNTIME_DIR': folder, **variables},
         )
+        atexit.register(self.end)  # also of a test that fails: ctest waits for what has its output
         self.process.stdout.readline()
         self.pid = self.process.pid
         self.page = os.path.join(folder, 'tarn', f'{self.pid}.page')

@@ -49,6 +49,10 @@ same_files() {
         diff "$work/debs" "$work/tars"
 }
 
+finds_dependencies() {
+    command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null
+}
+
 depends_on() { # PACKAGE WORD
     dpkg-deb -f "$work/packages/${1}_${version}_"*.deb Depends | grep -q "$2"
 }
@@ -161,11 +165,11 @@ if command -v dpkg-deb >/dev/null; then
     usr=$work/root/usr
     depends_on libtarn-dev "libtarn0 (= $version)"
     count "headers and libraries are of one version" $?
-    if command -v dpkg-shlibdeps >/dev/null; then
+    if finds_dependencies; then
         depends_on libtarn0 'libc6'
         count "packages depend on the libraries that they need" $?
     else
-        skip "there is no dpkg-shlibdeps (dpkg-dev): packages do not say what they need"
+        skip "dpkg-shlibdeps (dpkg-dev) or file is missing: packages do not say what they need"
     fi
 else
     skip "there is no dpkg-deb: no packages of Debian"
@@ -180,7 +184,7 @@ PKG_CONFIG_PATH=$lib/pkgconfig
 export PKG_CONFIG_PATH
 examples_build
 count "examples build" $?
-if ! command -v dpkg-shlibdeps >/dev/null || ! command -v dpkg-query >/dev/null; then
+if ! finds_dependencies || ! command -v dpkg-query >/dev/null; then
     skip "there are no tools of Debian: no bare root"
 elif ! { bare_root_is_made && into_root /usr/bin/tarn --version >/dev/null 2>&1; } &&
     [ "$(id -u)" -ne 0 ] && ! unshare --user --map-root-user true 2>/dev/null; then

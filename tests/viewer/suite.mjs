@@ -657,7 +657,7 @@ async function takePictures(browser) {
 
 /** What is on the screen, in each of Chromium's ways to draw. */
 async function drawing() {
-  for (const mode of Object.keys(MODES)) {
+  for (const mode of byDay ? ['processor'] : Object.keys(MODES)) {
     let browser = null;
     let raster = [];
     try {
@@ -689,6 +689,9 @@ async function picturesAreTrue(browser) {
   }
 }
 
+/** In CI: what takes long and depends on the page's code least is left to the night. */
+const byDay = Boolean(process.env.TARN_BY_DAY);
+
 /** Groups of cases. Each writes pages of its own, or has those of shared_pages.mjs.
  * @type {Array<Function>} */
 const GROUPS = [
@@ -712,7 +715,7 @@ const GROUPS = [
   paging,
   ranking,
   opening,
-  inFirefox,
+  ...(byDay ? [] : [inFirefox]),
   sharing,
   saving,
   deepLinks,
@@ -761,6 +764,7 @@ function sayTimes() {
 async function runGroups() {
   if (pictures) mkdirSync(pictures, { recursive: true });
   writeSharedPages();
+  if (byDay) console.log('not by day (TARN_BY_DAY): Firefox, drawing by the graphics library');
   const groups = [...GROUPS];
   const workers = Math.min(cpus().length, 4);
   await Promise.all(Array.from({ length: workers }, () => runFrom(groups)));
