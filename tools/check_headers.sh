@@ -35,7 +35,8 @@ compile_all() { # WHAT SUFFIX LIST COMPILER FLAG...
             >"$work/src/$header.$suffix"
     done <"$list"
     if ! find "$work/src" -name "*.$suffix" -print0 | sort -z |
-        xargs -0 "$@" -fsyntax-only -Wall -Wextra -Wpedantic -Werror -Iinclude -Isrc -Itests; then
+        xargs -0 -n 50 -P "$(nproc)" "$@" -fsyntax-only -Wall -Wextra -Wpedantic -Werror \
+            -Iinclude -Isrc -Itests; then
         echo "check_headers: a header is not $what on its own" >&2
         failed=1
     fi

@@ -113,7 +113,7 @@ check_tidy() {
     } | xargs -P "$jobs" -L 1 tools/tidy.sh "$cache" "$cache/tidy" "$common"
 }
 
-# One process: two (-j 2) took seven times as long. It runs beside clang-tidy.
+# One process: two (-j 2) took seven times as long. It runs beside the others.
 check_cppcheck() {
     [ -s "$database" ] || return 1
     # The viewer's pages as arrays: it would look at 150,000 bytes one by one, for minutes.
@@ -130,14 +130,14 @@ cppcheck_ends() {
     return $status
 }
 
+step "what is compiled, and how" make_database
+check_cppcheck >"$cache/cppcheck.log" 2>&1 &
+cppcheck=$!
 step "source rules" tools/check_source.sh
 step "headers compile alone" tools/check_headers.sh
 step "format" check_format
 step "scripts" check_scripts
 step "gcc, warnings are errors" build_with_gcc
-step "what is compiled, and how" make_database
-check_cppcheck >"$cache/cppcheck.log" 2>&1 &
-cppcheck=$!
 step "clang-tidy and clang, warnings are errors" check_tidy
 step "cppcheck" cppcheck_ends
 

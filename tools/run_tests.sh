@@ -27,18 +27,22 @@ if grep -qs '^TARN_SANITIZE:STRING=thread' "$build/CMakeCache.txt" &&
     fixed_addresses="setarch $(uname -m) -R"
 fi
 
-# A sanitizer's builds make a part of the long searches, unless the caller says how much
-# (tests/support/share.h), and then leave out the tests that are labelled nightly. What is freed is
-# kept from reuse up to 32 MiB, not 256, which is a third faster, since the kernel hands out fewer
-# pages.
+# CI (TARN_BY_DAY) leaves out the tests that are labelled nightly. So do a sanitizer's builds, which
+# make a part of the long searches unless the caller says how much (tests/support/share.h). There
+# what is freed is kept from reuse up to 32 MiB, not 256, which is a third faster, since the kernel
+# hands out fewer pages.
+by_day=${TARN_BY_DAY:-}
 if grep -qs '^TARN_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
     export TARN_TEST_SHARE="${TARN_TEST_SHARE:-4}"
     options=quarantine_size_mb=32:malloc_context_size=8:allocator_release_to_os_interval_ms=-1
     export ASAN_OPTIONS="$options${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
     if [ "$TARN_TEST_SHARE" -ne 1 ]; then
-        echo "not by day: the tests labelled nightly (all of them: TARN_TEST_SHARE=1)"
-        set -- -LE nightly "$@"
+        by_day=yes
     fi
+fi
+if [ -n "$by_day" ]; then
+    echo "not by day: the tests labelled nightly (make nightly has them)"
+    set -- -LE nightly "$@"
 fi
 
 # What the build was configured to leave out: it has no such programs.

@@ -134,19 +134,21 @@ if [ $# -eq 0 ]; then
         set -- "$@" "${name%.cmd}"
     done
 fi
+number=0
 total=0
 failed=0
 share=${TARN_TEST_SHARE:-1} # tools/run_tests.sh
-asan_options=${ASAN_OPTIONS-}
+folder=
 for name in "$@"; do
+    # A share of them with a sanitizer, and the first of every command.
+    number=$((number + 1))
+    [ $((number % share)) -eq 0 ] || [ "${name%/*}" != "$folder" ] || continue
+    folder=${name%/*}
     if [ -n "${TARN_NO_PRELOAD:-}" ] && grep -q '^run .*-- ' "$cases/$name.cmd"; then
         echo "skip: $name: a sanitizer's runtime must come before what is preloaded"
         continue
     fi
     total=$((total + 1))
-    # Looking for leaks at its end takes a process as long as all else: of every fourth, by day.
-    export ASAN_OPTIONS="$asan_options"
-    [ $((total % share)) -eq 0 ] || ASAN_OPTIONS=$asan_options:detect_leaks=0
     run_case "$name"
     if [ $update = yes ]; then
         rewrite_case "$name"

@@ -18,6 +18,8 @@ skip() { # REASON
 }
 
 command -v node >/dev/null 2>&1 || skip "node is not installed"
+node --version | awk -F'[v.]' '{ exit $2 < 20 }' ||
+    skip "node $(node --version) is older than 20, which the tests' tools need"
 browser=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
 [ -n "$browser" ] || skip "Chromium is not installed"
 

@@ -727,7 +727,7 @@ const GROUPS = [
   joining,
   oddFiles,
   ...(axePath ? [accessibility] : []),
-  ...(pictures ? [takePictures] : []),
+  ...(pictures && !byDay ? [takePictures] : []),
 ];
 
 function countError(error) {
@@ -764,7 +764,7 @@ function sayTimes() {
 async function runGroups() {
   if (pictures) mkdirSync(pictures, { recursive: true });
   writeSharedPages();
-  if (byDay) console.log('not by day (TARN_BY_DAY): Firefox, drawing by the graphics library');
+  if (byDay) console.log('not by day: Firefox, drawing by the graphics library, pictures');
   const groups = [...GROUPS];
   const workers = Math.min(cpus().length, 4);
   await Promise.all(Array.from({ length: workers }, () => runFrom(groups)));

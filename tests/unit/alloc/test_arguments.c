@@ -61,7 +61,7 @@ static void for_each_engine(void (*check)(struct rig *rig, tarn_ptr ptr))
 
 static void check_fraction(struct rig *rig, tarn_ptr ptr)
 {
-    static const double wrong[] = {-0.001, 1.001, -HUGE_VAL, NAN};
+    static const double wrong[] = {-0.001, 1.001, -HUGE_VAL, (double)NAN};
 
     (void)ptr;
     rig_limit(rig, 0.5);
