@@ -5,7 +5,6 @@
 set -eu
 
 build=$1
-cache=$build/CMakeCache.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0
@@ -47,6 +46,11 @@ library=$(find "$work" -name 'libtarn.so.*.*' -type f)
 tools=$(find "$work" -name 'libtarn-tools.so.*.*' -type f)
 plug=$(find "$work" -name 'libtarn_torch.so' -type f)
 preload=$(find "$work" -name 'libtarn_preload.so' -type f)
+if grep -q '^CMAKE_CXX_COMPILER:.*NOTFOUND' "$build/CMakeCache.txt"; then
+    echo "skip: $build was configured without a C++ compiler: it has no plug"
+    skipped=$((skipped + 1))
+    plug=none
+fi
 
 # Which marks of jumps the compiler's own start files let a finished file keep.
 echo 'int main(void) { return 0; }' >"$work/probe.c"
@@ -59,11 +63,7 @@ for flag in -fcf-protection=full -mbranch-protection=standard; do
 done
 
 for file in "$program" "$library" "$tools" "$plug" "$preload"; do
-    if [ "$file" = "$plug" ] && grep -q '^CMAKE_CXX_COMPILER:.*NOTFOUND' "$cache"; then
-        echo "skip: $build was configured without a C++ compiler: it has no plug"
-        skipped=$((skipped + 1))
-        continue
-    fi
+    [ "$file" != none ] || continue
     name=$(basename "$file")
     expect "one of the program, the libraries and the plug is not installed" test -f "$file"
     [ -f "$file" ] || continue
