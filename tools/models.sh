@@ -19,6 +19,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 rm -f build/models/test_counts
 passed=0
 failed=0
+[ -z "${TARN_BY_DAY:-}" ] || echo "not by day: the wrong variants (make nightly has them)"
 
 # SPIN_OPTIONS CC_OPTIONS PAN_OPTIONS MODEL: leaves what the verifier printed in $work/out.
 verify() {
@@ -74,7 +75,9 @@ right() { # MODEL NAME REACHED SPIN_OPTIONS CC_OPTIONS PAN_OPTIONS; REACHED: all
     fi
 }
 
+# They are checks of the models, and left to the night.
 wrong() { # MODEL VARIANT REASON OTHER_SPIN_OPTIONS CC_OPTIONS PAN_OPTIONS
+    [ -z "${TARN_BY_DAY:-}" ] || return 0
     verify "-D$2 $4" "-O0 $5" "$6" "$1" # most are found at once: compiling is what takes time
     if grep -q "^pan:1: $3" "$work/out"; then
         report yes "$1, wrong: $2" "found, $(measure)"

@@ -33,7 +33,7 @@ fi
 # hands out fewer pages.
 by_day=${TARN_BY_DAY:-}
 if grep -qs '^TARN_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    export TARN_TEST_SHARE="${TARN_TEST_SHARE:-4}"
+    export TARN_TEST_SHARE="${TARN_TEST_SHARE:-8}"
     options=quarantine_size_mb=32:malloc_context_size=8:allocator_release_to_os_interval_ms=-1
     export ASAN_OPTIONS="$options${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
     if [ "$TARN_TEST_SHARE" -ne 1 ]; then

@@ -62,7 +62,7 @@ bool tn_ptr_map_grow(struct tn_ptr_map *map, uint64_t more)
         tn_never(needed > SIZE_MAX / sizeof(uint64_t) / 4)) { /* more than any host has blocks */
         return false;
     }
-    while (buckets * TN_BUCKET / 2 < needed) {
+    while (tn_ptr_map_room(buckets) < needed) {
         buckets *= 2;
     }
     return map_resize(map, buckets);
@@ -84,7 +84,7 @@ void tn_ptr_map_insert_beyond(struct tn_ptr_map *map, uint64_t bucket, uint64_t 
 {
     unsigned holes;
 
-    do { /* half of the entries are unused */
+    do { /* most entries are unused */
         bucket = map_next(map, bucket);
         holes = tn_bucket_holes(&map->entries[bucket * TN_BUCKET]);
     } while (holes == 0);

@@ -7,10 +7,12 @@
  * itself is in the node. So a lookup reads one line of the table and the node, which is needed
  * anyway, and compares eight entries without a branch. What does not fit into its bucket goes into
  * the next that has room; a removal pulls such entries back, so that a search may end at the first
- * bucket that is not full. At most half of the entries are used: one bucket in twenty is full then.
+ * bucket that is not full. At most three of eight entries are used: one bucket in eighty is full
+ * then. If half were, a removal in nine would meet a full bucket, which no processor can predict.
  *
  * Inserting may need host memory, which tn_ptr_map_reserve gets beforehand; removing never fails.
- * Guarded by the heap's lock. Cost: O(1) expected, 16 to 64 bytes per block.
+ * Guarded by the heap's lock. Cost: O(1) expected, 21 to 43 bytes per block where
+ * blocks only become more, up to 512 where most are gone.
  */
 #ifndef TN_ALLOC_POOL_PTR_MAP_H
 #define TN_ALLOC_POOL_PTR_MAP_H
@@ -27,6 +29,7 @@
 
 enum {
     TN_BUCKET = 8,
+    TN_BUCKET_FILL = 3, /* entries that are used of each at most, on average */
     TN_TAG_SHIFT = 48 /* user addresses are below 2^47 unless a program asks for more */
 };
 
@@ -146,10 +149,16 @@ static inline uint64_t *tn_bucket_find(uint64_t *bucket, uint64_t tag, uint64_t 
     return NULL;
 }
 
+/* How many entries so many buckets may have. */
+static inline uint64_t tn_ptr_map_room(uint64_t buckets)
+{
+    return buckets * TN_BUCKET_FILL;
+}
+
 /* Makes room for `more` insertions; false when host memory is missing. */
 static inline bool tn_ptr_map_reserve(struct tn_ptr_map *map, uint64_t more)
 {
-    return tn_likely(more <= map->buckets * TN_BUCKET / 2 - map->count) ||
+    return tn_likely(more <= tn_ptr_map_room(map->buckets) - map->count) ||
            tn_ptr_map_grow(map, more);
 }
 

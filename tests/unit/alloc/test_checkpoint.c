@@ -881,7 +881,7 @@ static void many_blocks_need_room_in_the_map(void **state)
     const struct tn_ptr_map *map = &rig_engine(rig.allocator)->heap.shard.map;
 
     assert_int_equal(map->count, MANY);
-    assert_true(map->buckets * TN_BUCKET / 2 >= MANY);
+    assert_true(tn_ptr_map_room(map->buckets) >= MANY);
     assert_false(map->keeps_room);
     for (size_t i = 0; i < delta.created_count; i++) {
         rig_free(&rig, delta.created[i]);

@@ -258,7 +258,7 @@ static void what_was_put_by_is_put_by_again(void **state)
     const struct tn_engine *engine = gate.engine;
 
     while (engine->heap.shard.map.count + 1 !=
-           engine->heap.shard.map.buckets * TN_BUCKET / 2) { /* room for one */
+           tn_ptr_map_room(engine->heap.shard.map.buckets)) { /* room for one */
         (void)rig_alloc(&rig, 512, 0);
     }
     const uint64_t buckets = engine->heap.shard.map.buckets;
@@ -284,7 +284,7 @@ static void without_host_memory_the_segment_is_kept(void **state)
     gated_open(&rig, GIB, UNLOCKED);
     const struct tn_engine *engine = gate.engine;
 
-    while (engine->heap.shard.map.count + 1 != engine->heap.shard.map.buckets * TN_BUCKET / 2) {
+    while (engine->heap.shard.map.count + 1 != tn_ptr_map_room(engine->heap.shard.map.buckets)) {
         (void)rig_alloc(&rig, 512, 0);
     }
     asker_start_and_stop(&asker, &rig, 30 * MIB);

@@ -393,7 +393,7 @@ static void a_map_that_cannot_grow_leaves_a_call_to_the_heap(void **state)
 
     for (int i = 0; i < MANY; i++) {
         const struct tn_ptr_map *map = &cache->shard.map;
-        const bool is_full = map->count == map->buckets * TN_BUCKET / 2;
+        const bool is_full = map->count == tn_ptr_map_room(map->buckets);
         const uint64_t slow = scene.caches->slow_calls;
 
         tarn_host_fail_nth(is_full ? 1 : 0);
