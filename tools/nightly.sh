@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# nightly.sh: what takes too long for every change (docs/trust.md). Every job runs even if one
-# before it failed; exit status 0 only if all passed. A job whose tools are missing fails. JOBS
-# processes; MINUTES (30) for the mutants and for each fuzz target, OPERATIONS (100000000) of random
-# programs of each policy. Random programs, schedules and mutants are other ones every day. Logs in
-# build/nightly.
+# nightly.sh [JOB...]: what takes too long for every change (docs/trust.md), or only these jobs of
+# it. Every job runs even if one before it failed; exit status 0 only if all passed. A job whose
+# tools are missing fails. JOBS processes; MINUTES (30) for the mutants and for each fuzz target,
+# OPERATIONS (100000000) of random programs of each policy. Random programs, schedules and mutants
+# are other ones every day. Logs in build/nightly, also a line for each job with the commit.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 minutes=${MINUTES:-30}
@@ -13,17 +13,26 @@ jobs=${JOBS:-$(nproc)}
 logs=build/nightly
 mkdir -p "$logs"
 failures=()
+wanted=" $* "
+ran=0
+commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
 day=$(($(date +%s) / 86400))
 seeds=115000
 
+say() { # TEXT
+    echo "nightly: $1" && echo "$commit: $1" >>"$logs/jobs"
+}
+
 job() { # NAME COMMAND...
     local begun=$SECONDS
+    case "$wanted" in "  " | *" $1 "*) ;; *) return ;; esac
+    ran=$((ran + 1))
     if "${@:2}" </dev/null >"$logs/$1.log" 2>&1 &&
         ! tail -n 1 "$logs/$1.log" | grep -q '^0 passed'; then
-        echo "nightly: $1 passed, $((SECONDS - begun)) s: $(tail -n 1 "$logs/$1.log")"
+        say "$1 passed, $((SECONDS - begun)) s: $(tail -n 1 "$logs/$1.log")"
     else
         failures+=("$1")
-        echo "nightly: $1 FAILED, $((SECONDS - begun)) s: $logs/$1.log"
+        say "$1 FAILED, $((SECONDS - begun)) s: $logs/$1.log"
     fi
 }
 
@@ -80,5 +89,9 @@ job fuzz make fuzz JOBS="$jobs" MINUTES="$minutes"
 if [ ${#failures[@]} -gt 0 ]; then
     echo "nightly: failed: ${failures[*]}"
     exit 1
+fi
+if [ "$ran" -lt $(($# > 0 ? $# : 1)) ]; then
+    echo "nightly: there is no such job as one of: $*" >&2
+    exit 2
 fi
 echo "nightly: all jobs passed"
