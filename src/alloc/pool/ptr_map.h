@@ -30,7 +30,7 @@
 enum {
     TN_BUCKET = 8,
     TN_BUCKET_FILL = 3, /* entries that are used of each at most, on average */
-    TN_TAG_SHIFT = 48 /* user addresses are below 2^47 unless a program asks for more */
+    TN_TAG_SHIFT = 48   /* user addresses are below 2^47 unless a program asks for more */
 };
 
 /* All zero is an empty map. */
