@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 static const struct workload *const workloads[] = {
-    &workload_lock,          &workload_biased_lock, &workload_allocator,
-    &workload_stream_caches, &workload_sinks,       &workload_pinned,
-    &workload_page,          &workload_devices,     &workload_async,
+    &workload_lock,  &workload_biased_lock, &workload_allocator, &workload_stream_caches,
+    &workload_sinks, &workload_pinned,      &workload_page,      &workload_devices,
+    &workload_async, &workload_sleep,       &workload_failures,
 };
 
 enum {
     WORKLOADS = sizeof workloads / sizeof workloads[0],
-    SEEDS = 1200 /* of each */
+    SEEDS = 1000 /* of each */
 };
 
 struct options {

@@ -22,5 +22,7 @@ extern const struct workload workload_sinks;
 extern const struct workload workload_pinned;
 extern const struct workload workload_page;
 extern const struct workload workload_devices;
+extern const struct workload workload_sleep;
+extern const struct workload workload_failures;
 
 #endif
