@@ -112,12 +112,19 @@
 (check-sat-using qfbv)
 (pop)
 
-(echo "none_above")
+(echo "bits_from")
 (push)
-(assert (bvult k i))
+(assert (below k (_ bv64 64)))
 (assert (below i (_ bv64 64)))
-(assert (= (bvand (bvshl (bvsub all one) k) y) (_ bv0 64)))
-(assert (has_bit y i))
+(assert (not (= (has_bit (bvand (bvshl all k) y) i) (and (bvule k i) (has_bit y i)))))
+(check-sat-using qfbv)
+(pop)
+
+(echo "bits_above")
+(push)
+(assert (below k (_ bv64 64)))
+(assert (below i (_ bv64 64)))
+(assert (not (= (has_bit (bvand (bvshl (bvsub all one) k) y) i) (and (bvult k i) (has_bit y i)))))
 (check-sat-using qfbv)
 (pop)
 

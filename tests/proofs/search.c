@@ -8,8 +8,10 @@
 /*@ axiomatic more_facts {
   @   axiom none_from: \forall integer x, y, k, i; x == (uint64_t)(UINT64_MAX << k) &&
   @       0 <= k <= i < 64 && (x & y) == 0 ==> !has_bit(y, i);
-  @   axiom none_above: \forall integer x, y, k, i; x == (uint64_t)((UINT64_MAX - 1) << k) &&
-  @       0 <= k < i < 64 && (x & y) == 0 ==> !has_bit(y, i);
+  @   axiom bits_from: \forall integer x, y, k, i; x == (uint64_t)(UINT64_MAX << k) &&
+  @       0 <= k < 64 && 0 <= i < 64 ==> (has_bit(x & y, i) <==> k <= i && has_bit(y, i));
+  @   axiom bits_above: \forall integer x, y, k, i; x == (uint64_t)((UINT64_MAX - 1) << k) &&
+  @       0 <= k < 64 && 0 <= i < 64 ==> (has_bit(x & y, i) <==> k < i && has_bit(y, i));
   @ } */
 
 /* The two levels of bitmaps agree. */
@@ -20,14 +22,25 @@
 /*@ predicate has_none(integer x, integer from, integer end) =
   @     \forall integer i; from <= i < end ==> !has_bit(x, i); */
 
-/* That none is overlooked. Which bin it returns, provers do not find out: the tests of free sets
- * ask for that. */
+/* The class that is returned has a block, and none before it has. */
 /*@ requires \valid_read(set) && is_marked(set);
-  @ requires \forall integer chunk; 0 <= chunk < TN_CHUNKS && set->bin_bits[chunk] != 0 ==>
-  @     \valid_read(set->chunks[chunk] + (0 .. TN_CHUNK_BINS - 1));
   @ requires class < TN_CHUNKS * TN_CHUNK_BINS;
   @ assigns \nothing;
-  @ ensures \result == \null ==> has_none(set->bin_bits[class / TN_CHUNK_BINS],
+  @ ensures \result <= TN_NO_CLASS;
+  @ ensures \result == TN_NO_CLASS ==> has_none(set->bin_bits[class / TN_CHUNK_BINS],
   @     class % TN_CHUNK_BINS, 64);
-  @ ensures \result == \null ==> has_none(set->chunk_bits, class / TN_CHUNK_BINS + 1, 64); */
-static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set, unsigned class);
+  @ ensures \result == TN_NO_CLASS ==>
+  @     has_none(set->chunk_bits, class / TN_CHUNK_BINS + 1, 64);
+  @ ensures \result < TN_NO_CLASS ==> class <= \result;
+  @ ensures \result < TN_NO_CLASS ==>
+  @     has_bit(set->bin_bits[\result / TN_CHUNK_BINS], \result % TN_CHUNK_BINS);
+  @ ensures \result / TN_CHUNK_BINS == class / TN_CHUNK_BINS ==>
+  @     has_none(set->bin_bits[class / TN_CHUNK_BINS], class % TN_CHUNK_BINS,
+  @         \result % TN_CHUNK_BINS);
+  @ ensures \result < TN_NO_CLASS && \result / TN_CHUNK_BINS > class / TN_CHUNK_BINS ==>
+  @     has_none(set->bin_bits[class / TN_CHUNK_BINS], class % TN_CHUNK_BINS, 64);
+  @ ensures \result < TN_NO_CLASS && \result / TN_CHUNK_BINS > class / TN_CHUNK_BINS ==>
+  @     has_none(set->chunk_bits, class / TN_CHUNK_BINS + 1, \result / TN_CHUNK_BINS);
+  @ ensures \result < TN_NO_CLASS && \result / TN_CHUNK_BINS > class / TN_CHUNK_BINS ==>
+  @     has_none(set->bin_bits[\result / TN_CHUNK_BINS], 0, \result % TN_CHUNK_BINS); */
+static TN_INLINE unsigned tn_free_set_next_class(const struct tn_free_set *set, unsigned class);

@@ -153,7 +153,8 @@ TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_
     if (tn_unlikely(tn_heap_collects_garbage(heap))) {
         request->pool->find_count++;
     }
-    struct tn_block *block = tn_free_set_find(set, request->size);
+    const struct tn_found found = tn_free_set_search(set, request->size);
+    struct tn_block *block = found.block;
 
     if (block && block->expandable) {
         block = tn_unlikely(tn_request_is_placed(heap, request))
@@ -163,7 +164,11 @@ TN_MUST_CHECK static TN_INLINE bool tn_best_fit(struct tn_heap *heap, struct tn_
     if (!block || !tn_fit_is_allowed(&heap->config, block, request->size)) {
         return false;
     }
-    tn_free_set_remove(set, block);
+    if (tn_likely(block == found.block)) {
+        tn_free_set_take(set, found);
+    } else {
+        tn_free_set_remove(set, block);
+    }
     request->block = block;
     return true;
 }

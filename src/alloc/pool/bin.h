@@ -248,6 +248,18 @@ static TN_INLINE void tn_bin_refill(struct tn_bin *bin)
     tn_leaf_remove(&bin->leaf, slot);
 }
 
+/* The bin is not empty and has no directory. Returns whether it has become empty. */
+static TN_INLINE bool tn_bin_remove_first(struct tn_bin *bin)
+{
+    tn_assert(bin->first && !bin->directory);
+    if (!tn_leaf_is_empty(&bin->leaf)) {
+        tn_bin_refill(bin);
+        return false;
+    }
+    bin->first = NULL;
+    return true;
+}
+
 /* `block` is in the bin, which has no directory. Never fails. Returns whether the bin has become
  * empty. */
 static TN_INLINE bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *block)
@@ -259,12 +271,7 @@ static TN_INLINE bool tn_bin_remove(struct tn_bin *bin, const struct tn_block *b
         tn_leaf_remove(&bin->leaf, block->slot);
         return false;
     }
-    if (!tn_leaf_is_empty(&bin->leaf)) {
-        tn_bin_refill(bin);
-        return false;
-    }
-    bin->first = NULL;
-    return true;
+    return tn_bin_remove_first(bin);
 }
 
 #endif

@@ -269,9 +269,9 @@ static inline struct tn_block *bins_from(const struct tn_free_set *set, uint64_t
     if (found || class + 1 == CLASSES) {
         return found;
     }
-    const struct tn_bin *bin = tn_free_set_next_bin(set, class + 1);
+    const unsigned next = tn_free_set_next_class(set, class + 1);
 
-    return bin ? bin->first : NULL;
+    return next == TN_NO_CLASS ? NULL : tn_free_set_bin(set, next)->first;
 }
 
 /* Last block of the classes up to `class`. Rare paths only. */

@@ -30,7 +30,8 @@
 
 enum {
     TN_CHUNK_BINS = 64,
-    TN_CHUNKS = TN_BIN_KEY_SIZE_BITS + 2 /* below 64 units, and each power of two up to the end */
+    TN_CHUNKS = TN_BIN_KEY_SIZE_BITS + 2, /* below 64 units, and each power of two up to the end */
+    TN_NO_CLASS = TN_CHUNKS * TN_CHUNK_BINS
 };
 
 /* A sorted array, for few blocks. */
@@ -114,24 +115,24 @@ static inline bool tn_free_set_has_class(const struct tn_free_set *set, unsigned
     return set->bin_bits[class / TN_CHUNK_BINS] >> class % TN_CHUNK_BINS & 1;
 }
 
-/* The bin of the first class at or after `class` that has a block, or NULL. */
-static TN_INLINE struct tn_bin *tn_free_set_next_bin(const struct tn_free_set *set, unsigned class)
+/* The first class at or after `class` that has a block, or TN_NO_CLASS. */
+static TN_INLINE unsigned tn_free_set_next_class(const struct tn_free_set *set, unsigned class)
 {
     tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
     const unsigned chunk = class / TN_CHUNK_BINS;
     const uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
 
     if (bits != 0) {
-        return &set->chunks[chunk][tn_lowest_bit(bits)];
+        return chunk * TN_CHUNK_BINS + tn_lowest_bit(bits);
     }
     const uint64_t above = set->chunk_bits & ~(uint64_t)1 << chunk;
 
     if (above == 0) {
-        return NULL;
+        return TN_NO_CLASS;
     }
     const unsigned next = tn_lowest_bit(above);
 
-    return &set->chunks[next][tn_lowest_bit(set->bin_bits[next])];
+    return next * TN_CHUNK_BINS + tn_lowest_bit(set->bin_bits[next]);
 }
 
 uint64_t tn_free_set_place_by_age(const struct tn_free_set *set, const struct tn_block *block);
@@ -193,21 +194,54 @@ static TN_INLINE void tn_free_set_remove(struct tn_free_set *set, struct tn_bloc
     }
 }
 
-/* Best fit: the first block of at least `size` bytes (> 0), NULL if there is none. It is the least
- * block of the first class that has any, unless that is the request's own class and the block is
- * too small. */
-static TN_INLINE struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+/* What a search has found. */
+struct tn_found {
+    struct tn_block *block; /* NULL: nothing */
+    unsigned class;         /* of which it is the first block; TN_NO_CLASS: it may not be one */
+};
+
+/* Best fit: the first block of at least `size` bytes (> 0). It is the least block of the first
+ * class that has any, unless that is the request's own class and the block is too small. */
+static TN_INLINE struct tn_found tn_free_set_search(const struct tn_free_set *set, uint64_t size)
 {
     tn_assert(size % TN_MIN_BLOCK_SIZE == 0 && size > 0);
-    if (tn_unlikely((size >= TN_BIN_SIZE_END) | (set->outside > 0))) {
-        return tn_free_set_find_slow(set, size);
-    }
-    const struct tn_bin *bin = tn_free_set_next_bin(set, tn_free_set_class(size));
+    struct tn_found found = {.class = TN_NO_CLASS};
 
-    if (!bin) {
-        return NULL;
+    if (tn_unlikely((size >= TN_BIN_SIZE_END) | (set->outside > 0))) {
+        found.block = tn_free_set_find_slow(set, size);
+        return found;
     }
-    return tn_likely(bin->first->size >= size) ? bin->first : tn_free_set_find_slow(set, size);
+    const unsigned class = tn_free_set_next_class(set, tn_free_set_class(size));
+
+    if (class == TN_NO_CLASS) {
+        return found;
+    }
+    found.block = tn_free_set_bin(set, class)->first;
+    if (tn_likely(found.block->size >= size)) {
+        found.class = class;
+    } else {
+        found.block = tn_free_set_find_slow(set, size);
+    }
+    return found;
+}
+
+static TN_INLINE struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
+{
+    return tn_free_set_search(set, size).block;
+}
+
+/* Removes the block that was just found. Where its class is known, the bin changes without waiting
+ * for the block's node, which is seldom in the processor's first cache. */
+static TN_INLINE void tn_free_set_take(struct tn_free_set *set, struct tn_found found)
+{
+    struct tn_bin *bin =
+        tn_likely(found.class != TN_NO_CLASS) ? tn_free_set_bin(set, found.class) : NULL;
+
+    if (tn_unlikely(!bin || bin->directory)) {
+        tn_free_set_remove(set, found.block);
+    } else if (tn_bin_remove_first(bin)) {
+        tn_free_set_unmark(set, found.class);
+    }
 }
 
 /* Neighbours in the order of the set, NULL at the ends. The block is in the set. */
