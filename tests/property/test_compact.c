@@ -555,17 +555,29 @@ static void run_close(struct run *run)
 static uint64_t first_seed = 1;
 static uint64_t programs;
 
-static void pages_move_in_order(void **state)
+static void run_program(uint64_t seed)
 {
     struct run run;
 
+    run_open(&run, seed);
+    for (run.call = 0; run.call < CALLS; run.call++) {
+        run_call(&run);
+    }
+    run_close(&run);
+}
+
+/* A place was sought below a free block that was large enough by itself, and began in it. */
+static void what_once_failed_does_not(void **state)
+{
+    (void)state;
+    run_program(30282086);
+}
+
+static void pages_move_in_order(void **state)
+{
     (void)state;
     for (uint64_t seed = first_seed; seed < first_seed + programs; seed++) {
-        run_open(&run, seed);
-        for (run.call = 0; run.call < CALLS; run.call++) {
-            run_call(&run);
-        }
-        run_close(&run);
+        run_program(seed);
     }
     print_message("%llu calls, %llu pages moved, %llu waits of streams, %llu requests failed, %llu "
                   "sleeps, %llu pages stayed\n",
@@ -580,7 +592,8 @@ static void pages_move_in_order(void **state)
 
 int main(int count, char **argument)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pages_move_in_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_once_failed_does_not),
+                                       cmocka_unit_test(pages_move_in_order)};
 
     first_seed = count > 1 ? strtoull(argument[1], NULL, 10) : first_seed;
     programs = count > 2 ? strtoull(argument[2], NULL, 10) : test_part(PROGRAMS);

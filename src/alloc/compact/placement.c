@@ -83,13 +83,15 @@ static void try_place(struct search *search, struct tn_block *block, uint64_t ad
     }
 }
 
-/* The place that ends with a mapped block and begins in the unmapped one below it. */
+/* The place that ends with a mapped block and begins in the unmapped one below it: a block that is
+ * large enough by itself is a place already. */
 static void try_ending_with(struct search *search, const struct tn_block *mapped)
 {
     struct tn_block *below = mapped->prev;
     const uint64_t page_size = search->segment->expandable->page_size;
 
-    if (mapped != search->first && block_end(mapped) >= below->address + search->size) {
+    if (mapped != search->first && mapped->size < search->size &&
+        block_end(mapped) >= below->address + search->size) {
         tn_assert(!below->mapped); /* else they would be one block */
         const uint64_t at = block_end(mapped) - search->size - search->segment->address;
 
