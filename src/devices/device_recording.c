@@ -159,10 +159,20 @@ uint64_t tarn_devices_find_host_stack(struct tarn_devices *devices, tarn_ptr ptr
     return history ? tarn_history_host_stack(history, block.stack) : 0;
 }
 
+/* That of a device that may not be open yet; NULL if it cannot be opened, or recording has ended
+ * meanwhile. */
+static struct tarn_history *open_history(struct tarn_devices *devices, int number)
+{
+    struct tarn_allocator *allocator = NULL;
+
+    return tarn_devices_open(devices, number, &allocator, NULL)
+               ? NULL
+               : tarn_devices_find_history(devices, number);
+}
+
 void tarn_devices_annotate(struct tarn_devices *devices, int number,
                            const struct tarn_annotation_field *fields, size_t count)
 {
-    struct tarn_allocator *allocator = NULL;
     struct tarn_annotation_field kept[TARN_ANNOTATION_FIELDS_MAX];
     enum tarn_annotation_stage stage = TARN_ANNOTATION_START;
     const char *name = NULL;
@@ -178,11 +188,8 @@ void tarn_devices_annotate(struct tarn_devices *devices, int number,
             kept[kept_count++] = fields[i];
         }
     }
-    if (!name || !tarn_devices_is_recording(devices) ||
-        tarn_devices_open(devices, number, &allocator, NULL) != TARN_OK) {
-        return;
-    }
-    struct tarn_history *history = tarn_devices_find_history(devices, number);
+    struct tarn_history *history =
+        name && tarn_devices_is_recording(devices) ? open_history(devices, number) : NULL;
 
     if (history) { /* it counts what it drops */
         (void)!tarn_history_annotate(history, stage, number, name, kept, kept_count);

@@ -225,6 +225,15 @@ static void leave(struct worker *worker)
     }
 }
 
+/* Of a device that may not be open yet, while recording begins and ends. */
+static void do_annotate(struct worker *worker)
+{
+    const struct tarn_annotation_field fields[] = {{"name", "step"}, {"stage", "START"}};
+
+    tarn_devices_annotate(worker->scene->devices, (int)(draw(&worker->random) % DEVICES), fields,
+                          2);
+}
+
 static void work(void *context, unsigned thread)
 {
     struct scene *scene = context;
@@ -243,6 +252,8 @@ static void work(void *context, unsigned thread)
 
         if (what == 0) {
             do_route(&worker);
+        } else if (what == 15) {
+            do_annotate(&worker);
         } else if (what < 4) {
             do_exchange(&worker, block);
         } else if (block->ptr) {

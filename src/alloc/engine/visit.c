@@ -135,7 +135,10 @@ size_t tn_visit_expandable(const struct tn_engine *engine, struct tarn_segment_i
         struct tarn_segment_info sum = {0};
         const struct tarn_walker walker = {.context = &sum, .segment = sum_range};
 
-        if (s->expandable && show_segment(engine, s, &walker) && sum.total_size > 0) {
+        if (s->expandable) {
+            (void)show_segment(engine, s, &walker);
+        }
+        if (sum.total_size > 0) {
             if (count < room) {
                 segments_out[count] = sum;
             }

@@ -587,11 +587,17 @@ static uint64_t grants(struct tarn_device *device)
     return sim_counters(device).calls[TARN_SIM_VA_GRANT];
 }
 
+/* Two of pages, one of memory in one piece, which peers see without being let in. */
+enum {
+    SENT = 3
+};
+
 static void let_peers_in(void *context)
 {
     const struct sent *sent = context;
     struct tarn_device *device;
     struct tarn_allocator *allocator = child_open(&device);
+    tarn_ptr others[SENT - 1];
     tarn_ptr ptr = 0;
 
     CHILD_REQUIRE(tarn_allocator_add_peer(allocator, FIRST_PEER, NULL) == TARN_OK);
@@ -608,6 +614,10 @@ static void let_peers_in(void *context)
     const uint64_t opening = grants(device) - before;
 
     CHILD_REQUIRE(opening == sim_counters(device).live_pages); /* each, for the first */
+    for (int i = 1; i < SENT; i++) {
+        CHILD_REQUIRE(tarn_ipc_open(allocator, sent[i].message, sent[i].length, &others[i - 1],
+                                    NULL, NULL) == TARN_OK);
+    }
     tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 1, TARN_ERR_DEVICE);
     CHILD_REQUIRE(tarn_allocator_add_peer(allocator, SECOND_PEER, NULL) == TARN_ERR_DEVICE);
     tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 0, TARN_OK);
@@ -617,23 +627,33 @@ static void let_peers_in(void *context)
         CHILD_REQUIRE(tarn_allocator_add_peer(allocator, SECOND_PEER, NULL) == TARN_OK);
         CHILD_REQUIRE(tarn_allocator_add_peer(allocator, FIRST_PEER, NULL) == TARN_OK);
     }
-    CHILD_REQUIRE(grants(device) == failed + 1); /* all pages at once, once */
+    CHILD_REQUIRE(grants(device) == failed + 2); /* all pages of a range at once, once */
     CHILD_REQUIRE(tarn_ipc_close(allocator, ptr, NULL) == TARN_OK);
+    for (int i = 1; i < SENT; i++) {
+        CHILD_REQUIRE(tarn_ipc_close(allocator, others[i - 1], NULL) == TARN_OK);
+    }
     child_close(allocator, device);
 }
 
 static void peers_see_pages_of_other_processes(void **state)
 {
     struct rig rig;
-    struct sent sent;
+    struct sent sent[SENT];
+    tarn_ptr ptrs[SENT];
 
     (void)state;
-    rig_open_backed(&rig, "expandable_segments:True");
-    const tarn_ptr ptr = rig_alloc(&rig, 50 * MIB, 0);
-
-    export_ok(&rig, ptr, &sent);
-    child_run(let_peers_in, &sent);
-    rig_free(&rig, ptr);
+    rig_open_backed(&rig, "");
+    ptrs[2] = rig_alloc(&rig, 30 * MIB, 0);
+    rig_configure(&rig, "expandable_segments:True");
+    ptrs[0] = rig_alloc(&rig, 50 * MIB, 0);
+    ptrs[1] = rig_alloc(&rig, 20 * MIB, 1);
+    for (int i = 0; i < SENT; i++) {
+        export_ok(&rig, ptrs[i], &sent[i]);
+    }
+    child_run(let_peers_in, sent);
+    for (int i = 0; i < SENT; i++) {
+        rig_free(&rig, ptrs[i]);
+    }
     rig_close(&rig);
 }
 

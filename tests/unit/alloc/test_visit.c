@@ -221,6 +221,11 @@ static void expandable_segments_are_summed_up(void **state)
     assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 1), 2);
     assert_int_equal(found[1].total_size, 7);
     rig_close(&rig);
+
+    rig_open(&rig, GIB, "backend:cudaMallocAsync");
+    (void)rig_alloc(&rig, 20 * MIB, 4);
+    assert_int_equal(tarn_allocator_get_expandable_segments(rig.allocator, found, 1), 0);
+    rig_close(&rig);
 }
 
 /* Not in that of their addresses, and without those that sleep. */

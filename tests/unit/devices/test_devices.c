@@ -352,7 +352,8 @@ static void all_devices_are_recorded(void **state)
     tarn_devices_annotate(rig.devices, 0, fields, 7); /* no recording */
     assert_int_equal(tarn_devices_record(rig.devices, &recording, &rig.error), TARN_OK);
     assert_true(tarn_devices_is_recording(rig.devices));
-    tarn_devices_annotate(rig.devices, 1, fields, 7); /* before its first memory */
+    tarn_devices_annotate(rig.devices, 1, fields, 7);  /* before its first memory */
+    tarn_devices_annotate(rig.devices, -1, fields, 7); /* no device has that number */
     for (int i = 0; i < 2; i++) {
         (void)alloc(&rig, i, 30 * MIB, 0);
         assert_int_equal(entries_of(&rig, i), 2);
@@ -802,6 +803,7 @@ static void child_is_refused(void *context)
     CHILD_REQUIRE(tarn_devices_open(rig->devices, 0, &allocator, NULL) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_devices_get_config(rig->devices, &config, NULL) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_devices_use(rig->devices, 5, rig->sims[0], NULL) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_devices_set_enabled(rig->devices, true, NULL) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_devices_begin_pool(rig->devices, 0, id, &route, NULL) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_devices_end_pool(rig->devices, 0, id, NULL) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_devices_record(rig->devices, &recording, &rig->error) == TARN_ERR_STATE);

@@ -439,6 +439,25 @@ static void what_is_not_rounded_is_cached(void **state)
     rig_close(&rig);
 }
 
+/* Also of one list: what is small enough for the cache stays. */
+static void only_what_is_too_large_goes(void **state)
+{
+    const struct tarn_config config =
+        config_of("pinned_max_round_threshold_mb:4,pinned_max_cached_size_mb:6");
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, &config);
+    void *small = take(&rig, 5 * MIB);
+
+    give(&rig, take(&rig, 7 * MIB));
+    give(&rig, small);
+    give(&rig, take(&rig, 7 * MIB));
+    assert_int_equal(stats_of(&rig).num_host_free, 2);
+    assert_ptr_equal(take(&rig, 5 * MIB), small);
+    rig_close(&rig);
+}
+
 static void what_is_too_large_is_not_cached(void **state)
 {
     const struct tarn_config config = config_of("pinned_max_cached_size_mb:4");
@@ -685,6 +704,24 @@ static void a_free_that_fails_changes_nothing(void **state)
         assert_int_equal(stats_of(&rig).active_requests.current, 1);
     }
     assert_ptr_equal(take(&rig, 4096), a);
+    rig_close(&rig);
+}
+
+static void an_event_that_cannot_be_asked_is_told(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig);
+    void *a = take(&rig, 4096);
+
+    use(&rig, a, 1);
+    give(&rig, a);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_QUERY, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_QUERY, 0, TARN_OK);
+    assert_int_equal(tarn_pinned_empty_cache(rig.pinned, &rig.error), TARN_OK);
+    assert_int_equal(stats_of(&rig).num_host_free, 1);
     rig_close(&rig);
 }
 
@@ -1291,6 +1328,7 @@ int main(void)
         cmocka_unit_test(a_sink_need_not_have_everything),
         cmocka_unit_test(the_reserved_segment_serves_first),
         cmocka_unit_test(what_is_not_rounded_is_cached),
+        cmocka_unit_test(only_what_is_too_large_goes),
         cmocka_unit_test(what_is_too_large_is_not_cached),
         cmocka_unit_test(what_the_driver_keeps_is_released_later),
         cmocka_unit_test(the_thread_releases_what_is_too_large),
@@ -1300,6 +1338,7 @@ int main(void)
         cmocka_unit_test(without_the_thread_all_events_of_a_size_are_queried),
         cmocka_unit_test(a_full_host_empties_the_cache_first),
         cmocka_unit_test(a_free_that_fails_changes_nothing),
+        cmocka_unit_test(an_event_that_cannot_be_asked_is_told),
         cmocka_unit_test(with_catch_all_a_free_does_not_fail),
         cmocka_unit_test(every_failure_leaves_it_whole),
         cmocka_unit_test(threads_share_it),
