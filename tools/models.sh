@@ -75,7 +75,7 @@ right() { # MODEL NAME REACHED SPIN_OPTIONS CC_OPTIONS PAN_OPTIONS; REACHED: all
     fi
 }
 
-# They are checks of the models, and left to the night.
+# They check the models themselves, and are left to the night.
 wrong() { # MODEL VARIANT REASON OTHER_SPIN_OPTIONS CC_OPTIONS PAN_OPTIONS
     [ -z "${TARN_BY_DAY:-}" ] || return 0
     verify "-D$2 $4" "-O0 $5" "$6" "$1" # most are found at once: compiling is what takes time

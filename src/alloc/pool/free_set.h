@@ -225,6 +225,7 @@ static TN_INLINE struct tn_found tn_free_set_search(const struct tn_free_set *se
     return found;
 }
 
+/* The same where the block is only looked at; NULL: there is none. */
 static TN_INLINE struct tn_block *tn_free_set_find(const struct tn_free_set *set, uint64_t size)
 {
     return tn_free_set_search(set, size).block;

@@ -11,8 +11,8 @@
  * then. If half were, a removal in nine would meet a full bucket, which no processor can predict.
  *
  * Inserting may need host memory, which tn_ptr_map_reserve gets beforehand; removing never fails.
- * Guarded by the heap's lock. Cost: O(1) expected, 21 to 43 bytes per block where
- * blocks only become more, up to 512 where most are gone.
+ * Guarded by the heap's lock. Cost: O(1) expected, 21 to 43 bytes per block while blocks only
+ * become more, up to 512 where most are gone.
  */
 #ifndef TN_ALLOC_POOL_PTR_MAP_H
 #define TN_ALLOC_POOL_PTR_MAP_H
