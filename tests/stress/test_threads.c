@@ -19,6 +19,7 @@
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/engine.h"
 #include "support/draw.h"
+#include "support/share.h"
 #include "tarn/allocator.h"
 #include "tarn/sim.h"
 
@@ -236,7 +237,7 @@ static void *work(void *context)
 {
     struct worker *worker = context;
 
-    for (unsigned i = 0; i < OPERATIONS; i++) {
+    for (unsigned i = 0; i < OPERATIONS / (test_share() > 1 ? 2 : 1); i++) {
         struct piece *piece = &worker->own[draw(&worker->random) % OWN];
         const uint64_t what = draw(&worker->random) % 32;
 

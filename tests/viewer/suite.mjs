@@ -726,7 +726,7 @@ const GROUPS = [
   wrongCharset,
   joining,
   oddFiles,
-  ...(axePath ? [accessibility] : []),
+  ...(axePath && !byDay ? [accessibility] : []),
   ...(pictures && !byDay ? [takePictures] : []),
 ];
 
@@ -764,7 +764,7 @@ function sayTimes() {
 async function runGroups() {
   if (pictures) mkdirSync(pictures, { recursive: true });
   writeSharedPages();
-  if (byDay) console.log('not by day: Firefox, drawing by the graphics library, pictures');
+  if (byDay) console.log('not by day: Firefox, drawing by the graphics library, axe, pictures');
   const groups = [...GROUPS];
   const workers = Math.min(cpus().length, 4);
   await Promise.all(Array.from({ length: workers }, () => runFrom(groups)));
