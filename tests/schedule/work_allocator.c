@@ -11,7 +11,6 @@
 #include "tarn/allocator.h"
 #include "tarn/sim.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,13 +245,11 @@ static void free_offers(struct shared *shared)
 
 static const char *shared_check(struct shared *shared)
 {
-    static char text[200];
-    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    const char *finding = workload_finding(shared->allocator);
     struct tarn_stats stats = {.struct_size = sizeof stats};
 
-    if (tarn_allocator_check(shared->allocator, &findings) > 0) {
-        (void)snprintf(text, sizeof text, "%s", findings.text[0]);
-        return text;
+    if (finding) {
+        return finding;
     }
     expect(shared, tarn_allocator_empty_cache(shared->allocator, NULL) == TARN_OK,
            "emptying the cache failed");

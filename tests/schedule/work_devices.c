@@ -13,7 +13,6 @@
 #include "tarn/graph_pool.h"
 #include "tarn/sim.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define KIB ((uint64_t)1 << 10)
@@ -293,18 +292,13 @@ static void *scene_open(uint64_t seed)
 
 static void check_device(struct scene *scene, int number)
 {
-    static char text[TARN_FINDING_TEXT_MAX];
     struct tarn_allocator *allocator = tarn_devices_find(scene->devices, number);
-    struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_stats stats = {.struct_size = sizeof stats};
 
     if (!allocator) { /* nobody needed it */
         return;
     }
-    if (tarn_allocator_check(allocator, &findings) > 0 && !scene->wrong) {
-        (void)snprintf(text, sizeof text, "%s", findings.text[0]);
-        scene->wrong = text;
-    }
+    scene->wrong = scene->wrong ? scene->wrong : workload_finding(allocator);
     /* What goes for all goes for those that were opened at the same time. */
     expect(scene, tarn_allocator_is_enabled(allocator) == tarn_devices_is_enabled(scene->devices),
            "a device caches as the others do not");

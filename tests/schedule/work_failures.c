@@ -11,7 +11,6 @@
 #include "tarn/pressure.h"
 #include "tarn/sim.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,14 +326,9 @@ static void *scene_open(uint64_t seed)
 
 static void check_allocator(struct scene *scene)
 {
-    static char text[TARN_FINDING_TEXT_MAX];
-    struct tarn_findings findings = TARN_FINDINGS_INIT;
     struct tarn_stats stats = {.struct_size = sizeof stats};
 
-    if (tarn_allocator_check(scene->allocator, &findings) > 0 && !scene->wrong) {
-        (void)snprintf(text, sizeof text, "%s", findings.text[0]);
-        scene->wrong = text;
-    }
+    scene->wrong = scene->wrong ? scene->wrong : workload_finding(scene->allocator);
     tarn_allocator_get_stats(scene->allocator, &stats);
     expect(scene, stats.by_pool[TARN_STAT_ALLOCATION][0].current == 0, "blocks are left");
     expect(scene, stats.by_pool[TARN_STAT_ALLOCATION][0].allocated == scene->allocated,

@@ -11,7 +11,6 @@
 #include "tarn/sim.h"
 #include "tarn/sleep.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,24 +275,13 @@ static void check_sleeps(struct scene *scene)
            "the pool still sleeps");
 }
 
-static void check_allocator(struct scene *scene)
-{
-    static char text[TARN_FINDING_TEXT_MAX];
-    struct tarn_findings findings = TARN_FINDINGS_INIT;
-
-    if (tarn_allocator_check(scene->allocator, &findings) > 0 && !scene->wrong) {
-        (void)snprintf(text, sizeof text, "%s", findings.text[0]);
-        scene->wrong = text;
-    }
-}
-
 static const char *scene_close(void *context)
 {
     struct scene *scene = context;
     struct tarn_sim_counters counters = {.struct_size = sizeof counters};
 
     check_sleeps(scene);
-    check_allocator(scene);
+    scene->wrong = scene->wrong ? scene->wrong : workload_finding(scene->allocator);
     for (int i = 0; i < KEPT; i++) {
         expect(scene, tarn_allocator_free(scene->allocator, scene->kept[i].ptr, NULL) == TARN_OK,
                "a free failed");

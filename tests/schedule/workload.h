@@ -13,6 +13,11 @@ struct workload {
     const char *(*close)(void *context); /* what is wrong, or NULL; frees the context */
 };
 
+struct tarn_allocator;
+
+/* What the allocator's own check finds first, NULL if nothing; valid until the next call. */
+const char *workload_finding(struct tarn_allocator *allocator);
+
 extern const struct workload workload_lock;
 extern const struct workload workload_biased_lock;
 extern const struct workload workload_allocator;
