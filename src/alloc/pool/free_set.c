@@ -8,18 +8,13 @@
 
 #include <string.h>
 
-enum {
-    CLASSES = TN_CHUNKS * TN_CHUNK_BINS,
-    NO_CLASS = -1
-};
-
 static const size_t chunk_bytes = TN_CHUNK_BINS * sizeof(struct tn_bin);
 
 static_assert(TN_CHUNK_BINS == 1 << TN_CLASSES_LOG2, "a class is the first seven bits of a size");
 static_assert(TN_CHUNKS < 64, "one bit per chunk");
 static_assert(TN_SEGMENT_MAP_END == TN_BIN_PLACE_END, "segments are packed before keys end");
 
-/* Last class at or before `class` whose bin is not empty, or NO_CLASS. Rare paths only. */
+/* Last class at or before `class` whose bin is not empty, -1 if there is none. Rare paths only. */
 static int set_prev_class(const struct tn_free_set *set, int class)
 {
     while (class >= 0) {
@@ -32,7 +27,7 @@ static int set_prev_class(const struct tn_free_set *set, int class)
         }
         class = chunk * TN_CHUNK_BINS - 1;
     }
-    return NO_CLASS;
+    return -1;
 }
 
 static struct tn_bin *chunk_create(void)
@@ -266,7 +261,7 @@ static inline struct tn_block *bins_from(const struct tn_free_set *set, uint64_t
                                  ? tn_bin_find_from(tn_free_set_bin(set, class), size, place)
                                  : NULL;
 
-    if (found || class + 1 == CLASSES) {
+    if (found || class + 1 == TN_NO_CLASS) {
         return found;
     }
     const unsigned next = tn_free_set_next_class(set, class + 1);
@@ -287,7 +282,7 @@ static struct tn_block *bins_before(const struct tn_free_set *set, uint64_t size
 {
     bins_clamp(&size, &place);
     if (size >= TN_BIN_SIZE_END) {
-        return bins_max_to(set, CLASSES - 1);
+        return bins_max_to(set, TN_NO_CLASS - 1);
     }
     const unsigned own = tn_free_set_class(size);
     struct tn_block *found = tn_free_set_has_class(set, own)

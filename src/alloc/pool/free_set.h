@@ -94,7 +94,7 @@ static inline struct tn_bin *tn_free_set_bin(const struct tn_free_set *set, unsi
 /* Notes that the class has a block. */
 static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class)
 {
-    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
+    tn_assert(class < TN_NO_CLASS);
     set->bin_bits[class / TN_CHUNK_BINS] |= (uint64_t)1 << class % TN_CHUNK_BINS;
     set->chunk_bits |= (uint64_t)1 << class / TN_CHUNK_BINS;
 }
@@ -102,7 +102,7 @@ static inline void tn_free_set_mark(struct tn_free_set *set, unsigned class)
 /* Notes that it has none. */
 static inline void tn_free_set_unmark(struct tn_free_set *set, unsigned class)
 {
-    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
+    tn_assert(class < TN_NO_CLASS);
     const unsigned chunk = class / TN_CHUNK_BINS;
 
     set->bin_bits[chunk] &= ~((uint64_t)1 << class % TN_CHUNK_BINS);
@@ -111,14 +111,14 @@ static inline void tn_free_set_unmark(struct tn_free_set *set, unsigned class)
 
 static inline bool tn_free_set_has_class(const struct tn_free_set *set, unsigned class)
 {
-    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
+    tn_assert(class < TN_NO_CLASS);
     return set->bin_bits[class / TN_CHUNK_BINS] >> class % TN_CHUNK_BINS & 1;
 }
 
 /* The first class at or after `class` that has a block, or TN_NO_CLASS. */
 static TN_INLINE unsigned tn_free_set_next_class(const struct tn_free_set *set, unsigned class)
 {
-    tn_assert(class < TN_CHUNKS * TN_CHUNK_BINS);
+    tn_assert(class < TN_NO_CLASS);
     const unsigned chunk = class / TN_CHUNK_BINS;
     const uint64_t bits = set->bin_bits[chunk] & ~(uint64_t)0 << class % TN_CHUNK_BINS;
 
