@@ -17,7 +17,7 @@ struct pattern {
     double (*run)(const struct bench_allocator *a, const struct pattern *pattern, double scale);
     uint64_t low; /* sizes in bytes; of `hot` the one size */
     uint64_t high;
-    int count; /* ladder: rungs; churn: live blocks; threads: threads */
+    int count; /* ladder: rungs; churn: live blocks; threads: threads; sizes: threads before */
     long operations;
     uint64_t seed;
     bool own_stream;
@@ -298,6 +298,30 @@ static double run_threads(const struct bench_allocator *a, const struct pattern 
     return (end - begin) / ((double)rounds * WORKER_SIZES * pattern->count);
 }
 
+/* Sizes in turn, doubled from the lowest to the highest, each freed at once; if `count` is given,
+ * after as many threads have worked on streams of their own, as a main thread goes on when its
+ * helpers are done. */
+static double run_sizes(const struct bench_allocator *a, const struct pattern *pattern,
+                        double scale)
+{
+    const struct pattern before = {
+        .count = pattern->count, .operations = 20000, .own_stream = true};
+    const long operations = scaled(pattern->operations, scale);
+    const uint64_t stream = a->streams[0];
+    uint64_t size = pattern->low;
+
+    if (pattern->count > 0) {
+        (void)run_threads(a, &before, scale);
+    }
+    const double begin = bench_now_ns();
+
+    for (long i = 0; i < operations; i++) {
+        a->free(a->context, a->alloc(a->context, size, stream), stream);
+        size = size < pattern->high ? 2 * size : pattern->low;
+    }
+    return (bench_now_ns() - begin) / (double)operations;
+}
+
 /* ---- running ---- */
 
 #define KIB ((uint64_t)1 << 10)
@@ -310,6 +334,8 @@ static const struct pattern patterns[] = {
     {"hot_2MiB", run_hot, 2 * MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
     {"hot_20MiB", run_hot, 20 * MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
     {"hot_256MiB", run_hot, 256 * MIB, 0, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"sizes", run_sizes, 512, 8 * MIB, 0, 200000, 0, false, BENCH_ORDINARY},
+    {"sizes_after_threads_8", run_sizes, 512, 8 * MIB, 8, 200000, 0, true, BENCH_ORDINARY},
     {"ladder_small_256", run_ladder, 512, MIB, 256, 500, 7, false, BENCH_ORDINARY},
     {"ladder_mixed_256", run_ladder, 512, 64 * MIB, 256, 500, 7, false, BENCH_ORDINARY},
     {"churn_small_4096", run_churn, 512, MIB, 4096, 200000, 11, false, BENCH_ORDINARY},

@@ -381,18 +381,18 @@ static void finish_heap(struct scene *scene, const struct call *call, unsigned f
     const uint64_t id = scene->caches->id;
     static uint64_t foreign_id = UINT64_MAX;
     const bool allocates = is(call, "alloc") || is(call, "redo");
+    const bool frees = is(call, "free");
 
     logs_prepare(scene, call);
     scene->caches->id = --foreign_id;
     scene->caches->first = first;
     scene->caches->calls_left = call->opens;
-    if (call->closes && allocates) { /* they do not pay */
+    if (call->closes && (allocates || frees)) { /* they do not pay */
         scene->caches->slow_calls = UINT32_MAX;
-        scene->caches->hits = 0;
     }
     if (allocates) {
         take(scene, call);
-    } else if (is(call, "free")) {
+    } else if (frees) {
         give(scene, call);
     } else if (is(call, "reset")) {
         reset(scene, first);

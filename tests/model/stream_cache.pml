@@ -811,6 +811,17 @@ inline heap_alloc()
 /* tn_fast_free_slow */
 inline heap_free()
 {
+#ifndef ALWAYS_OPEN
+    if
+    :: ANY_OPEN -> close_all()
+    :: true
+#ifdef TRACE /* caches are open for longer */
+    :: true
+    :: true
+    :: true
+#endif
+    fi;
+#endif
     change = SPLIT(cache[c].out & ~(1 << s)) - SPLIT(cache[c].out);
     log_invalidate(c);
     slot_free();

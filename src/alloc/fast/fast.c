@@ -60,6 +60,15 @@ static void fast_collect(struct tn_fast *fast, struct tn_heap *heap)
     (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
 }
 
+/* The same for a call that the caches did not serve: they close if they do not pay. */
+static void fast_collect_for_call(struct tn_fast *fast, struct tn_heap *heap)
+{
+    fast_collect(fast, heap);
+    if (tn_fast_has_caches(fast) && !tn_stream_caches_pay(&fast->caches)) {
+        fast_drop(fast, heap);
+    }
+}
+
 /* Releases the caches again, with new quotas, and updates the bit of `busy` that says whether there
  * are any. */
 static void fast_resume(struct tn_fast *fast, struct tn_heap *heap)
@@ -117,17 +126,14 @@ static inline bool fast_enter_slow(struct tn_heap *heap, enum tarn_context_level
 
 /* ---- allocating ---- */
 
-/* Through what the request may be served. Caches close here if they do not pay, and open under
- * contention, but not while there are receivers, because caches send no events, nor while some
- * allocations must look at more than their free set first, nor while searches age blocks of all
- * streams. */
+/* Through what the request may be served. Caches open here under contention, but not while there
+ * are receivers, because caches send no events, nor while some allocations must look at more than
+ * their free set first, nor while searches age blocks of all streams. */
 static struct fast_side fast_prepare_side(struct tn_fast *fast, struct tn_heap *heap,
                                           tarn_stream stream)
 {
-    if (tn_fast_has_caches(fast) && !tn_stream_caches_pay(&fast->caches)) {
-        fast_drop(fast, heap);
-    } else if (!(heap_busy(heap) & (TN_BUSY_SINKS | TN_BUSY_SOME | TN_BUSY_AGES)) &&
-               tn_stream_caches_consider(&fast->caches, heap, stream)) {
+    if (!(heap_busy(heap) & (TN_BUSY_SINKS | TN_BUSY_SOME | TN_BUSY_AGES)) &&
+        tn_stream_caches_consider(&fast->caches, heap, stream)) {
         /* it may have entries of that stream */
         tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
     }
@@ -163,7 +169,7 @@ static TN_NOINLINE bool fast_alloc_locked(struct tn_fast *fast, struct tn_heap *
     const struct tn_undo_entry *entry = NULL;
     bool served = false;
 
-    fast_collect(fast, heap);
+    fast_collect_for_call(fast, heap);
     if (tn_fast_has_caches(fast)) {
         entry = fast_redo_in_cache(fast, heap, &request);
     }
@@ -326,7 +332,7 @@ TN_NOINLINE bool tn_fast_free_slow(struct tn_fast *fast, struct tn_heap *heap, t
         tn_biased_lock_release(&heap->lock);
         return true;
     }
-    fast_collect(fast, heap);
+    fast_collect_for_call(fast, heap);
     const struct tn_map_entry found = fast_find_to_free(fast, heap, ptr);
     const bool served = tn_serve_free(heap, &found, *stack);
 

@@ -11,7 +11,7 @@ enum {
     CALLS_THAT_OPEN = 512,  /* then, each the cache of its stream */
     SLOW_CALLS_LOOK = 1024, /* calls that take all caches, between two checks whether they pay */
     ASKING_ROUNDS = 3,      /* of all caches, before the call goes to the heap */
-    HITS_THAT_PAY = 8,      /* for each call that takes all caches */
+    HITS_THAT_PAY = 4,      /* beside the busiest cache's, for each call that takes all caches */
     SPARES_WANTED = 256,    /* nodes that a cache starts with when the heap's lock is released */
     SPARES_MAX = 1024
 };
@@ -146,15 +146,17 @@ static bool cache_ask(struct tn_stream_cache *cache, struct tn_stream_cache *oth
 }
 
 /* Asks the other caches, one after the other, for what is lacking; false when they have too
- * little. */
+ * little, or when this one has asked so often that it is time to look whether caches pay. */
 static TN_NOINLINE bool cache_find_quota(struct tn_stream_caches *caches,
                                          struct tn_stream_cache *cache,
                                          const struct tn_quota *wanted)
 {
     const uint32_t count = atomic_load_explicit(&caches->count, memory_order_acquire);
     bool found = tn_quota_covers(&cache->quota, wanted);
+    const uint32_t rounds = cache->asked < SLOW_CALLS_LOOK ? ASKING_ROUNDS : 0;
 
-    for (uint32_t round = 0; round < ASKING_ROUNDS && !found; round++) {
+    cache->asked += !found && rounds > 0;
+    for (uint32_t round = 0; round < rounds && !found; round++) {
         for (uint32_t i = 1; i < count && !found; i++) {
             found = cache_ask(cache, caches->list[(cache->number + i) % count], wanted);
         }
@@ -437,8 +439,8 @@ void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_heap *h
                 tn_biased_lock_acquire_another(&cache->lock);
             }
             cache_return_quota(cache, &heap->shard.counters);
-            caches->hits += cache->hits;
-            cache->hits = 0;
+            caches->slow_calls += cache->asked;
+            cache->asked = 0;
         }
     }
     caches->slow_calls += !heap->lock.visited;
@@ -570,6 +572,7 @@ static bool caches_open(struct tn_stream_caches *caches, struct tn_heap *heap, t
         tn_biased_lock_acquire_another(&cache->lock);
         cache->sets[TN_SMALL] = tn_pool_get_set(&heap->small, stream);
         cache->sets[TN_LARGE] = tn_pool_get_set(&heap->large, stream);
+        cache->hits = 0;
         cache->open = true;
         atomic_store_explicit(&caches->open, true, memory_order_relaxed);
     }
@@ -606,17 +609,38 @@ bool tn_stream_caches_consider_slow(struct tn_stream_caches *caches, struct tn_h
     return opened;
 }
 
+/* Calls that the caches served since the last look, but for those of the busiest: were it the only
+ * one in use, the heap would have served them as fast. Starts to count again. */
+static uint64_t caches_count_hits(struct tn_stream_caches *caches)
+{
+    uint64_t all = 0;
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < caches->count; i++) {
+        struct tn_stream_cache *cache = caches->list[i];
+
+        if (cache->open) {
+            all += cache->hits;
+            most = cache->hits > most ? cache->hits : most;
+            cache->hits = 0;
+        }
+    }
+    return all - most;
+}
+
 bool tn_stream_caches_pay(struct tn_stream_caches *caches)
 {
     if (tn_likely(caches->slow_calls < SLOW_CALLS_LOOK)) {
         return true;
     }
-    const bool pay = caches->hits >= caches->slow_calls * HITS_THAT_PAY;
+    const bool pay = caches_count_hits(caches) >= caches->slow_calls * HITS_THAT_PAY;
 
     caches->slow_calls = 0;
-    caches->hits = 0;
-    if (!pay && caches->patience < PATIENCE_MAX) {
-        caches->patience *= 2;
+    if (pay) {
+        caches->patience = PATIENCE_FIRST;
+    } else {
+        caches->patience = caches->patience < PATIENCE_MAX ? 2 * caches->patience : PATIENCE_MAX;
+        caches->calls_left = 0;
     }
     return pay;
 }

@@ -45,7 +45,9 @@ struct tn_stream_cache {
     bool open;
     struct tn_free_set *sets[TN_POOLS]; /* of the default pools; NULL: does not exist */
     struct tn_quota quota; /* may be negative, when more was freed than allocated here */
-    uint64_t hits;         /* calls served since it was last collected, but for the log's */
+    uint64_t hits;         /* calls served since the last look whether caches pay, but for those
+                              that the log has not counted yet */
+    uint32_t asked;        /* times it needed quota of the others, since it was last collected */
     struct tn_shard shard;
     struct tn_undo_log log;
 };
@@ -60,10 +62,10 @@ struct tn_stream_caches {
     uint32_t waits_seen; /* for the heap's lock, at the last look at contention */
     uint32_t changes;    /* of the stream from call to call since then */
     uint32_t calls_left; /* further calls that open a cache for their stream */
-    uint32_t patience;   /* waits until caches open; doubled if they did not pay */
+    uint32_t patience;   /* waits until caches open; doubled each time they do not pay */
     uint32_t first;      /* cache that gets its quota first next time */
-    uint64_t slow_calls; /* calls that took all caches, since the last look whether they pay */
-    uint64_t hits;       /* calls that caches served, since then */
+    uint64_t slow_calls; /* calls that took all caches or asked them, since the last look whether
+                            they pay */
     tarn_stream last_stream;
 };
 
@@ -121,7 +123,8 @@ static inline bool tn_stream_caches_consider(struct tn_stream_caches *caches, st
            tn_stream_caches_consider_slow(caches, heap, stream);
 }
 
-/* Whether the caches pay, although calls have to take all of them. */
+/* Whether the caches, which are held, pay although calls have to take all of them. They do if
+ * several are in use: one alone serves no faster than the heap. */
 bool tn_stream_caches_pay(struct tn_stream_caches *caches);
 
 #endif

@@ -485,7 +485,6 @@ static void patience_ends_somewhere(void **state)
     do {
         before = caches.patience;
         caches.slow_calls = UINT16_MAX;
-        caches.hits = 0;
         assert_false(tn_stream_caches_pay(&caches));
         rounds++;
     } while (caches.patience > before);
@@ -587,6 +586,114 @@ static void caches_that_do_not_pay_close(void **state)
     scene_close(&scene);
 }
 
+/* Sizes in turn, each freed at once, on the first cache's stream. */
+static void take_turns(struct scene *scene, int count)
+{
+    for (int i = 0; i < count; i++) {
+        rig_free(&scene->rig, rig_alloc(&scene->rig, UINT64_C(512) << (i % 13), 1));
+    }
+}
+
+/* While one thread works alone, its cache serves many calls but no faster than the heap would, and
+ * the quotas that others hold are in its way: caches close, whether calls go to the heap or only
+ * ask for quota, and open again under contention alone. */
+static void one_cache_alone_closes(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    take_turns(&scene, 26); /* every size gets its segment: caches close */
+    caches_open(&scene);
+    const uint32_t patience = scene.caches->patience;
+
+    scene.caches->calls_left = UINT32_MAX;
+    take_turns(&scene, 20000);
+    assert_false(atomic_load(&scene.caches->open));
+    assert_int_equal(scene.caches->calls_left, 0);
+    assert_int_equal(scene.caches->patience, 2 * patience);
+    assert_int_equal(bytes_of(&scene).current, 0);
+    rig_check(&scene.rig);
+    scene_close(&scene);
+}
+
+/* As many calls as hands have, in turn; then calls of a stream without a cache, until it has been
+ * looked whether caches pay. */
+static void hands_work(struct scene *scene, unsigned hands)
+{
+    for (int i = 0; i < 4000; i++) {
+        for (unsigned k = 0; k < hands; k++) {
+            tell(&scene->hands[k], 3 * MIB);
+            tell(&scene->hands[k], 0);
+        }
+    }
+    for (int i = 0; i < 600; i++) {
+        rig_free(&scene->rig, rig_alloc(&scene->rig, 4096, 0x900));
+    }
+}
+
+/* A scene where that stream has free memory, and the peaks have room for both hands at once. */
+static void scene_open_with_room(struct scene *scene)
+{
+    scene_open(scene);
+    rig_free(&scene->rig, rig_alloc(&scene->rig, 4096, 0x900)); /* asks the device: caches close */
+    caches_open(scene);
+    for (unsigned k = 0; k < 2; k++) {
+        tell(&scene->hands[k], 3 * MIB);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        tell(&scene->hands[k], 0);
+    }
+    (void)bytes_of(scene); /* it is divided */
+}
+
+/* However many calls one cache serves, it is of no use while the others serve none. */
+static void the_hits_of_one_cache_do_not_pay(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    hands_work(&scene, 1);
+    assert_false(atomic_load(&scene.caches->open));
+    scene_close(&scene);
+}
+
+/* Nor do caches pay that have to ask each other all the time, although no call takes the heap's
+ * lock. */
+static void caches_that_only_ask_close(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (int i = 0; i < 4000; i++) { /* the peak has room for one of them */
+        for (unsigned k = 0; k < 2; k++) {
+            tell(&scene.hands[k], 3 * MIB);
+            tell(&scene.hands[k], 0);
+        }
+    }
+    assert_false(atomic_load(&scene.caches->open));
+    assert_int_equal(bytes_of(&scene).peak, 3 * MIB);
+    scene_close(&scene);
+}
+
+/* Where several caches serve calls, they stay open, and soon open again the next time. */
+static void caches_that_pay_forget_that_they_did_not(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    const uint32_t patience = scene.caches->patience;
+
+    scene.caches->patience = 1024 * patience;
+    hands_work(&scene, 2);
+    assert_true(atomic_load(&scene.caches->open));
+    assert_int_equal(scene.caches->patience, patience);
+    scene_close(&scene);
+}
+
 /* The hint of a thread to the cache it used outlives the allocator, and means nothing to the
  * next. */
 static void another_allocator_has_other_caches(void **state)
@@ -681,6 +788,10 @@ int main(void)
         cmocka_unit_test(what_has_no_cache_cannot_be_undone_either),
         cmocka_unit_test(others_may_free),
         cmocka_unit_test(caches_that_do_not_pay_close),
+        cmocka_unit_test(one_cache_alone_closes),
+        cmocka_unit_test(the_hits_of_one_cache_do_not_pay),
+        cmocka_unit_test(caches_that_only_ask_close),
+        cmocka_unit_test(caches_that_pay_forget_that_they_did_not),
         cmocka_unit_test(another_allocator_has_other_caches),
         cmocka_unit_test(a_miss_keeps_the_log_within_the_quota),
     };
