@@ -11,6 +11,7 @@ enum {
     CALLS_THAT_OPEN = 512,  /* then, each the cache of its stream */
     SLOW_CALLS_LOOK = 1024, /* calls that take all caches, between two checks whether they pay */
     ASKING_ROUNDS = 3,      /* of all caches, before the call goes to the heap */
+    HITS_LOOK = 1 << 18,    /* calls that one cache serves, between two such checks */
     HITS_THAT_PAY = 4,      /* beside the busiest cache's, for each call that takes all caches */
     SPARES_WANTED = 256,    /* nodes that a cache starts with when the heap's lock is released */
     SPARES_MAX = 1024
@@ -251,6 +252,13 @@ static struct tn_quota_change request_change(const struct tn_heap *heap,
     };
 }
 
+/* It has served so many calls that it is time to look whether caches pay: the next one goes to the
+ * heap. */
+static bool cache_is_due(const struct tn_stream_cache *cache)
+{
+    return tn_unlikely(cache->hits >= HITS_LOOK);
+}
+
 /* Allocates from the stream's free blocks, as the heap would. */
 static bool cache_serve(struct tn_stream_caches *caches, struct tn_stream_cache *cache,
                         struct tn_heap *heap, struct tn_request *request)
@@ -259,7 +267,7 @@ static bool cache_serve(struct tn_stream_caches *caches, struct tn_stream_cache 
 
     cache_count(cache);
     tn_undo_log_flush(heap, shard, &cache->log);
-    if (!cache_find_block(cache, &shard->map, heap, request)) {
+    if (cache_is_due(cache) || !cache_find_block(cache, &shard->map, heap, request)) {
         cache_set_limits(cache); /* flushed, the log has none */
         return false;
     }
@@ -439,6 +447,7 @@ void tn_stream_caches_collect(struct tn_stream_caches *caches, struct tn_heap *h
                 tn_biased_lock_acquire_another(&cache->lock);
             }
             cache_return_quota(cache, &heap->shard.counters);
+            caches->is_due = caches->is_due || cache_is_due(cache);
             caches->slow_calls += cache->asked;
             cache->asked = 0;
         }
@@ -630,12 +639,13 @@ static uint64_t caches_count_hits(struct tn_stream_caches *caches)
 
 bool tn_stream_caches_pay(struct tn_stream_caches *caches)
 {
-    if (tn_likely(caches->slow_calls < SLOW_CALLS_LOOK)) {
+    if (tn_likely(caches->slow_calls < SLOW_CALLS_LOOK && !caches->is_due)) {
         return true;
     }
     const bool pay = caches_count_hits(caches) >= caches->slow_calls * HITS_THAT_PAY;
 
     caches->slow_calls = 0;
+    caches->is_due = false;
     if (pay) {
         caches->patience = PATIENCE_FIRST;
     } else {

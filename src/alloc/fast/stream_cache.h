@@ -66,6 +66,7 @@ struct tn_stream_caches {
     uint32_t first;      /* cache that gets its quota first next time */
     uint64_t slow_calls; /* calls that took all caches or asked them, since the last look whether
                             they pay */
+    bool is_due;         /* a cache has served many calls since then */
     tarn_stream last_stream;
 };
 

@@ -659,6 +659,32 @@ static void the_hits_of_one_cache_do_not_pay(void **state)
     scene_close(&scene);
 }
 
+/* Also when no call takes the heap's lock any more: a cache lets one look after so many calls. */
+static void a_cache_in_use_alone_lets_a_call_look(void **state)
+{
+    struct scene scene;
+    tarn_ptr blocks[4];
+    int rounds = 0;
+
+    (void)state;
+    scene_open(&scene);
+    for (int k = 0; k < 4; k++) {
+        blocks[k] = rig_alloc(&scene.rig, 3 * MIB, 1);
+    }
+    replace_two(&scene, blocks, 0); /* the peaks of the free parts of segments rise */
+    replace_two(&scene, blocks, 1);
+    (void)bytes_of(&scene); /* the room below them is divided */
+    while (rounds < 100000 && atomic_load(&scene.caches->open)) {
+        replace_two(&scene, blocks, rounds++);
+    }
+    assert_in_range(rounds, 50000, 90000); /* of four calls */
+    for (int k = 0; k < 4; k++) {
+        rig_free(&scene.rig, blocks[k]);
+    }
+    assert_int_equal(bytes_of(&scene).peak, 12 * MIB);
+    scene_close(&scene);
+}
+
 /* Nor do caches pay that have to ask each other all the time, although no call takes the heap's
  * lock. */
 static void caches_that_only_ask_close(void **state)
@@ -691,6 +717,17 @@ static void caches_that_pay_forget_that_they_did_not(void **state)
     hands_work(&scene, 2);
     assert_true(atomic_load(&scene.caches->open));
     assert_int_equal(scene.caches->patience, patience);
+    scene.caches->patience = 1024 * patience;
+    for (unsigned k = 0; k < 2; k++) { /* as if it were much later */
+        scene.caches->list[k]->hits = UINT32_MAX;
+    }
+    tell(&scene.hands[0], 2 * MIB); /* not what the log has: looks */
+    assert_true(atomic_load(&scene.caches->open));
+    assert_int_equal(scene.caches->patience, patience);
+    assert_int_equal(scene.caches->list[1]->hits, 0);
+    tell(&scene.hands[0], 0);
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 4096, 0x900)); /* does not look again so soon */
+    assert_true(atomic_load(&scene.caches->open));
     scene_close(&scene);
 }
 
@@ -790,6 +827,7 @@ int main(void)
         cmocka_unit_test(caches_that_do_not_pay_close),
         cmocka_unit_test(one_cache_alone_closes),
         cmocka_unit_test(the_hits_of_one_cache_do_not_pay),
+        cmocka_unit_test(a_cache_in_use_alone_lets_a_call_look),
         cmocka_unit_test(caches_that_only_ask_close),
         cmocka_unit_test(caches_that_pay_forget_that_they_did_not),
         cmocka_unit_test(another_allocator_has_other_caches),
