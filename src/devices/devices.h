@@ -53,6 +53,7 @@ struct tarn_devices {
     atomic_bool forked; /* in a child of a process that had opened a device */
     bool watches_forks; /* constant */
     struct tn_lock lock;
+    struct tarn_allocator *_Atomic only; /* while exactly one is open; else NULL */
     struct tn_device_entry entries[TARN_DEVICES_MAX];
     atomic_int open_count;
     struct tarn_config settings; /* of the next device */
@@ -96,6 +97,9 @@ enum tarn_status tn_devices_attach(struct tarn_devices *devices, struct tarn_all
 enum tarn_status tn_devices_record_new(struct tarn_devices *devices, int number,
                                        struct tarn_allocator *allocator,
                                        struct tarn_error *error) TN_MUST_CHECK;
+
+/* An allocator is about to be seen. The lock is held. */
+void tn_devices_expect_memory_of(struct tarn_devices *devices, struct tarn_allocator *allocator);
 
 /* Ends all routings without telling the allocators. */
 void tn_devices_drop_routes(struct tarn_devices *devices);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of any device. Each allocation leaves its device's number in a table indexed by the 2 MiB
- * of address space that it begins in, which no two devices share. The table only tells where to
- * look first: for an address that collides with another, all are asked.
+ * Memory of any device. While one is open, it is that one's. Otherwise each allocation leaves its
+ * device's number in a table indexed by the 2 MiB of address space that it begins in, which no two
+ * devices share. The table only tells where to look first: for an address that collides with
+ * another, all are asked.
  */
 #include "devices/devices.h"
 
@@ -29,6 +30,38 @@ static struct tarn_allocator *owner_guess(struct tarn_devices *devices, tarn_ptr
                          atomic_load_explicit(hint_of(devices, ptr), memory_order_relaxed));
 }
 
+/* Read before any pointer of a second device exists: who has one has seen that it was opened. */
+static struct tarn_allocator *the_only(struct tarn_devices *devices)
+{
+    return atomic_load_explicit(&devices->only, memory_order_relaxed);
+}
+
+/* The number of an open device. */
+static int number_of(struct tarn_devices *devices, const struct tarn_allocator *allocator)
+{
+    int number = 0;
+
+    while (tn_devices_at(devices, number) != allocator) {
+        number++;
+    }
+    return number;
+}
+
+void tn_devices_expect_memory_of(struct tarn_devices *devices, struct tarn_allocator *allocator)
+{
+    const struct tarn_allocator *first = the_only(devices);
+
+    if (first) { /* what is allocated until now is that one's */
+        const int number = number_of(devices, first);
+
+        for (int i = 0; i < TN_HINTS; i++) {
+            atomic_store_explicit(&devices->hints[i], (int8_t)number, memory_order_relaxed);
+        }
+    }
+    atomic_store_explicit(&devices->only, atomic_load(&devices->open_count) == 0 ? allocator : NULL,
+                          memory_order_relaxed);
+}
+
 /* The first allocation on a device. */
 static TN_COLD enum tarn_status alloc_first(struct tarn_devices *devices, int number, uint64_t size,
                                             tarn_stream stream, tarn_ptr *ptr_out,
@@ -40,13 +73,15 @@ static TN_COLD enum tarn_status alloc_first(struct tarn_devices *devices, int nu
     return st ? st : tarn_devices_alloc(devices, number, size, stream, ptr_out, error);
 }
 
-enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, uint64_t size,
-                                    tarn_stream stream, tarn_ptr *ptr_out, struct tarn_error *error)
+/* Several devices are open, or none, or not this one. Apart, so that tarn_devices_alloc saves no
+ * registers. */
+static TN_NOINLINE enum tarn_status alloc_on_any(struct tarn_devices *devices, int number,
+                                                 uint64_t size, tarn_stream stream,
+                                                 tarn_ptr *ptr_out, struct tarn_error *error)
 {
-    struct tarn_allocator *allocator =
-        tn_devices_has(number) ? tn_devices_at(devices, number) : NULL;
+    struct tarn_allocator *allocator = tarn_devices_find(devices, number);
 
-    if (tn_unlikely(!allocator)) {
+    if (!allocator) {
         return alloc_first(devices, number, size, stream, ptr_out, error);
     }
     const enum tarn_status st = tn_allocator_alloc(allocator, size, stream, ptr_out, error);
@@ -55,6 +90,18 @@ enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, ui
         hint_leave(devices, *ptr_out, number);
     }
     return st;
+}
+
+enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, uint64_t size,
+                                    tarn_stream stream, tarn_ptr *ptr_out, struct tarn_error *error)
+{
+    struct tarn_allocator *allocator = the_only(devices);
+
+    if (tn_unlikely(!allocator || !tn_devices_has(number) ||
+                    tn_devices_at(devices, number) != allocator)) {
+        return alloc_on_any(devices, number, size, stream, ptr_out, error);
+    }
+    return tn_allocator_alloc(allocator, size, stream, ptr_out, error);
 }
 
 /* The guess was wrong. */
@@ -80,14 +127,24 @@ static enum tarn_status refuse(struct tarn_error *error)
     return tn_fail(error, TARN_ERR_INVALID_POINTER, "the pointer was not allocated by tarn");
 }
 
-enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
-                                   struct tarn_error *error)
+/* Several devices are open, or none. Apart, as alloc_on_any. */
+static TN_NOINLINE enum tarn_status free_on_any(struct tarn_devices *devices, tarn_ptr ptr,
+                                                struct tarn_error *error)
 {
     struct tarn_allocator *guess = owner_guess(devices, ptr);
     const enum tarn_status st = guess ? tn_allocator_free(guess, ptr, error) : refuse(error);
 
     return tn_likely(st != TARN_ERR_INVALID_POINTER) ? st
                                                      : free_elsewhere(devices, ptr, guess, error);
+}
+
+enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
+                                   struct tarn_error *error)
+{
+    struct tarn_allocator *only = the_only(devices);
+
+    return tn_likely(only != NULL) ? tn_allocator_free(only, ptr, error)
+                                   : free_on_any(devices, ptr, error);
 }
 
 static bool owns(struct tarn_allocator *allocator, tarn_ptr ptr)
@@ -99,9 +156,10 @@ static bool owns(struct tarn_allocator *allocator, tarn_ptr ptr)
 
 static struct tarn_allocator *owner_find(struct tarn_devices *devices, tarn_ptr ptr)
 {
-    struct tarn_allocator *guess = owner_guess(devices, ptr);
+    struct tarn_allocator *only = the_only(devices);
+    struct tarn_allocator *guess = only ? only : owner_guess(devices, ptr);
 
-    if (guess && (atomic_load(&devices->open_count) == 1 || owns(guess, ptr))) {
+    if (only || (guess && owns(guess, ptr))) {
         return guess;
     }
     for (int i = 0; i < TARN_DEVICES_MAX; i++) {

@@ -233,13 +233,21 @@ static enum tarn_status native_alloc_at(struct tarn_allocator *allocator, uint64
     return tn_native_alloc_at(tn_allocator_engine(allocator), size, stream, address, error);
 }
 
+/* While there is memory that bypassed the cache. Apart, so that native_free saves no registers. */
+static TN_COLD enum tarn_status free_either(struct tn_native_allocator *native, tarn_ptr ptr,
+                                            struct tarn_error *error)
+{
+    return pointer_is_direct(native, ptr, NULL) ? tn_direct_memory_free(&native->direct, ptr, error)
+                                                : tn_native_free(&native->engine, ptr, error);
+}
+
 static TN_NO_STACK_GUARD enum tarn_status native_free(struct tarn_allocator *allocator,
                                                       tarn_ptr ptr, struct tarn_error *error)
 {
     struct tn_native_allocator *native = native_of(allocator);
 
-    if (pointer_is_direct(native, ptr, NULL)) {
-        return tn_direct_memory_free(&native->direct, ptr, error);
+    if (tn_unlikely(!tn_direct_memory_is_empty(&native->direct))) {
+        return free_either(native, ptr, error);
     }
     return tn_native_free(&native->engine, ptr, error);
 }

@@ -109,6 +109,45 @@ static void memory_is_found_on_any_device(void **state)
     rig_fini(&rig);
 }
 
+/* What was allocated while one device was open, whichever, is looked for there first when there
+ * are others: no other is asked. */
+static void memory_of_the_only_device_is_found_at_once(void **state)
+{
+    enum {
+        MANY = 40
+    };
+    struct rig rig;
+    tarn_ptr ptrs[MANY];
+    tarn_ptr other = 0;
+
+    (void)state;
+    rig_init(&rig);
+    for (int i = 0; i < MANY; i++) { /* over several units of the table */
+        assert_int_equal(tarn_devices_alloc(rig.devices, 2, 3 * MIB, 0, &ptrs[i], NULL), TARN_OK);
+    }
+    struct tarn_allocator *first = tarn_devices_find(rig.devices, 2);
+
+    assert_ptr_equal(atomic_load(&rig.devices->only), first);
+    assert_int_equal(tarn_devices_free(rig.devices, 0x1234, &rig.error), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(tarn_devices_free(rig.devices, ptrs[0], &rig.error), TARN_OK);
+    assert_int_equal(tarn_devices_alloc(rig.devices, 1, MIB, 0, &other, NULL), TARN_OK);
+    assert_null(atomic_load(&rig.devices->only));
+    for (int i = 0; i < TN_HINTS; i++) {
+        const int expected = i == (int)((other >> 21) % TN_HINTS) ? 1 : 2;
+
+        assert_int_equal(atomic_load(&rig.devices->hints[i]), expected);
+    }
+    for (int i = 1; i < MANY; i++) {
+        assert_int_equal(tarn_devices_free(rig.devices, ptrs[i], &rig.error), TARN_OK);
+    }
+    assert_int_equal(tarn_devices_alloc(rig.devices, 0, MIB, 0, &ptrs[0], NULL), TARN_OK);
+    assert_null(atomic_load(&rig.devices->only)); /* and stays so */
+    assert_int_equal(atomic_load(&rig.devices->hints[0x123]), 2);
+    assert_int_equal(tarn_devices_free(rig.devices, other, &rig.error), TARN_OK);
+    assert_int_equal(tarn_devices_free(rig.devices, ptrs[0], &rig.error), TARN_OK);
+    rig_fini(&rig);
+}
+
 static void a_number_is_used_once(void **state)
 {
     struct rig rig;
@@ -885,6 +924,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_found_on_any_device),
+        cmocka_unit_test(memory_of_the_only_device_is_found_at_once),
         cmocka_unit_test(a_number_is_used_once),
         cmocka_unit_test(settings_are_those_of_all),
         cmocka_unit_test(an_allocator_of_its_own_settings_may_refuse),
