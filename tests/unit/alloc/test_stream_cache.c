@@ -186,6 +186,46 @@ static void quota_moves_between_caches(void **state)
     scene_close(&scene);
 }
 
+/* What the caches get of the room below the peak of bytes, in MiB, when it is divided with `first`
+ * in turn. */
+static void assert_divided(struct scene *scene, uint32_t first, int64_t share_0, int64_t share_1)
+{
+    scene->caches->first = first;
+    (void)bytes_of(scene);
+    assert_int_equal(scene->caches->list[0]->quota.of[1][TARN_STAT_ALL], share_0 * (int64_t)MIB);
+    assert_int_equal(scene->caches->list[1]->quota.of[1][TARN_STAT_ALL], share_1 * (int64_t)MIB);
+}
+
+/* The first in turn gets what its log needs or an equal part of the room, if that is more; the
+ * other what is left. */
+static void quotas_are_what_logs_need_or_equal_parts(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (int k = 0; k < 4; k++) { /* raises the peak to 12 MiB, which that log needs then */
+        tell(&scene.hands[0], 3 * MIB);
+    }
+    for (int k = 0; k < 4; k++) {
+        tell(&scene.hands[0], 0);
+    }
+    assert_divided(&scene, 0, 12, 0);
+    assert_divided(&scene, 1, 0, 12);
+    tell(&scene.hands[1], 2 * MIB); /* all that its log has then */
+    tell(&scene.hands[1], 0);
+    assert_divided(&scene, 1, 6, 6);
+    assert_divided(&scene, 0, 12, 0);
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 3 * MIB); /* as far to one end of its log as to the other */
+    assert_divided(&scene, 0, 6, 0);
+    assert_divided(&scene, 1, 3, 3);
+    assert_int_equal(bytes_of(&scene).peak, 12 * MIB);
+    tell(&scene.hands[0], 0);
+    tell(&scene.hands[0], 0);
+    scene_close(&scene);
+}
+
 /* Frees and allocates again every other of four blocks: no undo log serves that. */
 static void replace_two(struct scene *scene, tarn_ptr blocks[4], int round)
 {
@@ -471,6 +511,59 @@ static void a_cache_without_a_set_leaves_it_to_the_heap(void **state)
         rig_close(&rig);
     }
     assert_true(is_without);
+}
+
+/* Looks for contention: a call on that stream, after so many waits for the heap's lock in all. */
+static void look(struct rig *rig, uint32_t waits, tarn_stream stream)
+{
+    struct tn_engine *engine = rig_engine(rig->allocator);
+
+    engine->heap.lock.waits = waits;
+    assert_true(tn_stream_caches_may_open(&engine->fast.caches, &engine->heap.lock));
+    assert_false(tn_stream_caches_consider(&engine->fast.caches, &engine->heap, stream));
+}
+
+/* Caches open when as many calls had to wait as patience asks for, and between calls that took
+ * turns: of streams that change at least every fourth time. */
+static void caches_open_under_contention_of_several_streams(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_engine *engine = rig_engine(rig.allocator);
+    struct tn_stream_caches *caches = &engine->fast.caches;
+    const uint32_t patience = caches->patience;
+    tarn_stream stream = 1;
+
+    look(&rig, 1, stream);
+    look(&rig, patience, stream); /* one stream alone */
+    assert_int_equal(caches->calls_left, 0);
+    assert_int_equal(caches->waits_seen, patience);
+    for (uint32_t i = 0; i < patience / 4 - 1; i++) {
+        stream = 3 - stream;
+        look(&rig, 2 * patience - 1, stream);
+    }
+    assert_int_equal(caches->waits_seen, patience); /* not yet */
+    look(&rig, 2 * patience, stream);
+    assert_int_equal(caches->calls_left, 0); /* too few changes */
+    assert_int_equal(caches->waits_seen, 2 * patience);
+    for (uint32_t i = 0; i < patience / 4; i++) {
+        stream = 3 - stream;
+        look(&rig, 3 * patience - 1, stream);
+    }
+    look(&rig, 3 * patience, stream);
+    assert_true(caches->calls_left > 0);
+    assert_false(atomic_load(&caches->open));
+
+    const uint32_t calls = caches->calls_left;
+
+    rig_free(&rig, rig_alloc(&rig, 512, 1)); /* asks the device, so it opens none */
+    rig_free(&rig, rig_alloc(&rig, 1024, 1));
+    assert_true(atomic_load(&caches->open));
+    assert_int_equal(caches->calls_left, calls - 2); /* the first one looked as well */
+    assert_int_equal(caches->count, 1);
+    rig_close(&rig);
 }
 
 /* Where caches never pay, the time until they open again stops growing. */
@@ -812,6 +905,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peak_is_that_of_the_sum),
         cmocka_unit_test(quota_moves_between_caches),
+        cmocka_unit_test(quotas_are_what_logs_need_or_equal_parts),
         cmocka_unit_test(calls_in_any_order_stay_in_the_cache),
         cmocka_unit_test(older_blocks_do_not_close_a_cache),
         cmocka_unit_test(caches_get_nodes_from_the_heap),
@@ -820,6 +914,7 @@ int main(void)
         cmocka_unit_test(a_map_that_cannot_grow_leaves_a_call_to_the_heap),
         cmocka_unit_test(streams_without_a_cache_use_the_heap),
         cmocka_unit_test(a_cache_without_a_set_leaves_it_to_the_heap),
+        cmocka_unit_test(caches_open_under_contention_of_several_streams),
         cmocka_unit_test(patience_ends_somewhere),
         cmocka_unit_test(they_close_when_something_else_begins),
         cmocka_unit_test(what_has_no_cache_cannot_be_undone_either),
