@@ -50,6 +50,13 @@ compact_programs() {
         build/check/tests/test_compact_property "$(date +%Y%m%d)" $((operations / 1500 + 1))
 }
 
+# The same for backend:cudaMallocAsync, beside a second allocator of its own: 400 calls a program.
+async_programs() {
+    cmake --preset check >/dev/null &&
+        cmake --build --preset check -j "$jobs" --target test_async_property >/dev/null &&
+        build/check/tests/test_async_property "$(date +%Y%m%d)" $((operations / 400 + 1))
+}
+
 schedules() {
     cmake --preset check >/dev/null &&
         cmake --build --preset check -j "$jobs" --target schedules >/dev/null &&
@@ -81,6 +88,7 @@ job models make test-models
 job sanitizers env TARN_TEST_SHARE=1 make sanitize JOBS="$jobs"
 job random_programs random_programs
 job compact_programs compact_programs
+job async_programs async_programs
 job schedules schedules
 job mutation make mutation JOBS="$jobs" MINUTES="$minutes" SEED="$day"
 job coverage make coverage JOBS="$jobs"

@@ -32,8 +32,9 @@ struct async {
     struct tarn_allocator base; /* first */
     struct tn_lock lock;
     struct tarn_config config;
-    struct tn_map blocks;         /* struct async_block by address */
-    struct async_block *deferred; /* latest first */
+    struct tn_map blocks;              /* struct async_block by address */
+    struct async_block *deferred;      /* in the order of the frees, as in PyTorch */
+    struct async_block **deferred_end; /* where the next one is linked */
     uint64_t deferred_count;
     uint64_t used;  /* bytes allocated, with deferred blocks: compared with the limit */
     uint64_t limit; /* TARN_SIZE_UNLIMITED = none */
@@ -92,8 +93,9 @@ static void block_insert(struct async *async, struct async_block *block)
 static void block_defer(struct async *async, struct async_block *block)
 {
     block->deferred = true;
-    block->next_deferred = async->deferred;
-    async->deferred = block;
+    block->next_deferred = NULL;
+    *async->deferred_end = block;
+    async->deferred_end = &block->next_deferred;
     async->deferred_count++;
 }
 
@@ -151,6 +153,7 @@ static enum tarn_status deferred_give_back(struct async *async, struct tarn_erro
             return st;
         }
         async->deferred = next;
+        async->deferred_end = next ? async->deferred_end : &async->deferred;
         async->deferred_count--;
     }
     return TARN_OK;
@@ -709,6 +712,7 @@ enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_c
     async->base = (struct tarn_allocator){.methods = &async_methods, .device = device};
     async->config = *config;
     async->limit = TARN_SIZE_UNLIMITED;
+    async->deferred_end = &async->deferred;
     tn_lock_init(&async->lock, TN_LOCK_ALLOCATOR);
     *allocator_out = &async->base;
     return TARN_OK;

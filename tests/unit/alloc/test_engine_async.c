@@ -256,6 +256,36 @@ static void empty_cache_frees_what_was_put_off(void **state)
     rig_close(&rig);
 }
 
+/* The pool decides by the order of the calls: it must be PyTorch's, who frees in the order of the
+ * frees that were put off. */
+static void frees_put_off_keep_their_order(void **state)
+{
+    struct rig rig;
+    tarn_ptr next = 0;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    const tarn_ptr first = take(&rig, 1000, S1);
+    const tarn_ptr second = take(&rig, 500, S1);
+    begin(&rig);
+    give(&rig, first);
+    give(&rig, second);
+    end(&rig);
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_POOL_FREE, 2, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 10, S1, &next, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(stat_of(&rig, TARN_STAT_ALLOCATED_BYTES).current, 500);
+    rig_check(&rig);
+    const tarn_ptr third = take(&rig, 10, S1);
+    assert_int_equal(stat_of(&rig, TARN_STAT_ALLOCATED_BYTES).current, 10);
+    begin(&rig);
+    give(&rig, third);
+    end(&rig);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_OK);
+    assert_int_equal(sim_counters(rig.sim).used_bytes, 0);
+    rig_close(&rig);
+}
+
 static void destroying_gives_back_what_was_put_off(void **state)
 {
     struct rig rig;
@@ -729,6 +759,7 @@ int main(void)
         cmocka_unit_test(recorded_streams_are_waited_for),
         cmocka_unit_test(captures_put_frees_off),
         cmocka_unit_test(empty_cache_frees_what_was_put_off),
+        cmocka_unit_test(frees_put_off_keep_their_order),
         cmocka_unit_test(destroying_gives_back_what_was_put_off),
         cmocka_unit_test(destroying_waits_for_the_device),
         cmocka_unit_test(one_capture_at_a_time),
