@@ -17,7 +17,7 @@ wanted=" $* "
 ran=0
 commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
 day=$(($(date +%s) / 86400))
-seeds=91000
+seeds=83400
 
 say() { # TEXT
     echo "nightly: $1" && echo "$commit: $1" >>"$logs/jobs"

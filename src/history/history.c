@@ -578,8 +578,13 @@ void tarn_history_get_usage(struct tarn_history *history, struct tarn_history_us
 /* ---- reading ---- */
 
 enum {
+#ifdef TN_SCHEDULED /* tests/schedule: few events are many slices, or too many for the room */
+    COPY_SLACK = 8,
+    COPY_SLICE = 4
+#else
     COPY_SLACK = 4096, /* events that may arrive between the two steps */
     COPY_SLICE = 2048  /* entries that are copied at a time */
+#endif
 };
 
 /* Under the lock: what was copied is no longer, or does not fit: begin with the oldest. */

@@ -29,5 +29,6 @@ extern const struct workload workload_page;
 extern const struct workload workload_devices;
 extern const struct workload workload_sleep;
 extern const struct workload workload_failures;
+extern const struct workload workload_snapshots;
 
 #endif
