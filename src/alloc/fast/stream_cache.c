@@ -153,10 +153,11 @@ static TN_NOINLINE bool cache_find_quota(struct tn_stream_caches *caches,
                                          const struct tn_quota *wanted)
 {
     const uint32_t count = atomic_load_explicit(&caches->count, memory_order_acquire);
-    bool found = tn_quota_covers(&cache->quota, wanted);
     const uint32_t rounds = cache->asked < SLOW_CALLS_LOOK ? ASKING_ROUNDS : 0;
+    bool found = false;
 
-    cache->asked += !found && rounds > 0;
+    tn_assert(!tn_quota_covers(&cache->quota, wanted));
+    cache->asked += rounds > 0;
     for (uint32_t round = 0; round < rounds && !found; round++) {
         for (uint32_t i = 1; i < count && !found; i++) {
             found = cache_ask(cache, caches->list[(cache->number + i) % count], wanted);
