@@ -480,6 +480,42 @@ static void streams_without_a_cache_use_the_heap(void **state)
     rig_close(&rig);
 }
 
+static int64_t oversize(struct rig *rig)
+{
+    return rig_stats(rig).oversize_allocations.current;
+}
+
+/* Blocks that may not be split are counted apart, which only the heap does. */
+static void oversize_blocks_are_left_to_the_heap(void **state)
+{
+    const uint64_t sizes[] = {21 * MIB, 30 * MIB};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:21");
+    struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+    for (int i = 0; i < 2; i++) { /* the segments */
+        rig_free(&rig, rig_alloc(&rig, sizes[i], 1));
+    }
+    rig_free(&rig, rig_alloc(&rig, 512, 1));
+    caches->calls_left = 1;
+    rig_free(&rig, rig_alloc(&rig, 1024, 1));
+    assert_true(atomic_load(&caches->open));
+    for (int i = 0; i < 2; i++) {
+        const int64_t before = oversize(&rig);
+        const uint64_t slow = caches->slow_calls;
+        const tarn_ptr ptr = rig_alloc(&rig, sizes[i], 1);
+
+        assert_int_equal(caches->slow_calls, slow + 1);
+        assert_int_equal(oversize(&rig), before + 1);
+        rig_free(&rig, ptr);
+        assert_int_equal(oversize(&rig), before);
+    }
+    assert_true(atomic_load(&caches->open));
+    rig_close(&rig);
+}
+
 /* A cache may open although the host has no memory for the set of a pool in which the stream had
  * nothing yet: the heap serves what would be from there. */
 static void a_cache_without_a_set_leaves_it_to_the_heap(void **state)
@@ -913,6 +949,7 @@ int main(void)
         cmocka_unit_test(blocks_without_a_place_are_left_to_the_heap),
         cmocka_unit_test(a_map_that_cannot_grow_leaves_a_call_to_the_heap),
         cmocka_unit_test(streams_without_a_cache_use_the_heap),
+        cmocka_unit_test(oversize_blocks_are_left_to_the_heap),
         cmocka_unit_test(a_cache_without_a_set_leaves_it_to_the_heap),
         cmocka_unit_test(caches_open_under_contention_of_several_streams),
         cmocka_unit_test(patience_ends_somewhere),
