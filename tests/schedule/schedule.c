@@ -349,6 +349,7 @@ static void *thread_main(void *argument)
     self->points++;
     self->state = THREAD_DONE;
     hand_over_forced(all_are_done() ? SCHEDULE_DONE : SCHEDULE_DEADLOCK, 0);
+    await_flag(&self->turn); /* what frees its labels when it ends is not scheduled */
     return NULL;
 }
 
@@ -396,6 +397,7 @@ enum schedule_end schedule_run(const struct schedule *schedule, unsigned threads
     raise_flag(&run.threads[0].turn);
     await_flag(&run.over);
     for (uint32_t i = 0; i < run.count && run.end == SCHEDULE_DONE; i++) {
+        raise_flag(&run.threads[i].turn);
         (void)pthread_join(run.threads[i].thread, NULL);
     }
     return run.end;
