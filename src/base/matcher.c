@@ -116,7 +116,7 @@ static void op_insert(struct reader *r, uint32_t index, struct tn_match_op op)
 /* Appends a copy of the same operations. */
 static void ops_copy(struct reader *r, uint32_t from, uint32_t count)
 {
-    if (ops_reserve(r, count)) {
+    if (count > 0 && ops_reserve(r, count)) { /* else there may be no memory to point into */
         memcpy(op_at(r, here(r)), op_at(r, from), count * sizeof(struct tn_match_op));
         r->matcher->ops.count += count;
     }

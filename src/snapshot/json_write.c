@@ -121,19 +121,37 @@ static size_t put_surrogate(struct tn_format *format, unsigned code)
     return 3;
 }
 
-/* Writes one character; invisible ones are escaped, so that the output is safe for terminals. */
-static size_t put_character(struct tn_format *format, const char *text, size_t length)
+/* Invisible ones are escaped, so that the output is safe for terminals. Returns its length. */
+static size_t put_escaped(struct tn_format *format, const char *text, size_t length)
 {
-    const unsigned surrogate = surrogate_at(text, length);
     struct tn_escaped shown;
-
-    if (surrogate) {
-        return put_surrogate(format, surrogate);
-    }
     const size_t count = tn_escaped_next(text, length, TN_ESCAPED_JSON, &shown);
 
     tn_bytes_put(format->out, shown.text, shown.length);
     return count;
+}
+
+/* Two surrogates that are a pair: the character that they would be read as. */
+static size_t put_pair(struct tn_format *format, unsigned high, unsigned low)
+{
+    const uint32_t code = 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+    const char text[] = {(char)(0xf0 | code >> 18), (char)(0x80 | (code >> 12 & 0x3f)),
+                         (char)(0x80 | (code >> 6 & 0x3f)), (char)(0x80 | (code & 0x3f))};
+
+    (void)put_escaped(format, text, sizeof text);
+    return 6;
+}
+
+/* Writes one character; returns the length of what it was. */
+static size_t put_character(struct tn_format *format, const char *text, size_t length)
+{
+    const unsigned surrogate = surrogate_at(text, length);
+    const unsigned next = surrogate ? surrogate_at(text + 3, length - 3) : 0;
+
+    if (surrogate && surrogate < 0xdc00 && next >= 0xdc00) {
+        return put_pair(format, surrogate, next);
+    }
+    return surrogate ? put_surrogate(format, surrogate) : put_escaped(format, text, length);
 }
 
 static void put_string(struct tn_format *format, const char *text, size_t length)

@@ -71,6 +71,8 @@ static void chosen_ones(void **state)
         "\\w+\\W\\s?\\S",
         "a)",
         "()",
+        "(){3}",
+        "((){2}){3}a",
         "(|a)b",
         "(^a|b$)",
         "a.c",
