@@ -746,9 +746,8 @@ static void one_cache_alone_closes(void **state)
     scene_close(&scene);
 }
 
-/* As many calls as hands have, in turn; then calls of a stream without a cache, until it has been
- * looked whether caches pay. */
-static void hands_work(struct scene *scene, unsigned hands)
+/* Each of so many hands allocates and frees, in turn. */
+static void hands_take_turns(struct scene *scene, unsigned hands)
 {
     for (int i = 0; i < 4000; i++) {
         for (unsigned k = 0; k < hands; k++) {
@@ -756,6 +755,12 @@ static void hands_work(struct scene *scene, unsigned hands)
             tell(&scene->hands[k], 0);
         }
     }
+}
+
+/* Then calls of a stream without a cache, until it has been looked whether caches pay. */
+static void hands_work(struct scene *scene, unsigned hands)
+{
+    hands_take_turns(scene, hands);
     for (int i = 0; i < 600; i++) {
         rig_free(&scene->rig, rig_alloc(&scene->rig, 4096, 0x900));
     }
@@ -822,12 +827,7 @@ static void caches_that_only_ask_close(void **state)
 
     (void)state;
     scene_open(&scene);
-    for (int i = 0; i < 4000; i++) { /* the peak has room for one of them */
-        for (unsigned k = 0; k < 2; k++) {
-            tell(&scene.hands[k], 3 * MIB);
-            tell(&scene.hands[k], 0);
-        }
-    }
+    hands_take_turns(&scene, 2); /* the peak has room for one of them */
     assert_false(atomic_load(&scene.caches->open));
     assert_int_equal(bytes_of(&scene).peak, 3 * MIB);
     scene_close(&scene);
