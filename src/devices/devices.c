@@ -256,7 +256,7 @@ static enum tarn_status entry_open(struct tarn_devices *devices, int number,
         tarn_history_destroy(atomic_exchange(&entry->history, NULL));
         return st;
     }
-    tn_devices_expect_memory_of(devices, allocator);
+    tn_devices_add_owner(devices, allocator);
     atomic_fetch_add(&devices->open_count, 1);
     atomic_store_explicit(&entry->allocator, allocator, memory_order_release);
     return TARN_OK;

@@ -98,8 +98,9 @@ enum tarn_status tn_devices_record_new(struct tarn_devices *devices, int number,
                                        struct tarn_allocator *allocator,
                                        struct tarn_error *error) TN_MUST_CHECK;
 
-/* An allocator is about to be seen. The lock is held. */
-void tn_devices_expect_memory_of(struct tarn_devices *devices, struct tarn_allocator *allocator);
+/* Before other threads can find a new allocator: its memory is to be found as well. The lock is
+ * held. */
+void tn_devices_add_owner(struct tarn_devices *devices, struct tarn_allocator *allocator);
 
 /* Ends all routings without telling the allocators. */
 void tn_devices_drop_routes(struct tarn_devices *devices);

@@ -30,8 +30,9 @@ static struct tarn_allocator *owner_guess(struct tarn_devices *devices, tarn_ptr
                          atomic_load_explicit(hint_of(devices, ptr), memory_order_relaxed));
 }
 
-/* Read before any pointer of a second device exists: who has one has seen that it was opened. */
-static struct tarn_allocator *the_only(struct tarn_devices *devices)
+/* The only open device's, or NULL. Never stale for memory of another device: whoever has a pointer
+ * to such memory has seen that device being opened. */
+static struct tarn_allocator *only_allocator(struct tarn_devices *devices)
 {
     return atomic_load_explicit(&devices->only, memory_order_relaxed);
 }
@@ -47,9 +48,9 @@ static int number_of(struct tarn_devices *devices, const struct tarn_allocator *
     return number;
 }
 
-void tn_devices_expect_memory_of(struct tarn_devices *devices, struct tarn_allocator *allocator)
+void tn_devices_add_owner(struct tarn_devices *devices, struct tarn_allocator *allocator)
 {
-    const struct tarn_allocator *first = the_only(devices);
+    const struct tarn_allocator *first = only_allocator(devices);
 
     if (first) { /* what is allocated until now is that one's */
         const int number = number_of(devices, first);
@@ -95,7 +96,7 @@ static TN_NOINLINE enum tarn_status alloc_on_any(struct tarn_devices *devices, i
 enum tarn_status tarn_devices_alloc(struct tarn_devices *devices, int number, uint64_t size,
                                     tarn_stream stream, tarn_ptr *ptr_out, struct tarn_error *error)
 {
-    struct tarn_allocator *allocator = the_only(devices);
+    struct tarn_allocator *allocator = only_allocator(devices);
 
     if (tn_unlikely(!allocator || !tn_devices_has(number) ||
                     tn_devices_at(devices, number) != allocator)) {
@@ -141,7 +142,7 @@ static TN_NOINLINE enum tarn_status free_on_any(struct tarn_devices *devices, ta
 enum tarn_status tarn_devices_free(struct tarn_devices *devices, tarn_ptr ptr,
                                    struct tarn_error *error)
 {
-    struct tarn_allocator *only = the_only(devices);
+    struct tarn_allocator *only = only_allocator(devices);
 
     return tn_likely(only != NULL) ? tn_allocator_free(only, ptr, error)
                                    : free_on_any(devices, ptr, error);
@@ -156,7 +157,7 @@ static bool owns(struct tarn_allocator *allocator, tarn_ptr ptr)
 
 static struct tarn_allocator *owner_find(struct tarn_devices *devices, tarn_ptr ptr)
 {
-    struct tarn_allocator *only = the_only(devices);
+    struct tarn_allocator *only = only_allocator(devices);
     struct tarn_allocator *guess = only ? only : owner_guess(devices, ptr);
 
     if (only || (guess && owns(guess, ptr))) {

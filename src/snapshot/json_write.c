@@ -131,7 +131,8 @@ static size_t put_escaped(struct tn_format *format, const char *text, size_t len
     return count;
 }
 
-/* Two surrogates that are a pair: the character that they would be read as. */
+/* Two surrogates that form a pair, as the character that readers make of them. Returns their
+ * length. */
 static size_t put_pair(struct tn_format *format, unsigned high, unsigned low)
 {
     const uint32_t code = 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));

@@ -234,8 +234,8 @@ static enum tarn_status native_alloc_at(struct tarn_allocator *allocator, uint64
 }
 
 /* While there is memory that bypassed the cache. Apart, so that native_free saves no registers. */
-static TN_COLD enum tarn_status free_either(struct tn_native_allocator *native, tarn_ptr ptr,
-                                            struct tarn_error *error)
+static TN_COLD enum tarn_status free_cached_or_direct(struct tn_native_allocator *native,
+                                                      tarn_ptr ptr, struct tarn_error *error)
 {
     return pointer_is_direct(native, ptr, NULL) ? tn_direct_memory_free(&native->direct, ptr, error)
                                                 : tn_native_free(&native->engine, ptr, error);
@@ -247,7 +247,7 @@ static TN_NO_STACK_GUARD enum tarn_status native_free(struct tarn_allocator *all
     struct tn_native_allocator *native = native_of(allocator);
 
     if (tn_unlikely(!tn_direct_memory_is_empty(&native->direct))) {
-        return free_either(native, ptr, error);
+        return free_cached_or_direct(native, ptr, error);
     }
     return tn_native_free(&native->engine, ptr, error);
 }

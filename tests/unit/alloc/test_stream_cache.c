@@ -757,7 +757,8 @@ static void hands_take_turns(struct scene *scene, unsigned hands)
     }
 }
 
-/* Then calls of a stream without a cache, until it has been looked whether caches pay. */
+/* The same, then calls of a stream without a cache, so many that one of them looks whether caches
+ * pay. */
 static void hands_work(struct scene *scene, unsigned hands)
 {
     hands_take_turns(scene, hands);
