@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -39,6 +40,26 @@ std::atomic<long> tracked[16]; /* by action */
 } // namespace
 
 extern "C" {
+
+/* Of a loop that keeps the arithmetic units of one CPU busy: longer where something else uses
+ * them. */
+double time_loop(long count)
+{
+    uint64_t a = 1;
+    uint64_t b = 2;
+    uint64_t c = 3;
+    uint64_t d = 4;
+    const double begin = now();
+
+    for (long i = 0; i < count; i++) {
+        a = a * 3 + 1;
+        b = (b ^ (b >> 7)) + 1;
+        c += (c << 1) ^ 1;
+        d = (d << 5) - d + 1;
+        asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+    }
+    return (now() - begin) / static_cast<double>(count);
+}
 
 double time_hot(size_t size, long count)
 {
@@ -167,7 +188,7 @@ double time_pending(size_t size, long count, int waiting)
     if (cudaMalloc(&load, size_t{1} << 33) != cudaSuccess) {
         return 0;
     }
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 200; i++) {
         (void)cudaMemsetAsync(load, i, size_t{1} << 33, side.stream());
     }
     blocks.clear();
