@@ -13,6 +13,7 @@ output=${2:-$root/tests/abi}
 for library in libtarn libtarn-tools; do
     abidw --headers-dir "$root/include/tarn" --drop-private-types --drop-undefined-syms \
         --suppressions "$root/tests/abi/private.abignore" --no-corpus-path --no-comp-dir-path \
-        --no-show-locs --exported-interfaces-only "$build/$library.so" >"$output/$library.abi"
+        --no-show-locs --exported-interfaces-only "$build/$library.so" |
+        sed "s#path='$root/#path='#" >"$output/$library.abi"
     gzip -9nf "$output/$library.abi"
 done

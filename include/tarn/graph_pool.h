@@ -51,6 +51,16 @@ TARN_API enum tarn_status tarn_allocator_end_pool(struct tarn_allocator *allocat
                                                   struct tarn_pool_id id,
                                                   struct tarn_error *error) TARN_MUST_CHECK;
 
+/* For the end of a capture under backend:cudaMallocAsync, which frees blocks on streams: makes
+ * `stream`, the one that captures, wait for all on which blocks were freed between the last
+ * tarn_allocator_begin_pool and the end of that routing. Call it while the capture itself is still
+ * under way: CUDA ends none of which other streams have become part that are not joined with it.
+ * PyTorch's endAllocateToPool does so. Other backends free on no stream: TARN_OK, and nothing
+ * happens. TARN_ERR_DEVICE, TARN_ERR_HOST_MEMORY; then it may be called again. */
+TARN_API enum tarn_status tarn_allocator_join_frees(struct tarn_allocator *allocator,
+                                                    tarn_stream stream,
+                                                    struct tarn_error *error) TARN_MUST_CHECK;
+
 /* A capture on the allocator's device has begun; it is about to end. As PyTorch's markCaptureBegin
  * and markCaptureEnd: begin it after the routing and after the capture itself, and end it before
  * the routing. Captures may overlap. Matters under rules:2.14 only, where every capture must be

@@ -135,8 +135,7 @@ cca::DeviceStats device_stats(tarn_allocator *allocator)
 
 /* ---- callbacks of torch ---- */
 
-/* A list that only grows, because one that is called cannot be removed. No lock: some are called
- * under libtarn's. */
+/* A list that only grows: one may be being called. No lock: some are called under libtarn's. */
 template <class Item> struct Callbacks {
     struct Node {
         const Item item;
@@ -522,6 +521,8 @@ class Allocator final : public cca::CUDAAllocator
     void endAllocateToPool(DeviceIndex device, MempoolId_t id) override
     {
         call(tarn_devices_end_pool, devices, device, pool_of(id));
+        call(tarn_allocator_join_frees, allocator_of(device),
+             ptr_of(c10::cuda::getCurrentCUDAStream(device).stream()));
     }
 
     void markCaptureBegin(DeviceIndex device) /* 2.13 */

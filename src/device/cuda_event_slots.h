@@ -30,8 +30,8 @@
 
 enum {
     TN_CUDA_FLAGS = 1024,
-    TN_CUDA_FLAG_WORTH = 5,  /* questions that cost as much as one write */
-    TN_CUDA_FLAGS_TRIED = 4, /* recordings that get flags before anything is known */
+    TN_CUDA_FLAG_WORTH = 5,   /* questions that cost as much as one write */
+    TN_CUDA_FLAGS_TRIED = 4,  /* recordings that get flags before anything is known */
     TN_CUDA_ASK_DRIVER = 256, /* one in so many questions goes to the driver */
     TN_CUDA_BALANCE_MAX = 256,
     TN_CUDA_EVENTS_FIRST = 64, /* slots of the first chunk; each further one doubles their number */

@@ -77,14 +77,56 @@ const struct reference_block *reference_find(const struct async_reference *refer
 
 /* ---- giving back ---- */
 
-static enum tarn_status join(struct async_reference *reference, tarn_stream stream)
+/* The first use makes the stream and the event that join others; so does the end of a capture. */
+static enum tarn_status prepare_join(struct async_reference *reference)
 {
     struct tarn_device *device = reference->device;
-    const enum tarn_status st = device->ops->event_record(device, reference->join_event, stream);
+    enum tarn_status st = TARN_OK;
 
-    return st ? st
-              : device->ops->stream_wait_event(device, reference->join_stream,
-                                               reference->join_event);
+    if (!reference->joins) {
+        st = device->ops->stream_create(device, &reference->join_stream);
+        if (st != TARN_OK) {
+            return st;
+        }
+        st = device->ops->event_create(device, &reference->join_event);
+        if (st != TARN_OK) {
+            (void)device->ops->stream_destroy(device, reference->join_stream);
+        }
+        reference->joins = st == TARN_OK;
+    }
+    return st;
+}
+
+/* The clock's number of a stream. */
+static unsigned clock_of(tarn_stream stream)
+{
+    return stream < CLOCK_STREAMS ? (unsigned)stream : CLOCK_JOINING;
+}
+
+static enum tarn_status join(struct async_reference *reference, tarn_stream waiting,
+                             tarn_stream stream)
+{
+    struct tarn_device *device = reference->device;
+    enum tarn_status st = device->ops->event_record(device, reference->join_event, stream);
+
+    if (st == TARN_OK) {
+        st = device->ops->stream_wait_event(device, waiting, reference->join_event);
+    }
+    if (st == TARN_OK) {
+        clock_join(&reference->clock, clock_of(waiting), clock_of(stream));
+    }
+    return st;
+}
+
+/* A capture cannot end before its stream has waited for this one. */
+static void note_freed_on(struct async_reference *reference, tarn_stream stream)
+{
+    for (unsigned i = 0; i < reference->freed_on_count; i++) {
+        if (reference->freed_on[i] == stream) {
+            return;
+        }
+    }
+    reference->freed_on[reference->freed_on_count++] = stream;
 }
 
 /* A block that only its stream used goes back on it. Otherwise a stream of the allocator's own
@@ -93,22 +135,25 @@ static enum tarn_status give_back(struct async_reference *reference, struct refe
 {
     struct tarn_device *device = reference->device;
     const bool joins = block->use_count > 0;
+    const tarn_stream last = joins ? reference->join_stream : block->stream;
     unsigned streams = 1u << block->stream;
-    enum tarn_status st = joins ? join(reference, block->stream) : TARN_OK;
+    enum tarn_status st = joins ? join(reference, last, block->stream) : TARN_OK;
 
     for (unsigned i = 0; i < block->use_count && st == TARN_OK; i++) {
-        st = join(reference, block->uses[i]);
+        st = join(reference, last, block->uses[i]);
         streams |= 1u << block->uses[i];
     }
     if (st == TARN_OK) {
-        st = device->ops->pool_free(device, block->ptr,
-                                    joins ? reference->join_stream : block->stream);
+        st = device->ops->pool_free(device, block->ptr, last);
     }
     if (st != TARN_OK) {
         return st;
     }
     clock_free(&reference->clock, block->ptr, block->size,
                joins ? CLOCK_NOBODY : (unsigned)block->stream, streams);
+    if (reference->capturing && block->captured) {
+        note_freed_on(reference, last);
+    }
     reference->joined += joins;
     reference->put_off += block->deferred > 0;
     *block = reference->blocks[--reference->count];
@@ -277,26 +322,6 @@ enum tarn_status reference_alloc(struct async_reference *reference, uint64_t siz
 
 /* ---- other calls ---- */
 
-/* The first use makes the stream and the event that join others. */
-static enum tarn_status prepare_join(struct async_reference *reference)
-{
-    struct tarn_device *device = reference->device;
-    enum tarn_status st = TARN_OK;
-
-    if (!reference->joins) {
-        st = device->ops->stream_create(device, &reference->join_stream);
-        if (st != TARN_OK) {
-            return st;
-        }
-        st = device->ops->event_create(device, &reference->join_event);
-        if (st != TARN_OK) {
-            (void)device->ops->stream_destroy(device, reference->join_stream);
-        }
-        reference->joins = st == TARN_OK;
-    }
-    return st;
-}
-
 enum tarn_status reference_record_stream(struct async_reference *reference, tarn_ptr ptr,
                                          tarn_stream stream)
 {
@@ -396,10 +421,12 @@ enum tarn_status reference_set_fraction(struct async_reference *reference, doubl
 
 enum tarn_status reference_begin(struct async_reference *reference)
 {
-    const bool other = reference->capturing;
-
+    if (reference->capturing) {
+        return TARN_ERR_STATE;
+    }
     reference->capturing = true;
-    return other ? TARN_ERR_STATE : TARN_OK;
+    reference->freed_on_count = 0;
+    return TARN_OK;
 }
 
 enum tarn_status reference_end(struct async_reference *reference)
@@ -408,4 +435,20 @@ enum tarn_status reference_end(struct async_reference *reference)
 
     reference->capturing = false;
     return captures ? TARN_OK : TARN_ERR_STATE;
+}
+
+enum tarn_status reference_join_frees(struct async_reference *reference, tarn_stream stream)
+{
+    enum tarn_status st = TARN_OK;
+
+    if (reference->freed_on_count > 0) {
+        st = prepare_join(reference);
+    }
+    for (unsigned i = 0; i < reference->freed_on_count && st == TARN_OK; i++) {
+        st = join(reference, stream, reference->freed_on[i]);
+    }
+    if (st == TARN_OK) {
+        reference->freed_on_count = 0;
+    }
+    return st;
 }

@@ -44,6 +44,8 @@ struct async_reference {
     bool joins; /* has the stream and the event that join others */
     tarn_stream join_stream;
     tn_event_handle join_event;
+    tarn_stream freed_on[CLOCK_ALL]; /* in the last capture, not joined since, each once */
+    unsigned freed_on_count;
     uint64_t joined;    /* blocks freed that several streams had used */
     uint64_t put_off;   /* blocks that a capture kept and that were freed later */
     const char *wrong;  /* what the pool did that it must not; NULL: nothing */
@@ -66,6 +68,7 @@ enum tarn_status reference_cache_info(struct async_reference *reference, uint64_
 enum tarn_status reference_set_fraction(struct async_reference *reference, double fraction);
 enum tarn_status reference_begin(struct async_reference *reference);
 enum tarn_status reference_end(struct async_reference *reference);
+enum tarn_status reference_join_frees(struct async_reference *reference, tarn_stream stream);
 void reference_reset_peaks(struct async_reference *reference);
 
 /* The block that the user has at the address, or NULL. */

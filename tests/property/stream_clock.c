@@ -51,7 +51,7 @@ static void settle(struct stream_clock *clock)
 
     for (bool progress = true; progress;) {
         progress = false;
-        for (unsigned i = 0; i < CLOCK_STREAMS; i++) {
+        for (unsigned i = 0; i < CLOCK_ALL; i++) {
             struct clock_stream *stream = &clock->streams[i];
 
             while (stream->known < stream->count &&
@@ -121,7 +121,7 @@ void clock_advance(struct stream_clock *clock, uint64_t ns)
 
 void clock_all_done(struct stream_clock *clock, uint64_t now)
 {
-    for (unsigned i = 0; i < CLOCK_STREAMS; i++) {
+    for (unsigned i = 0; i < CLOCK_ALL; i++) {
         clock->streams[i].count = 0;
         clock->streams[i].known = 0;
     }

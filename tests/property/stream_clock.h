@@ -14,10 +14,12 @@
 #include <stdint.h>
 
 enum {
-    CLOCK_STREAMS = 4, /* handles 0, 1, 2 and 3 */
+    CLOCK_STREAMS = 4,             /* handles 0, 1, 2 and 3 */
+    CLOCK_JOINING = CLOCK_STREAMS, /* one more, which only waits for others */
+    CLOCK_ALL,
     CLOCK_WORKS = 1024,
     CLOCK_RANGES = 1024,
-    CLOCK_NOBODY = CLOCK_STREAMS /* no stream may have the memory earlier than others */
+    CLOCK_NOBODY = CLOCK_ALL /* no stream may have the memory earlier than others */
 };
 
 struct clock_work {
@@ -46,7 +48,7 @@ struct clock_range {
 
 struct stream_clock {
     uint64_t now;
-    struct clock_stream streams[CLOCK_STREAMS];
+    struct clock_stream streams[CLOCK_ALL];
     struct clock_range ranges[CLOCK_RANGES]; /* that somebody may still use */
     unsigned range_count;
 };

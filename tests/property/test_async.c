@@ -51,6 +51,7 @@ enum total {
     CACHES_EMPTIED,
     BLOCKS_JOINED,
     BLOCKS_PUT_OFF,
+    STREAMS_JOINED,
     BLOCKS_LEFT,
     TOTALS
 };
@@ -62,6 +63,7 @@ static const char *const total_names[TOTALS] = {
     "caches emptied",
     "blocks of several streams",
     "blocks kept by captures",
+    "streams joined with captures",
     "blocks left to the destruction",
 };
 static uint64_t totals[TOTALS];
@@ -389,20 +391,40 @@ static bool every_stream(void *context, tarn_stream stream)
     return true;
 }
 
+static void begin_capture(struct run *run)
+{
+    const enum tarn_status st =
+        tarn_allocator_begin_pool(run->allocator, capture, every_stream, NULL, NULL);
+
+    compare(run, "status of beginning a capture", st, reference_begin(&run->reference));
+}
+
+/* Mostly as a capture ends, with the stream that captures behind all frees. */
+static void end_capture(struct run *run)
+{
+    const enum tarn_status st = tarn_allocator_end_pool(run->allocator, capture, NULL);
+
+    compare(run, "status of ending a capture", st, reference_end(&run->reference));
+    if (!one_in(run, 4)) {
+        const tarn_stream stream = below(run, CLOCK_STREAMS);
+
+        totals[STREAMS_JOINED] += run->reference.freed_on_count;
+        arm(run);
+        const enum tarn_status joined =
+            tarn_allocator_join_frees(run->allocator, stream, &run->error);
+
+        compare(run, "status of joining frees", joined,
+                reference_join_frees(&run->reference, stream));
+    }
+}
+
 static void run_capture(struct run *run)
 {
-    struct async_reference *reference = &run->reference;
-
     run->fault = TARN_SIM_CALL_COUNT;
-    if (reference->capturing == one_in(run, 8)) { /* mostly what may be done now */
-        const enum tarn_status st =
-            tarn_allocator_begin_pool(run->allocator, capture, every_stream, NULL, NULL);
-
-        compare(run, "status of beginning a capture", st, reference_begin(reference));
+    if (run->reference.capturing == one_in(run, 8)) { /* mostly what may be done now */
+        begin_capture(run);
     } else {
-        const enum tarn_status st = tarn_allocator_end_pool(run->allocator, capture, NULL);
-
-        compare(run, "status of ending a capture", st, reference_end(reference));
+        end_capture(run);
     }
     expect(run, "status of releasing a pool",
            tarn_allocator_release_pool(run->allocator, capture, NULL), TARN_OK);

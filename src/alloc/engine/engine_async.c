@@ -11,14 +11,19 @@
 
 #include <inttypes.h>
 
+/* Streams, each once, in the order in which they came. */
+struct stream_set {
+    tarn_stream *streams;
+    uint32_t count;
+    uint32_t slots;
+};
+
 /* An allocated block. Deferred: freed by the user, and not yet given back to the pool. */
 struct async_block {
     tarn_ptr ptr;
     uint64_t size; /* as requested */
     tarn_stream stream;
-    tarn_stream *uses; /* other streams that use it, each once */
-    uint32_t use_count;
-    uint32_t use_slots;
+    struct stream_set uses; /* other streams that use it */
     struct async_block *next_deferred;
     bool captured; /* allocated while a capture was under way */
     bool deferred;
@@ -42,6 +47,7 @@ struct async {
     tarn_stream join_stream;    /* blocks that several streams used are freed on it */
     tn_event_handle join_event; /* through which it waits for the others */
     bool capturing;
+    struct stream_set freed_on; /* during the last capture, and not joined yet */
 };
 
 static const struct tn_engine_methods async_methods;
@@ -65,11 +71,53 @@ static enum tarn_status refuse(const char *what, struct tarn_error *error)
                    what);
 }
 
+/* ---- sets of streams ---- */
+
+static bool set_has(const struct stream_set *set, tarn_stream stream)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->streams[i] == stream) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Makes room for one more. */
+static bool set_reserve(struct stream_set *set)
+{
+    if (set->count == set->slots) {
+        const uint32_t slots = set->slots ? set->slots * 2 : 2;
+        tarn_stream *streams =
+            tn_host_resize(set->streams, set->slots * sizeof *streams, slots * sizeof *streams);
+
+        if (!streams) {
+            return false;
+        }
+        set->streams = streams;
+        set->slots = slots;
+    }
+    return true;
+}
+
+/* Room must have been reserved. */
+static void set_insert(struct stream_set *set, tarn_stream stream)
+{
+    if (!set_has(set, stream)) {
+        set->streams[set->count++] = stream;
+    }
+}
+
+static void set_fini(struct stream_set *set)
+{
+    tn_host_free(set->streams, set->slots * sizeof *set->streams);
+}
+
 /* ---- blocks ---- */
 
 static void block_destroy(struct async_block *block)
 {
-    tn_host_free(block->uses, block->use_slots * sizeof *block->uses);
+    set_fini(&block->uses);
     tn_host_free(block, sizeof *block);
 }
 
@@ -110,13 +158,19 @@ static void block_forget(struct async *async, struct async_block *block)
     block_destroy(block);
 }
 
-/* Makes the joining stream wait for what is queued on `stream` now. */
-static enum tarn_status join(const struct async *async, tarn_stream stream)
+/* Makes `waiting` wait for what is queued on `stream` now. */
+static enum tarn_status join(const struct async *async, tarn_stream waiting, tarn_stream stream)
 {
     struct tarn_device *device = async->base.device;
     const enum tarn_status st = device->ops->event_record(device, async->join_event, stream);
 
-    return st ? st : device->ops->stream_wait_event(device, async->join_stream, async->join_event);
+    return st ? st : device->ops->stream_wait_event(device, waiting, async->join_event);
+}
+
+/* The stream on which the block goes back to the pool. */
+static tarn_stream block_last_stream(const struct async *async, const struct async_block *block)
+{
+    return block->uses.count > 0 ? async->join_stream : block->stream;
 }
 
 /* Gives the block back to the pool. On failure it is unchanged; the joining stream may then wait
@@ -125,20 +179,35 @@ static enum tarn_status block_give_back(struct async *async, struct async_block 
                                         struct tarn_error *error)
 {
     struct tarn_device *device = async->base.device;
-    const bool joins = block->use_count > 0;
-    enum tarn_status st = joins ? join(async, block->stream) : TARN_OK;
+    const tarn_stream last = block_last_stream(async, block);
+    enum tarn_status st = block->uses.count > 0 ? join(async, last, block->stream) : TARN_OK;
 
-    for (uint32_t i = 0; st == TARN_OK && i < block->use_count; i++) {
-        st = join(async, block->uses[i]);
+    for (uint32_t i = 0; st == TARN_OK && i < block->uses.count; i++) {
+        st = join(async, last, block->uses.streams[i]);
     }
-    st =
-        st ? st
-           : device->ops->pool_free(device, block->ptr, joins ? async->join_stream : block->stream);
+    st = st ? st : device->ops->pool_free(device, block->ptr, last);
     if (st) {
         return device_failed(async, st, "freeing memory", error);
     }
     block_forget(async, block);
     return TARN_OK;
+}
+
+/* The same for a block that is freed during the capture in which it was allocated. */
+static enum tarn_status captured_give_back(struct async *async, struct async_block *block,
+                                           struct tarn_error *error)
+{
+    const tarn_stream last = block_last_stream(async, block);
+
+    if (!set_reserve(&async->freed_on)) {
+        return tn_fail_memory(error);
+    }
+    const enum tarn_status st = block_give_back(async, block, error);
+
+    if (st == TARN_OK) {
+        set_insert(&async->freed_on, last);
+    }
+    return st;
 }
 
 /* Gives back what was freed during a capture that has ended. */
@@ -259,7 +328,8 @@ static enum tarn_status async_free(struct tarn_allocator *allocator, tarn_ptr pt
     } else if (async->capturing && !block->captured) {
         block_defer(async, block);
     } else {
-        st = block_give_back(async, block, error);
+        st = async->capturing ? captured_give_back(async, block, error)
+                              : block_give_back(async, block, error);
     }
     tn_lock_release(&async->lock);
     return st;
@@ -292,34 +362,6 @@ static enum tarn_status joining_prepare(struct async *async, struct tarn_error *
     return TARN_OK;
 }
 
-static bool block_has_use(const struct async_block *block, tarn_stream stream)
-{
-    for (uint32_t i = 0; i < block->use_count; i++) {
-        if (block->uses[i] == stream) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum tarn_status block_add_use(struct async_block *block, tarn_stream stream,
-                                      struct tarn_error *error)
-{
-    if (block->use_count == block->use_slots) {
-        const uint32_t slots = block->use_slots ? block->use_slots * 2 : 2;
-        tarn_stream *uses =
-            tn_host_resize(block->uses, block->use_slots * sizeof *uses, slots * sizeof *uses);
-
-        if (!uses) {
-            return tn_fail_memory(error);
-        }
-        block->uses = uses;
-        block->use_slots = slots;
-    }
-    block->uses[block->use_count++] = stream;
-    return TARN_OK;
-}
-
 /* The block's own stream needs no record. */
 static enum tarn_status async_record_stream(struct tarn_allocator *allocator, tarn_ptr ptr,
                                             tarn_stream stream, struct tarn_error *error)
@@ -332,9 +374,14 @@ static enum tarn_status async_record_stream(struct tarn_allocator *allocator, ta
 
     if (!block) {
         st = tn_pointer_unknown(ptr, error);
-    } else if (stream != block->stream && !block_has_use(block, stream)) {
+    } else if (stream != block->stream && !set_has(&block->uses, stream)) {
         st = joining_prepare(async, error);
-        st = st ? st : block_add_use(block, stream, error);
+        if (st == TARN_OK && !set_reserve(&block->uses)) {
+            st = tn_fail_memory(error);
+        }
+        if (st == TARN_OK) {
+            set_insert(&block->uses, stream);
+        }
     }
     tn_lock_release(&async->lock);
     return st;
@@ -600,7 +647,7 @@ static uint64_t async_check(struct tarn_allocator *allocator, struct tarn_findin
                 (const struct async_block *)(uintptr_t)async->blocks.slots[i].value;
 
             used += block->size;
-            uses += block->use_count;
+            uses += block->uses.count;
             deferred += block->deferred;
         }
     }
@@ -631,8 +678,10 @@ static enum tarn_status async_begin_pool(struct tarn_allocator *allocator, struc
     tn_lock_acquire(&async->lock);
     if (async->capturing) {
         st = tn_fail(error, TARN_ERR_STATE, "Only one capture at a time is allowed in a process.");
+    } else {
+        async->capturing = true;
+        async->freed_on.count = 0;
     }
-    async->capturing = true;
     tn_lock_release(&async->lock);
     return st;
 }
@@ -651,6 +700,36 @@ static enum tarn_status async_end_pool(struct tarn_allocator *allocator, struct 
                      "CudaMallocAsync::capture_underway is false.");
     }
     async->capturing = false;
+    tn_lock_release(&async->lock);
+    return st;
+}
+
+/* As PyTorch's endAllocateToPool. */
+static enum tarn_status freed_on_join(struct async *async, tarn_stream stream,
+                                      struct tarn_error *error)
+{
+    enum tarn_status st = async->freed_on.count > 0 ? joining_prepare(async, error) : TARN_OK;
+
+    for (uint32_t i = 0; st == TARN_OK && i < async->freed_on.count; i++) {
+        st = join(async, stream, async->freed_on.streams[i]);
+        if (st) {
+            return device_failed(async, st, "joining the streams of a capture", error);
+        }
+    }
+    if (st == TARN_OK) {
+        async->freed_on.count = 0;
+    }
+    return st;
+}
+
+static enum tarn_status async_join_frees(struct tarn_allocator *allocator, tarn_stream stream,
+                                         struct tarn_error *error)
+{
+    struct async *async = async_of(allocator);
+
+    tn_lock_acquire(&async->lock);
+    const enum tarn_status st = freed_on_join(async, stream, error);
+
     tn_lock_release(&async->lock);
     return st;
 }
@@ -740,6 +819,7 @@ static void async_destroy(struct tarn_allocator *allocator)
     (void)device->ops->device_wait(device);
     (void)device->ops->pool_trim(device, 0);
     tn_map_fini(&async->blocks);
+    set_fini(&async->freed_on);
     tn_lock_fini(&async->lock);
     tn_host_free(async, sizeof *async);
 }
@@ -770,6 +850,7 @@ static const struct tn_engine_methods async_methods = {
     .look = async_look,
     .begin_pool = async_begin_pool,
     .end_pool = async_end_pool,
+    .join_frees = async_join_frees,
     .mark_capture = async_mark_capture,
     .release_pool = async_release_pool,
 };

@@ -15,8 +15,10 @@
  * Statistics are those of the device's default pool: allocated, active (the same) and reserved
  * bytes, current and peak. Everything else stays 0.
  *
- * Differences from PyTorch: one capture at a time per allocator, not per process; end_pool does not
- * know the capturing stream, so the caller joins the streams on which blocks were freed with it.
+ * A graph cannot be captured to its end while a stream on which blocks were freed is not joined
+ * with the capturing one; end_pool does not know that one, so the caller names it to join_frees.
+ *
+ * Difference from PyTorch: one capture at a time per allocator, not per process.
  */
 #ifndef TN_ALLOC_ENGINE_ENGINE_ASYNC_H
 #define TN_ALLOC_ENGINE_ENGINE_ASYNC_H

@@ -122,6 +122,9 @@ struct tn_engine_methods {
                                    struct tarn_error *error);
     enum tarn_status (*end_pool)(struct tarn_allocator *allocator, struct tarn_pool_id id,
                                  struct tarn_error *error);
+    /* NULL: blocks are not freed on streams. */
+    enum tarn_status (*join_frees)(struct tarn_allocator *allocator, tarn_stream stream,
+                                   struct tarn_error *error);
     /* A capture begins, or ends. */
     enum tarn_status (*mark_capture)(struct tarn_allocator *allocator, bool begins,
                                      struct tarn_error *error);

@@ -28,6 +28,14 @@ enum tarn_status tarn_allocator_end_pool(struct tarn_allocator *allocator, struc
                              : methods->refuse("endAllocateToPool", error);
 }
 
+enum tarn_status tarn_allocator_join_frees(struct tarn_allocator *allocator, tarn_stream stream,
+                                           struct tarn_error *error)
+{
+    const struct tn_engine_methods *methods = allocator->methods;
+
+    return methods->join_frees ? methods->join_frees(allocator, stream, error) : TARN_OK;
+}
+
 enum tarn_status tarn_allocator_begin_capture(struct tarn_allocator *allocator,
                                               struct tarn_error *error)
 {

@@ -341,6 +341,72 @@ static void one_capture_at_a_time(void **state)
     rig_close(&rig);
 }
 
+static void join_frees(struct rig *rig, tarn_stream stream)
+{
+    assert_int_equal(tarn_allocator_join_frees(rig->allocator, stream, &rig->error), TARN_OK);
+}
+
+static uint64_t calls_of(const struct rig *rig, enum tarn_sim_call call)
+{
+    return sim_counters(rig->sim).calls[call];
+}
+
+static void a_capture_waits_for_what_it_freed(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    const tarn_ptr outside = take(&rig, 1000, S3);
+    join_frees(&rig, S1); /* nothing to wait for */
+    begin(&rig);
+    const tarn_ptr own = take(&rig, 1000, S1);
+    const tarn_ptr other = take(&rig, 1000, S2);
+    const tarn_ptr again = take(&rig, 1000, S2);
+    const tarn_ptr used = take(&rig, 1000, S1);
+    use(&rig, used, S3);
+    give(&rig, own);
+    give(&rig, other);
+    give(&rig, again);
+    give(&rig, outside); /* later */
+    give(&rig, used);    /* on the joining stream, behind S1 and S3 */
+    end(&rig);
+    assert_int_equal(tarn_sim_block_stream(rig.sim, S2), TARN_OK);
+    const uint64_t recorded = calls_of(&rig, TARN_SIM_EVENT_RECORD);
+    const uint64_t waits = calls_of(&rig, TARN_SIM_STREAM_WAIT_EVENT);
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_STREAM_WAIT_EVENT, 2, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_join_frees(rig.allocator, S1, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "joining the streams of a capture on device 0 failed"));
+    join_frees(&rig, S1); /* S1, S2 and the joining stream, from the start */
+    assert_int_equal(calls_of(&rig, TARN_SIM_EVENT_RECORD), recorded + 2 + 3);
+    assert_int_equal(calls_of(&rig, TARN_SIM_STREAM_WAIT_EVENT), waits + 2 + 3);
+    const tarn_ptr behind = take(&rig, 40 * MIB, S1);
+    give(&rig, behind);
+    const tarn_ptr apart = take(&rig, 40 * MIB, S3); /* S1 is not done before S2 is */
+    assert_true(apart != behind);
+    give(&rig, apart);
+    join_frees(&rig, S1); /* nothing is left */
+    assert_int_equal(calls_of(&rig, TARN_SIM_STREAM_WAIT_EVENT), waits + 2 + 3);
+    rig_close(&rig);
+}
+
+/* The next capture does not wait for what an earlier one freed. */
+static void a_capture_starts_with_nothing_freed(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    begin(&rig);
+    give(&rig, take(&rig, 1000, S2));
+    end(&rig);
+    begin(&rig);
+    end(&rig);
+    join_frees(&rig, S1);
+    assert_int_equal(calls_of(&rig, TARN_SIM_STREAM_WAIT_EVENT), 0);
+    rig_close(&rig);
+}
+
 static void limit_counts_what_is_out(void **state)
 {
     struct rig rig;
@@ -553,6 +619,19 @@ static void the_backend_cannot_change(void **state)
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
+static bool alloc_and_free(struct rig *rig, tarn_stream stream)
+{
+    tarn_ptr ptr = 0;
+    bool good = tarn_allocator_alloc(rig->allocator, 1000, stream, &ptr, &rig->error) == TARN_OK;
+
+    if (good && tarn_allocator_free(rig->allocator, ptr, &rig->error) != TARN_OK) {
+        good = false;
+        rig_check(rig);
+        give(rig, ptr);
+    }
+    return good;
+}
+
 /* Uses everything that can fail; true when nothing failed. Frees are tried again: a failed one must
  * have left the block. */
 static bool scenario(struct rig *rig)
@@ -574,7 +653,11 @@ static bool scenario(struct rig *rig)
     if (ptr[2]) {
         give(rig, ptr[2]);
     }
+    for (tarn_stream stream = S1; stream < S1 + 5; stream++) {
+        good &= alloc_and_free(rig, stream);
+    }
     end(rig);
+    good &= tarn_allocator_join_frees(allocator, S1, &rig->error) == TARN_OK;
     for (int i = 0; i < 2; i++) {
         if (ptr[i] && tarn_allocator_free(allocator, ptr[i], &rig->error) != TARN_OK) {
             good = false;
@@ -698,7 +781,8 @@ static void *thread_body(void *argument)
         if (i % 16 == 0 &&
             !tarn_allocator_begin_pool(allocator, (struct tarn_pool_id){0, 1}, any_stream, NULL,
                                        NULL) &&
-            tarn_allocator_end_pool(allocator, (struct tarn_pool_id){0, 1}, NULL)) {
+            (tarn_allocator_join_frees(allocator, i % 5, NULL) ||
+             tarn_allocator_end_pool(allocator, (struct tarn_pool_id){0, 1}, NULL))) {
             return rig;
         }
     }
@@ -763,6 +847,8 @@ int main(void)
         cmocka_unit_test(destroying_gives_back_what_was_put_off),
         cmocka_unit_test(destroying_waits_for_the_device),
         cmocka_unit_test(one_capture_at_a_time),
+        cmocka_unit_test(a_capture_waits_for_what_it_freed),
+        cmocka_unit_test(a_capture_starts_with_nothing_freed),
         cmocka_unit_test(limit_counts_what_is_out),
         cmocka_unit_test(full_devices_say_so),
         cmocka_unit_test(wrong_pointers_are_named),

@@ -127,6 +127,9 @@ static void captures_are_counted_up_to_a_most(void **state)
     assert_int_equal(tarn_allocator_end_capture(rig.allocator, &rig.error), TARN_ERR_STATE);
     assert_non_null(strstr(rig.error.text, "no capture is under way"));
     assert_int_equal(*count, 0);
+    /* Blocks are not freed on streams. */
+    assert_int_equal(tarn_allocator_join_frees(rig.allocator, 0, &rig.error), TARN_OK);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], 0);
     rig_close(&rig);
 }
 
