@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 static const struct workload *const workloads[] = {
-    &workload_lock,  &workload_biased_lock, &workload_allocator, &workload_stream_caches,
-    &workload_sinks, &workload_pinned,      &workload_page,      &workload_devices,
-    &workload_async, &workload_sleep,       &workload_failures,  &workload_snapshots,
+    &workload_lock,    &workload_biased_lock, &workload_allocator, &workload_stream_caches,
+    &workload_sinks,   &workload_pinned,      &workload_page,      &workload_devices,
+    &workload_async,   &workload_sleep,       &workload_failures,  &workload_snapshots,
+    &workload_tracker,
 };
 
 enum {

@@ -30,5 +30,6 @@ extern const struct workload workload_devices;
 extern const struct workload workload_sleep;
 extern const struct workload workload_failures;
 extern const struct workload workload_snapshots;
+extern const struct workload workload_tracker;
 
 #endif
