@@ -153,7 +153,9 @@ enum tarn_track_kind {
     TARN_TRACK_DELETE, /* a storage is gone */
 
     /* Module `id` named `name` starts forward. Until READY, classified parameters and buffers are
-     * its own if it is new, and INPUTs are its inputs. READY then records its state. */
+     * its own if it is new, and INPUTs are its inputs. READY then records its state, unless an
+     * operator or another module, of another thread perhaps, came first: it ends the entering, and
+     * the INPUTs and the READY that are left do nothing. */
     TARN_TRACK_ENTER,
     TARN_TRACK_INPUT,          /* storage `id` is an input of the entered module */
     TARN_TRACK_OUTPUT,         /* ... an output of the module left next */

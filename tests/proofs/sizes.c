@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Block sizes, segments and splits. */
 #include "bits.h"
+#include "division.h"
 
 #include "alloc/config/size_class.h"
 #include "analysis/split_rule.h"
@@ -20,13 +21,6 @@ static inline unsigned tn_block_interval(uint64_t size);
   @ ensures request == 0 ==> \result == 512;
   @ ensures request > 0 ==> \result < request + 512; */
 static inline uint64_t tn_block_round_to_unit(uint64_t request);
-
-/* Assumed: steps are shifted powers of two, about which provers know too little. */
-/*@ requires 0 < size < (1 << 62) && 1 < divisions <= (1 << 32) && size > 512 * divisions;
-  @ assigns \nothing;
-  @ ensures \result % 512 == 0;
-  @ ensures size <= \result < 2 * size; */
-uint64_t tn_block_round_to_division(uint64_t size, uint64_t divisions);
 
 /*@ requires request < (1 << 62) && divisions <= (1 << 32);
   @ assigns \nothing;

@@ -443,16 +443,13 @@ bool tm_apply(struct tm_model *m, const struct tarn_track_event *e)
         return do_enter(m, e);
     case TARN_TRACK_INPUT:
         m->inputs += m->entering >= 0 ? bytes : 0;
-        return m->entering >= 0;
+        return true;
     case TARN_TRACK_OUTPUT:
         m->outputs += bytes;
         return true;
-    case TARN_TRACK_READY: {
-        const bool entered = m->entering >= 0;
-
+    case TARN_TRACK_READY:
         make_ready(m);
-        return entered;
-    }
+        return true;
     case TARN_TRACK_LEAVE:
         return do_leave(m, e);
     case TARN_TRACK_ENTER_BACKWARD:

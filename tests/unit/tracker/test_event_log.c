@@ -303,8 +303,8 @@ static void get_ready(void *context, const char *module, bool begins, bool backw
     (void)context;
     (void)module;
     (void)backward;
-    assert_int_equal(tarn_tracker_apply(tracker, &ready, 1, NULL, NULL),
-                     begins ? TARN_OK : TARN_ERR_STATE);
+    (void)begins;
+    assert_int_equal(tarn_tracker_apply(tracker, &ready, 1, NULL, NULL), TARN_OK);
 }
 
 static void a_module_may_be_ready_already(void **state)
@@ -314,9 +314,7 @@ static void a_module_may_be_ready_already(void **state)
     (void)state;
     assert_int_equal(tarn_tracker_create(&options, &tracker, NULL), TARN_OK);
     assert_int_equal(
-        tarn_tracker_replay_memory(tracker, ENTER, sizeof ENTER - 1, NULL, NULL, &error),
-        TARN_ERR_FORMAT);
-    assert_string_equal(error.text, "line 1, input from storage 1: no module was entered");
+        tarn_tracker_replay_memory(tracker, ENTER, sizeof ENTER - 1, NULL, NULL, &error), TARN_OK);
 }
 
 /* Each event of a small log once more with the n-th allocation failing. */
