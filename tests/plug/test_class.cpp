@@ -674,6 +674,30 @@ void many_threads()
 }
 
 /* Alone in its process. */
+uint64_t waits_of_streams(tarn_device *device)
+{
+    tarn_sim_counters counters;
+
+    counters.struct_size = sizeof counters;
+    tarn_sim_get_counters(device, &counters);
+    return counters.calls[TARN_SIM_STREAM_WAIT_EVENT];
+}
+
+/* torch's current stream waits for those on which blocks were freed. */
+void the_end_of_a_capture_joins_streams(tarn_device *device)
+{
+    const MempoolId_t id{0, 1};
+
+    cca::beginAllocateToPool(0, id, any);
+    cca::raw_delete(cca::raw_alloc_with_stream(MIB, stream(7)));
+    cca::raw_delete(cca::raw_alloc_with_stream(MIB, stream(8)));
+    const uint64_t before = waits_of_streams(device);
+
+    cca::endAllocateToPool(0, id);
+    CHECK(waits_of_streams(device) == before + 2);
+    cca::releasePool(0, id);
+}
+
 void what_the_drivers_pools_lack_is_refused()
 {
     const auto is_refused = [](auto call) {
@@ -687,10 +711,12 @@ void what_the_drivers_pools_lack_is_refused()
     const cca::OutOfMemoryObserver observer = [](int64_t, size_t, size_t, size_t) {};
     tarn_error error;
 
-    (void)open_sim(0, GIB);
+    tarn_device *const device = open_sim(0, GIB);
+
     CHECK(tarn_torch_install(TORCH_VERSION, &error) == TARN_OK);
     cca::init(1);
     CHECK(cca::name() == "cudaMallocAsync");
+    the_end_of_a_capture_joins_streams(device);
     CHECK(is_refused([&] { cca::attachOutOfMemoryObserver(observer); }));
     CHECK(is_refused([] { cca::attachAllocatorTraceTracker([](const cca::TraceEntry &) {}); }));
     on_allocator([&](auto &it) -> decltype(void(it.attachOomRejectionObserver(observer))) {
