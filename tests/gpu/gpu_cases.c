@@ -510,6 +510,53 @@ static bool the_driver_s_own_pool_serves(struct gpu *gpu)
            DRIVER(cuStreamDestroy_v2(streams[1]));
 }
 
+/* In the capture of streams[0], which streams[1] joins: blocks of both, used on both, are freed. */
+static bool free_in_capture(const struct gpu *gpu, struct tarn_allocator *allocator,
+                            const tarn_stream streams[2], tn_event_handle event)
+{
+    struct tarn_device *device = gpu->device;
+    struct tarn_error error = {.status = TARN_OK};
+    bool right = CHECK(!device->ops->event_record(device, event, streams[0])) &&
+                 CHECK(!device->ops->stream_wait_event(device, streams[1], event));
+
+    for (int i = 0; right && i < 4; i++) {
+        const tarn_stream own = streams[i % 2];
+        tarn_ptr ptr = 0;
+
+        right = TARN(tarn_allocator_alloc(allocator, MIB, own, &ptr, &error)) &&
+                DRIVER(cuMemsetD8Async(ptr, 1, MIB, own)) &&
+                (i < 2 || TARN(tarn_allocator_record_stream(allocator, ptr, streams[(i + 1) % 2],
+                                                            &error))) &&
+                TARN(tarn_allocator_free(allocator, ptr, &error));
+    }
+    return right;
+}
+
+/* CUDA ends no capture while a stream of it is not joined: one is the allocator's own. */
+static bool a_capture_of_the_driver_s_pool_ends(struct gpu *gpu)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct tarn_allocator *allocator = gpu_allocator(gpu, "backend:cudaMallocAsync");
+    struct tarn_device *device = gpu->device;
+    struct tarn_error error = {.status = TARN_OK};
+    tarn_stream streams[2] = {0};
+    tn_event_handle event = 0;
+    void *graph = NULL;
+    bool right = allocator && DRIVER(cuStreamCreate(&streams[0], TN_CU_STREAM_NON_BLOCKING)) &&
+                 DRIVER(cuStreamCreate(&streams[1], TN_CU_STREAM_NON_BLOCKING)) &&
+                 CHECK(!device->ops->event_create(device, &event)) &&
+                 TARN(tarn_allocator_begin_pool(allocator, id, on_stream, &streams[0], &error)) &&
+                 DRIVER(cuStreamBeginCapture_v2(streams[0], TN_CU_CAPTURE_MODE_RELAXED));
+
+    right = right && free_in_capture(gpu, allocator, streams, event) &&
+            TARN(tarn_allocator_end_pool(allocator, id, &error)) &&
+            TARN(tarn_allocator_join_frees(allocator, streams[0], &error)) &&
+            DRIVER(cuStreamEndCapture(streams[0], &graph)) && DRIVER(cuGraphDestroy(graph));
+    tarn_allocator_destroy(allocator);
+    return right && CHECK(!device->ops->event_destroy(device, event)) &&
+           DRIVER(cuStreamDestroy_v2(streams[0])) && DRIVER(cuStreamDestroy_v2(streams[1]));
+}
+
 /* ---- threads ---- */
 
 struct worker {
@@ -712,6 +759,7 @@ const struct gpu_case gpu_cases[] = {
     {"a_full_gpu_says_so_to_growing_segments", a_full_gpu_says_so_to_growing_segments},
     {"a_full_gpu_says_so_to_moving_pages", a_full_gpu_says_so_to_moving_pages},
     {"the_driver_s_own_pool_serves", the_driver_s_own_pool_serves},
+    {"a_capture_of_the_driver_s_pool_ends", a_capture_of_the_driver_s_pool_ends},
     {"sixteen_threads", sixteen_threads},
     {"sixteen_threads_on_one_stream", sixteen_threads_on_one_stream},
     {"sixteen_threads_in_growing_segments", sixteen_threads_in_growing_segments},
