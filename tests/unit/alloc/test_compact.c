@@ -922,6 +922,7 @@ static void pages_and_their_time_are_counted(void **state)
     assert_int_equal(pages.moved, 15);
     assert_int_equal(pages.kept, 0);
     assert_int_equal(pages.retired, 15);
+    assert_int_equal(rig_engine(rig.allocator)->compact.retired.pages_most, 15);
     assert_int_equal(pages.requests, 3);
     assert_true(pages.longest_ns > 0 && pages.longest_ns <= pages.request_ns);
     for (int i = 0; i < TARN_PAGE_TIMES; i++) {

@@ -106,6 +106,8 @@ static void calls_are_passed_on(void **state)
 
     assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].current, 2);
     assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current, 1050);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].allocated, 1050);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].allocated, 2);
     expect_sound();
     assert_int_equal(tarn_allocator_free(allocator, a, &error), TARN_OK);
     assert_int_equal(library->frees, 1);

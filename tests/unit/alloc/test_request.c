@@ -627,6 +627,21 @@ static void write_text(void *context, const struct tarn_oom *oom, char *text, si
                    (int)(oom->requested / MIB));
 }
 
+static void write_nothing(void *context, const struct tarn_oom *oom, char *text, size_t size)
+{
+    (void)context;
+    (void)oom;
+    (void)text;
+    (void)size;
+}
+
+static void write_too_much(void *context, const struct tarn_oom *oom, char *text, size_t size)
+{
+    (void)context;
+    (void)oom;
+    memset(text, 'x', size);
+}
+
 static void the_text_can_be_the_program_s_own(void **state)
 {
     static char name[] = "acme";
@@ -639,6 +654,13 @@ static void the_text_can_be_the_program_s_own(void **state)
     assert_string_equal(rig.error.text, "acme: no room for 300 MiB");
     assert_int_equal(rig.error.status, TARN_ERR_OUT_OF_MEMORY);
     assert_int_equal(rig.error.offset, -1);
+    assert_int_equal(tarn_allocator_set_oom_writer(rig.allocator, write_nothing, NULL), TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_int_equal(rig.error.status, TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(rig.error.text, tarn_status_text(TARN_ERR_OUT_OF_MEMORY));
+    assert_int_equal(tarn_allocator_set_oom_writer(rig.allocator, write_too_much, NULL), TARN_OK);
+    rig_alloc_oom(&rig, 300 * MIB, 0);
+    assert_int_equal(strlen(rig.error.text), sizeof rig.error.text - 1);
     assert_int_equal(tarn_allocator_set_oom_writer(rig.allocator, NULL, NULL), TARN_OK);
     rig_alloc_oom(&rig, 300 * MIB, 0);
     assert_non_null(strstr(rig.error.text, "CUDA out of memory"));

@@ -11,6 +11,7 @@
 #include "alloc/pool/sinks.h"
 #include "support/draw.h"
 #include "support/rig.h"
+#include "tarn/pool.h"
 
 static bool is_hasty; /* who waits does not sleep */
 
@@ -468,6 +469,24 @@ static bool any_stream(void *context, tarn_stream stream)
 }
 
 /* Restoring a checkpoint hands out several blocks with one stack. */
+/* That of the call too, though no event of it has one. */
+static void destroying_a_pool_gives_stacks_back(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options};
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 4096, 0, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
+    assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
 static void checkpoints_keep_stacks(void **state)
 {
     const struct tarn_pool_id id = {0, 1};
@@ -517,6 +536,7 @@ int main(void)
         cmocka_unit_test(moments_are_told_apart),
         cmocka_unit_test(failures_give_stacks_back),
         cmocka_unit_test(references_add_up),
+        cmocka_unit_test(destroying_a_pool_gives_stacks_back),
         cmocka_unit_test(checkpoints_keep_stacks),
     };
 

@@ -4,6 +4,7 @@
 
 #include "support/rig.h"
 #include "support/temp.h"
+#include "tarn/pages.h"
 #include "tarn/watch.h"
 
 #include <stdio.h>
@@ -79,6 +80,34 @@ static void pools_have_rows_of_their_own(void **state)
     temp_folder_remove(&folder);
 }
 
+/* Those of tarn_allocator_get_page_stats. */
+static void a_record_has_the_figures_of_pages(void **state)
+{
+    struct tarn_page_stats pages = {.struct_size = sizeof pages};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    assert_int_equal(tarn_watch_start(rig.allocator, NULL, &rig.error), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 1));
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    const struct tn_page_record record = looked(&rig);
+
+    tarn_allocator_get_page_stats(rig.allocator, &pages);
+    assert_true(pages.created > 0 && pages.requests > 0 && pages.request_ns > 0);
+    assert_int_equal(record.page_size, pages.page_size);
+    assert_int_equal(record.pages_created, pages.created);
+    assert_int_equal(record.pages_moved, pages.moved);
+    assert_int_equal(record.pages_kept, pages.kept);
+    assert_int_equal(record.pages_retired, pages.retired);
+    assert_int_equal(record.page_requests, pages.requests);
+    assert_int_equal(record.page_request_ns, pages.request_ns);
+    assert_int_equal(record.page_longest_ns, pages.longest_ns);
+    tarn_watch_stop(rig.allocator);
+    rig_close(&rig);
+}
+
 /* Of one pool and stream, segments for small requests and for large ones have a row each. */
 static void small_and_large_segments_have_rows_of_their_own(void **state)
 {
@@ -141,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_have_rows_of_their_own),
+        cmocka_unit_test(a_record_has_the_figures_of_pages),
         cmocka_unit_test(small_and_large_segments_have_rows_of_their_own),
         cmocka_unit_test(a_folder_need_not_be_given),
     };
