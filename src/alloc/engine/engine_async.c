@@ -8,22 +8,16 @@
 #include "base/assertion.h"
 #include "base/host_mem.h"
 #include "base/size_text.h"
+#include "base/vec.h"
 
 #include <inttypes.h>
-
-/* Streams, each once, in the order in which they came. */
-struct stream_set {
-    tarn_stream *streams;
-    uint32_t count;
-    uint32_t slots;
-};
 
 /* An allocated block. Deferred: freed by the user, and not yet given back to the pool. */
 struct async_block {
     tarn_ptr ptr;
     uint64_t size; /* as requested */
     tarn_stream stream;
-    struct stream_set uses; /* other streams that use it */
+    struct tn_vec uses; /* tarn_stream: others that use it, each once */
     struct async_block *next_deferred;
     bool captured; /* allocated while a capture was under way */
     bool deferred;
@@ -47,7 +41,7 @@ struct async {
     tarn_stream join_stream;    /* blocks that several streams used are freed on it */
     tn_event_handle join_event; /* through which it waits for the others */
     bool capturing;
-    struct stream_set freed_on; /* during the last capture, and not joined yet */
+    struct tn_vec freed_on; /* tarn_stream: in the last capture, not joined yet, each once */
 };
 
 static const struct tn_engine_methods async_methods;
@@ -71,53 +65,34 @@ static enum tarn_status refuse(const char *what, struct tarn_error *error)
                    what);
 }
 
-/* ---- sets of streams ---- */
+/* ---- lists of streams ---- */
 
-static bool set_has(const struct stream_set *set, tarn_stream stream)
+static tarn_stream stream_at(const struct tn_vec *streams, size_t i)
 {
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (set->streams[i] == stream) {
+    return ((const tarn_stream *)streams->items)[i];
+}
+
+static bool streams_have(const struct tn_vec *streams, tarn_stream stream)
+{
+    for (size_t i = 0; i < streams->count; i++) {
+        if (stream_at(streams, i) == stream) {
             return true;
         }
     }
     return false;
 }
 
-/* Makes room for one more. */
-static bool set_reserve(struct stream_set *set)
+/* False when host memory runs out, but not for a stream that is there or if room was reserved. */
+static bool streams_add(struct tn_vec *streams, tarn_stream stream)
 {
-    if (set->count == set->slots) {
-        const uint32_t slots = set->slots ? set->slots * 2 : 2;
-        tarn_stream *streams =
-            tn_host_resize(set->streams, set->slots * sizeof *streams, slots * sizeof *streams);
-
-        if (!streams) {
-            return false;
-        }
-        set->streams = streams;
-        set->slots = slots;
-    }
-    return true;
-}
-
-/* Room must have been reserved. */
-static void set_insert(struct stream_set *set, tarn_stream stream)
-{
-    if (!set_has(set, stream)) {
-        set->streams[set->count++] = stream;
-    }
-}
-
-static void set_fini(struct stream_set *set)
-{
-    tn_host_free(set->streams, set->slots * sizeof *set->streams);
+    return streams_have(streams, stream) || tn_vec_add(streams, &stream);
 }
 
 /* ---- blocks ---- */
 
 static void block_destroy(struct async_block *block)
 {
-    set_fini(&block->uses);
+    tn_vec_fini(&block->uses);
     tn_host_free(block, sizeof *block);
 }
 
@@ -182,8 +157,8 @@ static enum tarn_status block_give_back(struct async *async, struct async_block 
     const tarn_stream last = block_last_stream(async, block);
     enum tarn_status st = block->uses.count > 0 ? join(async, last, block->stream) : TARN_OK;
 
-    for (uint32_t i = 0; st == TARN_OK && i < block->uses.count; i++) {
-        st = join(async, last, block->uses.streams[i]);
+    for (size_t i = 0; st == TARN_OK && i < block->uses.count; i++) {
+        st = join(async, last, stream_at(&block->uses, i));
     }
     st = st ? st : device->ops->pool_free(device, block->ptr, last);
     if (st) {
@@ -199,13 +174,16 @@ static enum tarn_status captured_give_back(struct async *async, struct async_blo
 {
     const tarn_stream last = block_last_stream(async, block);
 
-    if (!set_reserve(&async->freed_on)) {
+    if (!tn_vec_reserve(&async->freed_on, 1)) {
         return tn_fail_memory(error);
     }
     const enum tarn_status st = block_give_back(async, block, error);
 
     if (st == TARN_OK) {
-        set_insert(&async->freed_on, last);
+        const bool added = streams_add(&async->freed_on, last);
+
+        tn_assert(added);
+        (void)added;
     }
     return st;
 }
@@ -301,6 +279,7 @@ static enum tarn_status async_alloc(struct tarn_allocator *allocator, uint64_t s
     }
     block->size = size;
     block->stream = stream;
+    tn_vec_init(&block->uses, sizeof(tarn_stream));
     tn_lock_acquire(&async->lock);
     const enum tarn_status st = alloc_locked(async, block, error);
 
@@ -374,13 +353,10 @@ static enum tarn_status async_record_stream(struct tarn_allocator *allocator, ta
 
     if (!block) {
         st = tn_pointer_unknown(ptr, error);
-    } else if (stream != block->stream && !set_has(&block->uses, stream)) {
+    } else if (stream != block->stream) {
         st = joining_prepare(async, error);
-        if (st == TARN_OK && !set_reserve(&block->uses)) {
+        if (st == TARN_OK && !streams_add(&block->uses, stream)) {
             st = tn_fail_memory(error);
-        }
-        if (st == TARN_OK) {
-            set_insert(&block->uses, stream);
         }
     }
     tn_lock_release(&async->lock);
@@ -710,8 +686,8 @@ static enum tarn_status freed_on_join(struct async *async, tarn_stream stream,
 {
     enum tarn_status st = async->freed_on.count > 0 ? joining_prepare(async, error) : TARN_OK;
 
-    for (uint32_t i = 0; st == TARN_OK && i < async->freed_on.count; i++) {
-        st = join(async, stream, async->freed_on.streams[i]);
+    for (size_t i = 0; st == TARN_OK && i < async->freed_on.count; i++) {
+        st = join(async, stream, stream_at(&async->freed_on, i));
         if (st) {
             return device_failed(async, st, "joining the streams of a capture", error);
         }
@@ -792,6 +768,7 @@ enum tarn_status tn_async_create(struct tarn_device *device, const struct tarn_c
     async->config = *config;
     async->limit = TARN_SIZE_UNLIMITED;
     async->deferred_end = &async->deferred;
+    tn_vec_init(&async->freed_on, sizeof(tarn_stream));
     tn_lock_init(&async->lock, TN_LOCK_ALLOCATOR);
     *allocator_out = &async->base;
     return TARN_OK;
@@ -819,7 +796,7 @@ static void async_destroy(struct tarn_allocator *allocator)
     (void)device->ops->device_wait(device);
     (void)device->ops->pool_trim(device, 0);
     tn_map_fini(&async->blocks);
-    set_fini(&async->freed_on);
+    tn_vec_fini(&async->freed_on);
     tn_lock_fini(&async->lock);
     tn_host_free(async, sizeof *async);
 }
