@@ -198,6 +198,8 @@ struct tarn_segment_info {
     uint64_t stack; /* id from the event sink, 0 = none */
     bool is_large;
     bool is_expandable;
+    bool was_split;  /* a block was split off its beginning since then, even if both are one again:
+                        PyTorch no longer knows the stack */
     uint64_t number; /* 1, 2, ... in the order in which the allocator made its segments, which the
                         ranges of an expandable segment share; 0: of pinned memory */
 };

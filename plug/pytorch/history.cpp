@@ -15,8 +15,6 @@ namespace tarn_torch
 namespace
 {
 
-using Stack = std::shared_ptr<c10::GatheredContext>;
-
 std::atomic<cca::CreateContextFn> recorder;
 
 /* ---- stacks ---- */
@@ -58,7 +56,7 @@ void add_segment(void *context, const tarn_segment_info *segment, uint64_t stack
     info.is_large = segment->is_large;
     info.is_expandable = segment->is_expandable;
     info.owner_private_pool_id = {segment->pool.first, segment->pool.second};
-    info.context_when_allocated = stack_of(stack);
+    info.context_when_allocated = segment->was_split ? nullptr : stack_of(stack);
     building->by_number.emplace(segment->number, segments.size() - 1);
 }
 

@@ -10,6 +10,8 @@
 namespace tarn_torch
 {
 
+using Stack = std::shared_ptr<c10::GatheredContext>;
+
 /* As tarn_devices_record, with stacks of that recorder, which may be null. */
 tarn_status history_record(tarn_recording recording, cca::CreateContextFn recorder,
                            tarn_error *error);
@@ -19,10 +21,10 @@ cca::SnapshotInfo history_snapshot(int device_count, tarn_pool_id pool, bool wit
 
 /* torch's stack for libtarn's, of a block or an event of that device; null where there is none. The
  * device's history captures all of its stacks, if it has one: no other receiver could. No lock. */
-std::shared_ptr<c10::GatheredContext> history_stack(int ordinal, uint64_t stack);
+Stack history_stack(int ordinal, uint64_t stack);
 
 /* The same for libtarn's number of a host language's stack. */
-std::shared_ptr<c10::GatheredContext> stack_of(uint64_t host_stack);
+Stack stack_of(uint64_t host_stack);
 
 /* Whether torch has events of that action; the event in torch's terms. */
 inline bool has_entry(tarn_action action)
@@ -30,8 +32,7 @@ inline bool has_entry(tarn_action action)
     return action <= (TORCH_VERSION_MINOR < 14 ? TARN_ACTION_OOM : TARN_ACTION_ANNOTATE);
 }
 
-cca::TraceEntry trace_entry(const tarn_trace_event &event,
-                            std::shared_ptr<c10::GatheredContext> stack);
+cca::TraceEntry trace_entry(const tarn_trace_event &event, Stack stack);
 
 } // namespace tarn_torch
 

@@ -366,6 +366,27 @@ void history_has_torchs_stacks()
     CHECK(Gathered::live == 0); /* every stack was given back */
 }
 
+/* As torch's: the stack moves to the rest when a block is split off, and is lost when they merge. */
+void segments_lose_their_stacks_when_they_are_split()
+{
+    record(gather, {});
+    void *const whole = cca::raw_alloc(20 * MIB);
+    const auto has_stack = [](const auto &it) { return it.context_when_allocated != nullptr; };
+
+    CHECK(has_stack(cca::snapshot().segments.at(0)));
+    cca::raw_delete(whole);
+    CHECK(has_stack(cca::snapshot().segments.at(0)));
+    void *const part = cca::raw_alloc(5 * MIB);
+
+    CHECK(!has_stack(cca::snapshot().segments.at(0)));
+    cca::raw_delete(part);
+    CHECK(cca::snapshot().segments.at(0).blocks.size() == 1);
+    CHECK(!has_stack(cca::snapshot().segments.at(0)));
+    record(nullptr, {});
+    empty_cache();
+    CHECK(Gathered::live == 0);
+}
+
 /* -1 where this torch counts no segments. */
 int64_t counter_of(const cca::SegmentInfo &segment)
 {
@@ -748,6 +769,8 @@ int main(int argc, char **)
         {"the exception of a filter arrives", the_exception_of_a_filter_arrives},
         {"annotations need no memory", annotations_need_no_memory},
         {"history has torch's stacks", history_has_torchs_stacks},
+        {"segments lose their stacks when they are split",
+         segments_lose_their_stacks_when_they_are_split},
         {"snapshots of one pool", snapshots_of_one_pool},
         {"metadata goes with events", metadata_goes_with_events},
         {"live memory is annotated", live_memory_is_annotated},

@@ -16,6 +16,7 @@ static struct tarn_segment_info range_describe(const struct tn_segment *segment,
         .stack = head->prev ? 0 : segment->stack,
         .is_large = !pool->is_small,
         .is_expandable = segment->expandable != NULL,
+        .was_split = head->was_split,
         .number = segment->number,
     };
 

@@ -49,11 +49,12 @@ struct tn_block {
         int64_t gc_base; /* in its free set: the pool's find_count when it went in */
         uint64_t link;   /* the same, if its slot is TN_SLOT_LINKED: see linked.h */
     } u;
-    uint32_t uses;   /* index of its record of streams and events (stream_use.h), 0 = none */
-    bool allocated;  /* allocated */
-    bool mapped;     /* backed by memory; false only in expandable segments */
-    bool expandable; /* part of an expandable segment */
-    uint8_t slot;    /* free: its slot in a bin, or one of the following */
+    uint32_t uses;       /* index of its record of streams and events (stream_use.h), 0 = none */
+    bool allocated;      /* allocated */
+    bool mapped;         /* backed by memory; false only in expandable segments */
+    bool expandable : 1; /* part of an expandable segment */
+    bool was_split : 1;  /* at the start of a segment: split since the segment has its stack */
+    uint8_t slot;        /* free: its slot in a bin, or one of the following */
 };
 
 static_assert(sizeof(struct tn_block) == 64, "a block node is one cache line");

@@ -329,6 +329,7 @@ tn_heap_mark_allocated(struct tn_heap *heap, struct tn_shard *shard, struct tn_b
     if (split) {
         remainder = tn_shard_take_spare(shard);
         tn_block_split(block, size, remainder);
+        block->was_split = true;
         tn_pool_insert(remainder);
     }
     const struct tn_split_change change =

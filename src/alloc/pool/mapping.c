@@ -161,8 +161,10 @@ static struct tn_block *piece_adopt(struct tn_heap *heap, struct tn_segment *seg
     count_map(heap, set->pool, bytes);
     tn_heap_emit(heap, TARN_ACTION_SEGMENT_MAP, address, bytes, set->stream, set->pool, stack);
     TN_PROBE4(map, address, heap->device->ordinal, bytes, set->stream);
-    if (!segment->stack && segment->address == block->address) {
+    if (segment->address == block->address && (block->was_split || !segment->stack)) {
+        tn_heap_drop_stack(heap, segment->stack);
         segment->stack = tn_heap_keep_stack(heap, stack);
+        block->was_split = false;
     }
     return block;
 }

@@ -394,6 +394,44 @@ static struct tarn_sink recorder_sink(struct recorder *recorder, enum tarn_conte
                               .receive = recorder_receive};
 }
 
+/* PyTorch's block takes the stack with it when another is split off in front of it, and loses it
+ * when both merge; the first mapping behind that gives an expandable segment one again. */
+static void split_segments_say_so(void **state)
+{
+    static const char *const confs[] = {"", "expandable_segments:True"};
+
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct rig rig;
+        struct seen seen = {.left = 0};
+        struct recorder recorder = {.count = 0};
+        const struct tarn_sink sink = recorder_sink(&recorder, TARN_CONTEXT_ALL);
+
+        rig_open(&rig, GIB, confs[c]);
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        const tarn_ptr whole = rig_alloc(&rig, 20 * MIB, 0); /* stack 1 */
+
+        rig_free(&rig, whole); /* 2 */
+        walk(&rig, &seen, -1);
+        assert_int_equal(seen.segments[0].stack, 1);
+        assert_false(seen.segments[0].was_split);
+        const tarn_ptr part = rig_alloc(&rig, 5 * MIB, 0); /* 3 */
+
+        walk(&rig, &seen, -1);
+        assert_true(seen.block_count == 2 && seen.segments[0].was_split);
+        rig_free(&rig, part); /* 4 */
+        walk(&rig, &seen, -1);
+        assert_true(seen.block_count == 1 && seen.segments[0].was_split);
+        assert_int_equal(seen.segments[0].stack, 1);
+        rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0)); /* 5, 6: another segment, or more pages */
+        walk(&rig, &seen, -1);
+        assert_int_equal(seen.segment_count, c ? 1 : 2);
+        assert_int_equal(seen.segments[c ? 0 : 1].stack, 5);
+        assert_false(seen.segments[c ? 0 : 1].was_split);
+        rig_close(&rig);
+    }
+}
+
 /* test_memory_snapshot, test_cpp_memory_snapshot_pickle: every segment has a stack, a block of
  * 311 x 411 floats its address and one, and the newest event is its allocation; after the cache is
  * emptied the newest one is a segment's. */
@@ -874,6 +912,7 @@ int main(void)
         cmocka_unit_test(many_blocks_are_not_walked_in_passing),
         cmocka_unit_test(other_engines_have_no_keeper),
         cmocka_unit_test(stacks_are_those_of_the_allocations),
+        cmocka_unit_test(split_segments_say_so),
         cmocka_unit_test(the_newest_event_is_the_allocation),
         cmocka_unit_test(stacks_of_events_follow_the_level),
         cmocka_unit_test(a_snapshot_leaves_its_mark),
