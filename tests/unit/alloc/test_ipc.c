@@ -651,6 +651,7 @@ static void expect_findings(struct rig *rig, uint64_t count, const char *texts[2
 
     assert_int_equal(tn_ipc_cache_check(&rig->allocator->opened, &findings), count);
     assert_int_equal(findings.count, count);
+    assert_int_equal(tarn_allocator_check(rig->allocator, NULL), count);
     for (uint64_t i = 0; i < count; i++) {
         if (!strstr(findings.text[i], texts[i])) {
             fail_msg("\"%s\" does not contain \"%s\"", findings.text[i], texts[i]);
