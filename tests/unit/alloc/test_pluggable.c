@@ -364,6 +364,22 @@ static void expect_backend(const char *name)
     tarn_allocator_destroy(made);
 }
 
+/* Settings that libtarn's own could not have are the library's business. */
+static void settings_of_a_library_are_not_checked(void **state)
+{
+    struct tarn_allocator *made = NULL;
+    struct tarn_config config;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse("backend:cudaMallocAsync,policy:compact", &config, &error),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &made, &error), TARN_ERR_CONFIG);
+    assert_int_equal(tarn_pluggable_set_current(opened, &error), TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &made, &error), TARN_OK);
+    tarn_allocator_destroy(made);
+    assert_int_equal(tarn_pluggable_set_current(NULL, &error), TARN_OK);
+}
+
 /* test_cuda_pluggable_allocator: only before the first allocator */
 static void the_current_one_changes_while_there_is_none(void **state)
 {
@@ -543,6 +559,7 @@ int main(void)
         CASE(hooks_are_called),
         CASE(what_cannot_be_loaded_is_named),
         CASE(the_rest_is_refused),
+        CASE(settings_of_a_library_are_not_checked),
         CASE(the_current_one_changes_while_there_is_none),
         CASE(closing_the_current_one_leaves_libtarns_own),
         CASE(every_want_of_host_memory_leaves_it_whole),
