@@ -477,6 +477,24 @@ static void other_allocators_take_any_size(void **state)
     sim_close(device);
 }
 
+/* Of a device that is full, and nothing is cached, there is nothing. */
+static void a_full_device_has_no_largest_block(void **state)
+{
+    uint64_t largest = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 64 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 0);
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 64 * MIB);
+    rig_close(&rig);
+}
+
 /* ---- streams ---- */
 
 static struct {
@@ -533,9 +551,8 @@ static void child_uses_allocator(void *context)
     CHILD_REQUIRE(tn_allocator_look(allocator, NULL, &look, &error) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_allocator_record_stream(allocator, 512, 99, &error) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_allocator_check(allocator, &findings) == 0);
-    tarn_config_init(&defaults);
-    memset(&config, 0xA5, sizeof config);
     tarn_allocator_get_config(allocator, &config);
+    tarn_config_init(&defaults);
     CHILD_REQUIRE(memcmp(&config, &defaults, sizeof config) == 0);
 }
 
@@ -827,6 +844,7 @@ int main(void)
         cmocka_unit_test(settings_are_read_back_and_checked),
         cmocka_unit_test(pages_that_the_device_cannot_make_are_refused),
         cmocka_unit_test(other_allocators_take_any_size),
+        cmocka_unit_test(a_full_device_has_no_largest_block),
         cmocka_unit_test(streams_are_checked_once),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(an_allocator_needs_a_device),
