@@ -558,6 +558,29 @@ static void failures_say_what_failed(void **state)
     sim_close(device);
 }
 
+/* The same of a cache that is switched off, whose checker looks at the device's blocks too. */
+static void a_cache_that_is_off_refuses_the_same(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = allocator_open(device, false);
+    struct tn_native_allocator *native = (struct tn_native_allocator *)(void *)allocator;
+    struct tarn_error error;
+    tarn_ptr ptr = 7;
+
+    (void)state;
+    assert_int_equal(tarn_allocator_set_enabled(allocator, false, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(allocator, TN_MAX_REQUEST, 0, &ptr, &error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(error.text, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    assert_int_equal(ptr, 7);
+    atomic_fetch_add(&native->direct.count, 1);
+    assert_int_equal(tarn_allocator_check(allocator, NULL), 1);
+    atomic_fetch_sub(&native->direct.count, 1);
+    expect_sound(allocator);
+    tarn_allocator_destroy(allocator);
+    sim_close(device);
+}
+
 /* A lock of a table of allocators may be held around every call. */
 static void their_lock_is_behind_those_of_tables(void **state)
 {
@@ -588,6 +611,7 @@ int main(void)
         cmocka_unit_test(nth_failure_leaks_nothing),
         cmocka_unit_test(blocks_are_counted),
         cmocka_unit_test(failures_say_what_failed),
+        cmocka_unit_test(a_cache_that_is_off_refuses_the_same),
         cmocka_unit_test(their_lock_is_behind_those_of_tables),
         cmocka_unit_test(threads_share_them),
     };

@@ -249,6 +249,64 @@ static void rows_stay_until_they_are_renewed(void **state)
     rig_close(&rig);
 }
 
+/* What the fast path has allocated and freed is counted, and is in the rows. */
+static void calls_of_the_fast_path_are_seen(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_watch_start(rig.allocator, NULL, &rig.error), TARN_OK);
+    (void)rig_alloc(&rig, 512, 0);
+    rig_free(&rig, rig_alloc(&rig, 1024, 0));
+    (void)rig_stats(&rig);
+    const tarn_ptr ptr = rig_alloc(&rig, 1024, 0); /* again */
+    struct tn_page_record record = {.state = TN_SLOT_LIVE};
+
+    assert_true(look_again(&rig, &record, 1, false));
+    assert_int_equal(record.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL][0], 1536);
+    rig_free(&rig, ptr);
+    assert_true(look_again(&rig, &record, 2, true));
+    assert_int_equal(record.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL][0], 512);
+    assert_int_equal(record.row_count, 1);
+    assert_int_equal(record.rows[0].allocated, 512);
+    assert_int_equal(record.rows[0].largest_free, 2 * MIB - 512);
+    tarn_watch_stop(rig.allocator);
+    rig_close(&rig);
+}
+
+/* With more than 65,536 blocks, used and free ones, a walk would take too long: the rows stay those
+ * of the last one. */
+static void many_blocks_are_not_walked(void **state)
+{
+    struct tn_page_record record = {.state = TN_SLOT_LIVE};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_watch_start(rig.allocator, NULL, &rig.error), TARN_OK);
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    assert_true(look_again(&rig, &record, 1, true));
+    struct tn_counters *counters = &rig_engine(rig.allocator)->heap.shard.counters;
+    const struct tarn_stats stats = rig_stats(&rig);
+    const int64_t blocks = stats.by_pool[TARN_STAT_ACTIVE][TARN_STAT_ALL].current +
+                           stats.by_pool[TARN_STAT_INACTIVE_SPLIT][TARN_STAT_ALL].current;
+    const int64_t more = 65536 - blocks;
+
+    counters->blocks.out.current[TN_SMALL] += more; /* as if there were so many */
+    assert_true(look_again(&rig, &record, 2, true));
+    assert_int_equal(record.rows_time_ns, 2);
+    counters->split.current[TN_SMALL]++;
+    assert_true(look_again(&rig, &record, 3, true));
+    assert_int_equal(record.rows_time_ns, 2);
+    assert_int_equal(record.row_count, 1);
+    assert_int_equal(record.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL][0], more + 1);
+    counters->split.current[TN_SMALL]--;
+    counters->blocks.out.current[TN_SMALL] -= more;
+    tarn_watch_stop(rig.allocator);
+    rig_close(&rig);
+}
+
 /* ---- the part that takes requests ---- */
 
 static unsigned added;
@@ -341,6 +399,8 @@ int main(void)
         cmocka_unit_test(a_record_has_the_counters),
         cmocka_unit_test(every_engine_has_a_limit_and_counters),
         cmocka_unit_test(rows_stay_until_they_are_renewed),
+        cmocka_unit_test(calls_of_the_fast_path_are_seen),
+        cmocka_unit_test(many_blocks_are_not_walked),
         cmocka_unit_test(requests_are_taken_where_that_is_wanted),
         cmocka_unit_test(a_folder_need_not_be_given),
     };
