@@ -94,10 +94,18 @@ static void a_record_has_the_figures_of_pages(void **state)
     rig_free(&rig, rig_alloc(&rig, 30 * MIB, 1));
     (void)rig_alloc(&rig, 20 * MIB, 2);
     (void)rig_alloc(&rig, 20 * MIB, 2);
+    const tarn_ptr hole = rig_alloc(&rig, 30 * MIB, 3);
+
+    (void)rig_alloc(&rig, 2 * MIB, 3);
+    rig_free(&rig, hole);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE); /* pages are left over */
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 3, &(tarn_ptr){0}, &rig.error),
+                     TARN_ERR_DEVICE);
     const struct tn_page_record record = looked(&rig);
 
     tarn_allocator_get_page_stats(rig.allocator, &pages);
     assert_true(pages.created > 0 && pages.requests > 0 && pages.request_ns > 0);
+    assert_true(pages.kept > 0);
     assert_int_equal(record.page_size, pages.page_size);
     assert_int_equal(record.pages_created, pages.created);
     assert_int_equal(record.pages_moved, pages.moved);
