@@ -573,6 +573,35 @@ static void it_looks_at_one_at_a_time(void **state)
     assert_int_equal(atomic_load(&overlaps), 0);
 }
 
+static void *add_second(void *context)
+{
+    return tn_publisher_add(context, runtime.path, false, NULL) == TARN_OK ? NULL : context;
+}
+
+/* Sources come one after the other, and so does what is said in the page. */
+static void changes_wait_for_each_other(void **state)
+{
+    struct tn_publisher_source first;
+    struct tn_publisher_source second = {.look = look_long, .slot = -1};
+    const unsigned before = atomic_load(&done);
+    pthread_t thread;
+    void *failed = NULL;
+
+    (void)state;
+    assert_int_equal(add(&first), TARN_OK);
+    atomic_store(&takes_long, true);
+    assert_int_equal(pthread_create(&thread, NULL, add_second, &second), 0);
+    while (!atomic_load(&is_looking)) { /* when it is added */
+        (void)usleep(100);
+    }
+    tn_publisher_set_controlled();
+    assert_int_equal(atomic_load(&done), before + 1);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    tn_publisher_remove(&first);
+    tn_publisher_remove(&second);
+}
+
 static void check_that_it_is_done(void)
 {
     child_exit(atomic_load(&done) == 1 ? 0 : 5);
@@ -696,6 +725,7 @@ int main(void)
         cmocka_unit_test(folders_may_be_long),
         cmocka_unit_test(its_thread_has_a_name_and_takes_no_signals),
         cmocka_unit_test(it_looks_at_one_at_a_time),
+        cmocka_unit_test(changes_wait_for_each_other),
         cmocka_unit_test(a_program_ends_at_once),
         cmocka_unit_test(a_thread_that_hangs_does_not_keep_the_program),
     };
