@@ -247,6 +247,30 @@ static void a_device_that_fails_first_is_reported(void **state)
     rig_close(&rig);
 }
 
+/* Under the compact policy events mark where streams are; an allocation records none while nothing
+ * is done that blocks wait for. */
+static void no_event_is_recorded_while_nothing_is_done(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "policy:compact");
+    const tarn_ptr base = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr waits = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr other = rig_alloc(&rig, 20 * MIB, 1);
+
+    rig_record(&rig, waits, 7);
+    rig_free(&rig, waits);
+    rig_free(&rig, base);
+    rig_free(&rig, other);
+    const uint64_t recorded = sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD];
+
+    place(&rig, 3 * MIB, base + MIB);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], recorded);
+    rig_free(&rig, base + MIB);
+    rig_close(&rig);
+}
+
 static void misuse_is_refused(void **state)
 {
     struct rig rig;
@@ -334,6 +358,7 @@ int main(void)
         cmocka_unit_test(stacks_are_given_back),
         cmocka_unit_test(the_part_in_front_needs_room_in_the_map),
         cmocka_unit_test(a_device_that_fails_first_is_reported),
+        cmocka_unit_test(no_event_is_recorded_while_nothing_is_done),
         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
