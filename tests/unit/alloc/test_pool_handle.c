@@ -580,7 +580,7 @@ static void stack_release(void *context, uint64_t stack)
     ((struct stacks *)context)->out--;
 }
 
-/* Events of a pool's blocks have the stacks of the calls that they come from, and every call is done
+/* Events of a pool's blocks have the stacks of the calls that they come from, and a call is done
  * with its stack when it returns. */
 static void calls_have_stacks(void **state)
 {
