@@ -280,11 +280,12 @@ static void every_peer_is_asked_once(void **state)
     (void)state;
     rig_open(&own, GIB, "");
     for (int i = 0; i < 3; i++) {
-        rig_open_with(&peers[i],
-                      (struct tarn_sim_options){.capacity = GIB,
-                                                .ordinal = ordinals[i],
-                                                .base_address = SIM_BASE + (i + 1) * 1024 * GIB},
-                      "");
+        rig_open_with(
+            &peers[i],
+            (struct tarn_sim_options){.capacity = GIB,
+                                      .ordinal = ordinals[i],
+                                      .base_address = SIM_BASE + (uint64_t)(i + 1) * 1024 * GIB},
+            "");
     }
     const struct tn_device_ops *ops = peers[1].device->ops;
     struct tn_device_ops others = *ops;

@@ -3,7 +3,8 @@
  * The thread that publishes, with sources of the test's own: what it cannot start without, sources
  * that have no place, and the end of the program. What readers see: tests/unit/watch.
  */
-#define _GNU_SOURCE /* RTLD_NEXT */
+#define _GNU_SOURCE    /* RTLD_NEXT */
+#undef _FORTIFY_SOURCE /* whose functions are inline */
 #include "support/test.h"
 
 #include "alloc/watch/publisher.h"
@@ -27,6 +28,8 @@
 
 FAILING(int, failing.error, pthread_sigmask, (int how, const sigset_t *set, sigset_t *old),
         (how, set, old))
+
+FAILING(ssize_t, -1, read, (int file, void *bytes, size_t size), (file, bytes, size))
 
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *library);
@@ -416,6 +419,21 @@ static void a_page_says_whose_it_is(void **state)
     counting_close(&counting, head);
 }
 
+/* Where the system does not tell when the process started, the page says so. */
+static void a_start_may_be_unknown(void **state)
+{
+    struct counting counting = {.cost_ns = 0};
+
+    (void)state;
+    fail_calls("read", 0, 1, EIO);
+    struct tn_page_head *head = counting_open(&counting);
+
+    assert_true(fail_none());
+    assert_int_equal(head->process_start, 0);
+    assert_int_equal(head->process, getpid());
+    counting_close(&counting, head);
+}
+
 static bool file_contains(const char *path, const char *text)
 {
     char line[600];
@@ -446,7 +464,7 @@ static void folders_may_be_long(void **state)
     static const unsigned lengths[] = {171, 185}; /* with "/tarn": 176, 190 */
     struct tn_publisher_source source;
     char folder[300];
-    char inner[320];
+    char inner[360];
     struct stat about;
 
     (void)state;
@@ -727,6 +745,7 @@ int main(void)
         cmocka_unit_test(it_looks_when_asked_but_not_too_often),
         cmocka_unit_test(it_takes_no_time_while_nobody_asks),
         cmocka_unit_test(a_page_says_whose_it_is),
+        cmocka_unit_test(a_start_may_be_unknown),
         cmocka_unit_test(nothing_stays_mapped),
         cmocka_unit_test(folders_may_be_long),
         cmocka_unit_test(its_thread_has_a_name_and_takes_no_signals),
