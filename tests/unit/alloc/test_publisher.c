@@ -387,8 +387,8 @@ static void it_takes_no_time_while_nobody_asks(void **state)
     (void)usleep(20000);
     const uint64_t before = ns_of(CLOCK_PROCESS_CPUTIME_ID);
 
-    (void)usleep(40000);
-    assert_true(ns_of(CLOCK_PROCESS_CPUTIME_ID) - before < 20000000);
+    (void)usleep(60000);
+    assert_true(ns_of(CLOCK_PROCESS_CPUTIME_ID) - before < 6000000);
     counting_close(&counting, head);
 }
 
