@@ -225,6 +225,52 @@ static void the_part_in_front_needs_room_in_the_map(void **state)
     rig_close(&rig);
 }
 
+/* Frees that are done are completed first; if that fails, nothing is allocated. */
+static void a_device_that_fails_first_is_reported(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr waits = rig_alloc(&rig, 20 * MIB, 0);
+
+    rig_record(&rig, waits, 7);
+    rig_free(&rig, waits);
+    rig_free(&rig, base);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_QUERY, 1, TARN_ERR_DEVICE);
+    assert_int_equal(alloc_at(&rig, 3 * MIB, 0, base + MIB), TARN_ERR_DEVICE);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 0);
+    rig_check(&rig);
+    place(&rig, 3 * MIB, base + MIB);
+    rig_free(&rig, base + MIB);
+    rig_close(&rig);
+}
+
+/* Under the compact policy events mark where streams are; an allocation records none while nothing
+ * is done that blocks wait for. */
+static void no_event_is_recorded_while_nothing_is_done(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, GIB, "policy:compact");
+    const tarn_ptr base = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr waits = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr other = rig_alloc(&rig, 20 * MIB, 1);
+
+    rig_record(&rig, waits, 7);
+    rig_free(&rig, waits);
+    rig_free(&rig, base);
+    rig_free(&rig, other);
+    const uint64_t recorded = sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD];
+
+    place(&rig, 3 * MIB, base + MIB);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], recorded);
+    rig_free(&rig, base + MIB);
+    rig_close(&rig);
+}
+
 static void misuse_is_refused(void **state)
 {
     struct rig rig;
@@ -266,10 +312,11 @@ static void stack_release(void *context, uint64_t stack)
     --*(int *)context;
 }
 
-static void event_ignore(void *context, const struct tarn_trace_event *event)
+/* The free of the part in front is nobody's call. */
+static void event_check(void *context, const struct tarn_trace_event *event)
 {
     (void)context;
-    (void)event;
+    assert_true(event->stack == 0 || event->stack == 7);
 }
 
 /* A call that succeeded and one that failed are done with the stack: the sink can go. */
@@ -279,7 +326,7 @@ static void stacks_are_given_back(void **state)
     const struct tarn_sink sink = {.context = &out,
                                    .level = TARN_CONTEXT_ALL,
                                    .capture = stack_capture,
-                                   .receive = event_ignore,
+                                   .receive = event_check,
                                    .retain = stack_retain,
                                    .release = stack_release};
     struct rig rig;
@@ -310,6 +357,8 @@ int main(void)
         cmocka_unit_test(mapped_parts_of_expandable_segments_serve),
         cmocka_unit_test(stacks_are_given_back),
         cmocka_unit_test(the_part_in_front_needs_room_in_the_map),
+        cmocka_unit_test(a_device_that_fails_first_is_reported),
+        cmocka_unit_test(no_event_is_recorded_while_nothing_is_done),
         cmocka_unit_test(misuse_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

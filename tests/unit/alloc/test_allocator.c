@@ -2,6 +2,7 @@
 /* The public interface: what single calls promise. Names in comments are PyTorch's tests. */
 #include "support/test.h"
 
+#include "support/child.h"
 #include "support/rig.h"
 
 #include <stdio.h>
@@ -450,6 +451,125 @@ static void pages_that_the_device_cannot_make_are_refused(void **state)
     rig_close(&rig);
 }
 
+/* Only the native backend's expandable segments of the exact policy are of that size. */
+static void other_allocators_take_any_size(void **state)
+{
+    static const struct {
+        const char *text;
+        bool no_caching;
+    } rows[] = {
+        {"large_segment_size_mb:13", false},
+        {"large_segment_size_mb:13,expandable_segments:True", true},
+        {"large_segment_size_mb:13,expandable_segments:True,policy:compact", false},
+        {"large_segment_size_mb:13,expandable_segments:True,backend:cudaMallocAsync", false}};
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tarn_allocator *allocator = NULL;
+        struct tarn_config config;
+
+        assert_int_equal(tarn_config_parse(rows[i].text, &config, NULL), TARN_OK);
+        config.no_caching = rows[i].no_caching;
+        assert_int_equal(tarn_allocator_create(device, &config, &allocator, NULL), TARN_OK);
+        tarn_allocator_destroy(allocator);
+    }
+    sim_close(device);
+}
+
+/* Of a device that is full, and nothing is cached, there is nothing. */
+static void a_full_device_has_no_largest_block(void **state)
+{
+    uint64_t largest = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 64 * MIB, 0);
+
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 0);
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 64 * MIB);
+    rig_close(&rig);
+}
+
+/* ---- streams ---- */
+
+static struct {
+    const struct tn_device_ops *inner;
+    unsigned checks;
+} checked;
+
+static enum tarn_status check_stream(struct tarn_device *device, tarn_stream stream)
+{
+    checked.checks++;
+    return checked.inner->stream_check(device, stream);
+}
+
+/* The default stream is every device's; others are asked for once. */
+static void streams_are_checked_once(void **state)
+{
+    struct tn_device_ops ops;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr ptr = rig_alloc(&rig, 3 * MIB, 5);
+
+    ops = *rig.device->ops;
+    ops.stream_check = check_stream;
+    checked.inner = rig.device->ops;
+    checked.checks = 0;
+    rig.device->ops = &ops;
+    rig_record(&rig, ptr, 0);
+    assert_int_equal(checked.checks, 0);
+    rig_record(&rig, ptr, 1);
+    rig_record(&rig, ptr, 1);
+    assert_int_equal(checked.checks, 1);
+    rig_record(&rig, ptr, 0);
+    assert_int_equal(checked.checks, 1);
+    rig.device->ops = checked.inner;
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+/* ---- forked children ---- */
+
+static void child_uses_allocator(void *context)
+{
+    struct tarn_allocator *allocator = context;
+    const struct tn_look look = {0};
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    struct tarn_config defaults;
+    struct tarn_config config;
+    struct tarn_error error;
+    uint64_t reserved = 7;
+
+    CHILD_REQUIRE(tarn_allocator_trim(allocator, 0, &reserved, &error) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tn_allocator_look(allocator, NULL, &look, &error) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_allocator_record_stream(allocator, 512, 99, &error) == TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_allocator_check(allocator, &findings) == 0);
+    tarn_allocator_get_config(allocator, &config);
+    tarn_config_init(&defaults);
+    CHILD_REQUIRE(memcmp(&config, &defaults, sizeof config) == 0);
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+    static const char *const texts[] = {"max_split_size_mb:30", "backend:cudaMallocAsync"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, texts[i]);
+        child_run(child_uses_allocator, rig.allocator);
+        rig_close(&rig);
+    }
+}
+
 static void an_allocator_needs_a_device(void **state)
 {
     struct tarn_allocator *allocator = NULL;
@@ -723,6 +843,10 @@ int main(void)
         cmocka_unit_test(stats_are_cut_at_the_callers_size),
         cmocka_unit_test(settings_are_read_back_and_checked),
         cmocka_unit_test(pages_that_the_device_cannot_make_are_refused),
+        cmocka_unit_test(other_allocators_take_any_size),
+        cmocka_unit_test(a_full_device_has_no_largest_block),
+        cmocka_unit_test(streams_are_checked_once),
+        cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(an_allocator_needs_a_device),
         cmocka_unit_test(device_errors_are_passed_on),
         cmocka_unit_test(peaks_and_sums_are_reset_apart),

@@ -2,6 +2,7 @@
 /* What is known about a block and about sizes; the cache of one stream. */
 #include "support/test.h"
 
+#include "alloc/config/size_class.h"
 #include "support/rig.h"
 #include "tarn/block.h"
 #include "tarn/host.h"
@@ -195,7 +196,11 @@ static void sizes_are_what_the_allocator_makes_of_them(void **state)
         rig_empty_cache(&rig);
     }
     assert_int_equal(tarn_allocator_good_size(rig.allocator, 0), 512);
+    assert_int_equal(tarn_allocator_good_size(rig.allocator, 33 * MIB), 40 * MIB);
     assert_true(tarn_allocator_good_size(rig.allocator, UINT64_MAX) == UINT64_MAX);
+    /* What is too much to ask for is no better when rounded. */
+    assert_int_equal(tarn_allocator_good_size(rig.allocator, TN_MAX_REQUEST), TN_MAX_REQUEST);
+    assert_true(tarn_allocator_good_size(rig.allocator, TN_MAX_REQUEST - 1) >= TN_MAX_REQUEST - 1);
     assert_int_equal(tarn_allocator_usable_size(rig.allocator, 0x1234), 0);
     rig_close(&rig);
 }

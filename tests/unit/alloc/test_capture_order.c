@@ -157,6 +157,49 @@ static void a_block_comes_back_when_all_streams_are_joined(void **state)
     capture_close(&rig);
 }
 
+/* Also where a free block of the size would do: the one that comes back is before it. */
+static void a_block_comes_back_before_others_are_used(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 2 * GIB, REUSE);
+    begin_routing(&rig, no_stream); /* a capture of other streams' memory */
+    capture(&rig, MAIN, true);
+    work(&rig, MAIN);
+    const tarn_ptr x = freed_on_side(&rig);
+    const tarn_ptr other = rig_alloc(&rig, SIZE, MAIN);
+
+    assert_true(other > x);
+    rig_free(&rig, other);
+    join(&rig, MAIN, SIDE);
+    assert_int_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    capture_close(&rig);
+}
+
+/* A device that captures must not be asked whether an event is done. */
+static void no_event_is_queried_in_a_capture(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, 2 * GIB, "");
+    const tarn_ptr waits = rig_alloc(&rig, SIZE, MAIN);
+
+    rig_record(&rig, waits, SIDE);
+    rig_free(&rig, waits);
+    rig_free(&rig, rig_alloc(&rig, 512, MAIN));
+    begin_routing(&rig, no_stream);
+    const uint64_t queries = calls(&rig, TARN_SIM_EVENT_QUERY);
+
+    for (int i = 0; i < 10; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, MAIN));
+    }
+    assert_int_equal(calls(&rig, TARN_SIM_EVENT_QUERY), queries);
+    end_routing(&rig);
+    rig_close(&rig);
+}
+
 static void without_the_setting_it_waits_for_the_end(void **state)
 {
     struct rig rig;
@@ -595,6 +638,8 @@ int main(void)
         cmocka_unit_test(there_is_no_view_outside_of_a_capture),
         cmocka_unit_test(a_block_comes_back_when_the_other_stream_is_joined),
         cmocka_unit_test(a_block_comes_back_when_all_streams_are_joined),
+        cmocka_unit_test(a_block_comes_back_before_others_are_used),
+        cmocka_unit_test(no_event_is_queried_in_a_capture),
         cmocka_unit_test(without_the_setting_it_waits_for_the_end),
         cmocka_unit_test(the_setting_may_change_in_a_capture),
         cmocka_unit_test(other_streams_do_not_ask_for_it),

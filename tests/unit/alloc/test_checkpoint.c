@@ -816,6 +816,40 @@ static void what_lies_behind_a_waiting_block_is_freed(void **state)
     rig_close(&rig);
 }
 
+/* A block whose free needs an event that the device does not record: it waits, and the event is
+ * recorded later. */
+static void a_free_without_an_event_is_put_off(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    const tarn_ptr full = alloc_of(&rig, pool, 20 * MIB);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+    const tarn_ptr used = alloc_of(&rig, pool, 4 * MIB);
+
+    rig_record(&rig, used, 2);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    struct tarn_checkpoint_delta delta = restored(&rig, checkpoint);
+
+    assert_int_equal(delta.freed_count, 2);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 20 * MIB);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 24 * MIB);
+    assert_int_equal(tarn_allocator_free(rig.allocator, used, &rig.error),
+                     TARN_ERR_INVALID_POINTER);
+    rig_check(&rig);
+    rig_free(&rig, rig_alloc(&rig, 512, 0)); /* completes the free */
+    rig_free(&rig, rig_alloc(&rig, 512, 0));
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 20 * MIB);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_free(&rig, full);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 /* What a block carries for its user is no use by a stream. */
 static void blocks_with_user_data_are_restored(void **state)
 {
@@ -980,6 +1014,7 @@ int main(void)
         cmocka_unit_test(segments_that_grew_together_are_refused),
         cmocka_unit_test(a_range_behind_a_hole_is_restored),
         cmocka_unit_test(what_lies_behind_a_waiting_block_is_freed),
+        cmocka_unit_test(a_free_without_an_event_is_put_off),
         cmocka_unit_test(blocks_with_user_data_are_restored),
         cmocka_unit_test(many_blocks_need_room_in_the_map),
         cmocka_unit_test(a_list_may_find_no_memory),

@@ -101,6 +101,24 @@ static void a_newer_struct_keeps_what_follows(void **state)
     assert_int_equal(tarn_config_update("max_split_size_mb:32", &newer.config, NULL), TARN_OK);
     assert_int_equal(newer.config.struct_size, sizeof newer);
     assert_int_equal(newer.later, 7);
+    /* However far it goes on, if its size can be written down. */
+    assert_int_equal(tarn_config_init_sized(&newer.config, UINT32_MAX), TARN_OK);
+    assert_int_equal(newer.config.struct_size, UINT32_MAX);
+    assert_int_equal(newer.later, 7);
+}
+
+/* A struct of nothing but its size is one that knows no option. */
+static void a_struct_may_end_after_its_size(void **state)
+{
+    struct tarn_config config;
+
+    (void)state;
+    memset(&config, 0xA5, sizeof config);
+    assert_int_equal(tarn_config_init_sized(&config, sizeof config.struct_size), TARN_OK);
+    assert_int_equal(config.struct_size, sizeof config.struct_size);
+    for (size_t i = sizeof config.struct_size; i < sizeof config; i++) {
+        assert_int_equal(((const unsigned char *)&config)[i], 0xA5);
+    }
 }
 
 static void a_struct_without_a_size_is_refused(void **state)
@@ -257,6 +275,50 @@ static void the_large_segment_counts_wherever_it_stands(void **state)
         "allowed: a power of two, or a list such as [256:1,512:2,>:4]");
 }
 
+/* What stands in a list or as a value is no option, although its name says so. */
+static void the_large_segment_counts_only_as_an_option(void **state)
+{
+    const struct tarn_config config = parsed(
+        "max_split_size_mb:15,roundup_power2_divisions:[64:8,128:2],large_segment_size_mb:12");
+
+    (void)state;
+    assert_int_equal(config.max_split_size, 15 * MIB);
+    assert_int_equal(config.roundup_power2_divisions[7], 2);
+    expect_error(
+        "max_split_size_mb:15,roundup_power2_divisions:[64:8,large_segment_size_mb:12,128:2]", 18,
+        "max_split_size_mb: \"15\" at offset 18 is too small, allowed: at least "
+        "large_segment_size_mb (here 20)");
+    expect_error("max_split_size_mb:15,backend:large_segment_size_mb:12", 18,
+                 "max_split_size_mb: \"15\" at offset 18 is too small, allowed: at least "
+                 "large_segment_size_mb (here 20)");
+}
+
+static void blanks_are_those_of_c(void **state)
+{
+    (void)state;
+    assert_int_equal(parsed("max_split_size_mb:\t40\v\f\r\n,\r\nbackend:native\r\n").max_split_size,
+                     40 * MIB);
+}
+
+/* A number may have 79 digits. Letters after it do not count, however many, and the words that
+ * follow are read as ever. */
+static void long_numbers_are_read(void **state)
+{
+    char text[300];
+    char unit[100];
+    struct tarn_config config;
+
+    (void)state;
+    (void)snprintf(text, sizeof text, "max_split_size_mb:%077d40", 0);
+    assert_int_equal(parsed(text).max_split_size, 40 * MIB);
+    memset(unit, 'M', sizeof unit);
+    unit[sizeof unit - 1] = '\0';
+    (void)snprintf(text, sizeof text, "max_split_size_mb:40%s,policy:compact", unit);
+    config = parsed(text);
+    assert_int_equal(config.max_split_size, 40 * MIB);
+    assert_int_equal(config.policy, TARN_POLICY_COMPACT);
+}
+
 static void expect_divisions(const char *text, const uint32_t *divisions)
 {
     const struct tarn_config config = parsed(text);
@@ -285,6 +347,7 @@ static void divisions_have_a_number_form_and_a_list_form(void **state)
     expect_divisions("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]", documented);
     expect_divisions("roundup_power2_divisions:[32:0,64:8,1024:2,]", gap);
     expect_divisions("roundup_power2_divisions:[16384:4,1048576:16,>:2]", late);
+    expect_divisions("roundup_power2_divisions:[16384:4,65536:16]", late);
     expect_divisions("roundup_power2_divisions:[>:2]", rest_first);
     expect_divisions("roundup_power2_divisions:[]", none);
     expect_divisions("roundup_power2_divisions:4,roundup_power2_divisions:[16384:4,32768:16]",
@@ -409,6 +472,9 @@ static void wrong_divisions_say_what_and_where(void **state)
     expect_error("roundup_power2_divisions:3", 25,
                  "roundup_power2_divisions: \"3\" at offset 25 is not a power of "
                  "two" DIVISIONS_ALLOWED);
+    expect_error("roundup_power2_divisions:four", 25,
+                 "roundup_power2_divisions: \"four\" at offset 25 is not a "
+                 "number" DIVISIONS_ALLOWED);
     expect_error("roundup_power2_divisions:0", 25,
                  "roundup_power2_divisions: \"0\" at offset 25 is not a power of "
                  "two" DIVISIONS_ALLOWED);
@@ -503,8 +569,25 @@ static void unknown_options_suggest_the_nearest(void **state)
     expect_error("max_s:1", 0,
                  "unknown option \"max_s\" at offset 0, did you mean \"max_split_size_mb\"?");
     expect_error("exp:1", 0, "unknown option \"exp\" at offset 0");
+    /* Of several names the first of the table, and a name before its alias. */
+    expect_error("pinned_:1", 0,
+                 "unknown option \"pinned_\" at offset 0, did you mean "
+                 "\"pinned_use_cuda_host_register\"?");
+    expect_error("release_:1", 0,
+                 "unknown option \"release_\" at offset 0, did you mean "
+                 "\"release_lock_on_cudamalloc\"?");
+    /* A third of a name's letters may be wrong. */
+    expect_error("max_splat_size_mb:1", 0,
+                 "unknown option \"max_splat_size_mb\" at offset 0, did you mean "
+                 "\"max_split_size_mb\"?");
+    expect_error("bxckxnd:1", 0,
+                 "unknown option \"bxckxnd\" at offset 0, did you mean \"backend\"?");
+    expect_error("palacy:1", 0, "unknown option \"palacy\" at offset 0, did you mean \"policy\"?");
+    expect_error("palaca:1", 0, "unknown option \"palaca\" at offset 0");
     expect_error("a\x01\xff:1", 0, "unknown option \"a??\" at offset 0");
     expect_error("a\x7f~:1", 0, "unknown option \"a?~\" at offset 0");
+    expect_error("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:1", 0,
+                 "unknown option \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" at offset 0");
     expect_error(
         "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx:1", 0,
         "unknown option \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...\" at offset 0");
@@ -660,7 +743,7 @@ static void who_may_watch_is_a_variable(void **state)
     folder[TARN_WATCH_FOLDER_MAX] = '\0'; /* a byte too long */
     (void)setenv("XDG_RUNTIME_DIR", folder, 1);
     assert_int_equal(tarn_config_from_env(&config, &error), TARN_ERR_CONFIG);
-    assert_non_null(strstr(error.text, "XDG_RUNTIME_DIR has more than"));
+    assert_string_equal(error.text, "TARN_WATCH: XDG_RUNTIME_DIR has more than 159 bytes");
     folder[TARN_WATCH_FOLDER_MAX - 1] = '\0';
     (void)setenv("XDG_RUNTIME_DIR", folder, 1);
     assert_int_equal(tarn_config_from_env(&config, &error), TARN_OK);
@@ -759,12 +842,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_struct_keeps_its_size),
         cmocka_unit_test(a_newer_struct_keeps_what_follows),
+        cmocka_unit_test(a_struct_may_end_after_its_size),
         cmocka_unit_test(a_struct_without_a_size_is_refused),
         cmocka_unit_test(the_defaults_are_pytorchs),
         cmocka_unit_test(empty_blank_and_missing_texts_are_the_defaults),
         cmocka_unit_test(every_flag_is_stored),
         cmocka_unit_test(numbers_are_stored_in_bytes),
         cmocka_unit_test(the_large_segment_counts_wherever_it_stands),
+        cmocka_unit_test(the_large_segment_counts_only_as_an_option),
+        cmocka_unit_test(blanks_are_those_of_c),
+        cmocka_unit_test(long_numbers_are_read),
         cmocka_unit_test(divisions_have_a_number_form_and_a_list_form),
         cmocka_unit_test(the_backend_is_chosen_by_the_text),
         cmocka_unit_test(a_fraction_is_from_0_to_1),

@@ -66,6 +66,14 @@ static void lists_take_their_shortest_shape(void **state)
                   "roundup_power2_divisions:[16384:0,>:8]");
     expect_format("roundup_power2_divisions:[1:4,32768:8]", NULL);
     expect_format("roundup_power2_divisions:[1:2,8192:0,>:8]", NULL);
+    /* What is 0 in between needs no pair but before the rest. */
+    expect_format("roundup_power2_divisions:[1:2,8:0,>:8]",
+                  "roundup_power2_divisions:[1:2,8:0,>:8]");
+    /* Zeros at the start are one pair: of their last interval, or of the first if that is
+     * shorter. */
+    expect_format("roundup_power2_divisions:[8:0,16:4]", "roundup_power2_divisions:[8:0,16:4]");
+    expect_format("roundup_power2_divisions:[16:0,32:8,>:2]",
+                  "roundup_power2_divisions:[1:0,32:8,>:2]");
 }
 
 static void every_setting_at_once_fits_the_buffer(void **state)
@@ -199,7 +207,28 @@ static void small_buffers_are_refused(void **state)
     assert_int_equal(tarn_config_format(&config, buffer, sizeof buffer, &error), TARN_ERR_LIMIT);
     assert_string_equal(error.text, "settings need 21 bytes, the buffer has 20");
     assert_string_equal(buffer, "");
+    memset(buffer, 'x', sizeof buffer);
     assert_int_equal(tarn_config_format(&config, buffer, 0, NULL), TARN_ERR_LIMIT);
+    assert_int_equal(buffer[0], 'x');
+    /* Settings that no text gives are refused as such, whatever the buffer's size. */
+    config.max_split_size = 1000;
+    assert_int_equal(tarn_config_format(&config, buffer, 1, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text,
+                        "max_split_size_mb: no settings string gives the value 1000 bytes");
+    assert_int_equal(tarn_config_format(&config, NULL, 0, &error), TARN_ERR_INVALID_ARGUMENT);
+}
+
+static void nothing_is_written_after_the_text(void **state)
+{
+    struct tarn_config config;
+    char buffer[24];
+
+    (void)state;
+    memset(buffer, 'x', sizeof buffer);
+    assert_int_equal(tarn_config_parse("max_split_size_mb:40", &config, NULL), TARN_OK);
+    assert_int_equal(tarn_config_format(&config, buffer, 21, NULL), TARN_OK);
+    assert_string_equal(buffer, "max_split_size_mb:40");
+    assert_memory_equal(buffer + 21, "xxx", 3);
 }
 
 static void the_walk_shows_every_option_once(void **state)
@@ -271,6 +300,7 @@ int main(void)
         cmocka_unit_test(random_settings_come_back),
         cmocka_unit_test(fields_that_no_text_gives_are_refused),
         cmocka_unit_test(small_buffers_are_refused),
+        cmocka_unit_test(nothing_is_written_after_the_text),
         cmocka_unit_test(the_walk_shows_every_option_once),
         cmocka_unit_test(options_that_reset_are_marked),
     };

@@ -168,17 +168,17 @@ static void states(void **state)
     (void)state;
     bench_open(&b);
     PLANT(&b, b.used->allocated, false, "is not where its state says");
-    PLANT(&b, b.used->mapped, false, "is not where its state says");
+    PLANT(&b, b.used->mapped, false, "(allocated) is not where its state says");
     PLANT(&b, b.free->allocated, true, "is not where its state says");
     PLANT(&b, b.free->mapped, false, "is not where its state says");
-    PLANT(&b, b.free->slot, TN_SLOT_LINKED, "is not where its state says");
+    PLANT(&b, b.free->slot, TN_SLOT_LINKED, "(free) is not where its state says");
     PLANT(&b, b.second->slot, b.second->slot + 1, "is not where its state says");
     PLANT(&b, b.second->slot, TN_LEAF_SLOTS, "is not where its state says");
     const struct tn_bin *bin = tn_free_set_bin(b.free->set, tn_free_set_class(b.free->size));
 
     PLANT_LINK(&b, struct tn_block, tn_leaf_blocks(&bin->leaf)[b.second->slot], b.free,
                "is not where its state says");
-    PLANT(&b, b.waiting->mapped, false, "is not where its state says");
+    PLANT(&b, b.waiting->mapped, false, "(waiting) is not where its state says");
     PLANT(&b, b.free->set->chunk_bits, 0, "is not where its state says");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
@@ -319,7 +319,7 @@ static void totals(void **state)
     PLANT(&b, b.engine->heap.shard.map.count, b.engine->heap.shard.map.count + 1,
           "pointers in the map");
     PLANT(&b, b.engine->heap.segments.by_address.count,
-          b.engine->heap.segments.by_address.count + 1, "segments");
+          b.engine->heap.segments.by_address.count + 1, "segments: 3");
     PLANT(&b, b.engine->heap.segments.bytes, 512, "segments by age");
     PLANT(&b, b.segment->number, 77, "at place");
     PLANT(&b, b.free->set->far.count, 1, "blocks in free sets");
@@ -508,6 +508,29 @@ static void every_free_set_has_its_order(void **state)
     rig_close(&b.rig);
 }
 
+/* Under the compact policy every pool is in the present epoch. */
+static void every_pool_has_its_epoch(void **state)
+{
+    struct tarn_pool *handle = NULL;
+    struct bench b = {0};
+
+    (void)state;
+    rig_open(&b.rig, GIB, "policy:compact");
+    b.engine = rig_engine(b.rig.allocator);
+    assert_int_equal(tarn_pool_create(b.rig.allocator, NULL, &handle, &b.rig.error), TARN_OK);
+    (void)rig_alloc(&b.rig, 3 * MIB, 0);
+    struct tn_private_pool *pool = b.engine->heap.private_pools.first;
+
+    assert_non_null(pool);
+    finds_nothing(&b);
+    PLANT(&b, b.engine->heap.small.find_count, 77, "epoch of a pool");
+    PLANT(&b, b.engine->heap.large.find_count, 77, "epoch of a pool");
+    PLANT(&b, pool->small.find_count, 77, "epoch of a pool");
+    PLANT(&b, pool->large.find_count, 77, "epoch of a pool");
+    tarn_pool_destroy(handle);
+    rig_close(&b.rig);
+}
+
 /* What stops a checked program: the first finding. */
 static void assert_wrong(struct tn_engine *engine)
 {
@@ -567,6 +590,7 @@ int main(void)
         cmocka_unit_test(many_findings_are_counted),
         cmocka_unit_test(findings_are_returned),
         cmocka_unit_test(every_free_set_has_its_order),
+        cmocka_unit_test(every_pool_has_its_epoch),
         cmocka_unit_test(findings_stop_a_checked_program),
     };
 

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "alloc/engine/allocator.h"
+#include "base/lock.h"
 #include "support/device_check.h"
 #include "support/sim.h"
 
@@ -197,6 +198,107 @@ static void recorded_streams_are_waited_for(void **state)
     rig_close(&rig);
 }
 
+/* A block is not given back before all the streams that use it are joined. */
+static void a_free_fails_with_the_first_stream_that_is_not_joined(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    const tarn_ptr a = take(&rig, 32 * MIB, S1);
+    use(&rig, a, S2);
+    use(&rig, a, S3);
+    assert_int_equal(tarn_sim_block_stream(rig.sim, S2), TARN_OK);
+    for (uint64_t nth = 1; nth <= 3; nth++) { /* S1, S2, S3 */
+        tarn_sim_fail_nth(rig.sim, TARN_SIM_EVENT_RECORD, nth, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_free(rig.allocator, a, &rig.error), TARN_ERR_DEVICE);
+        assert_non_null(strstr(rig.error.text, "freeing memory on device 0 failed"));
+        assert_int_equal(stat_of(&rig, TARN_STAT_ALLOCATED_BYTES).current, 32 * MIB);
+    }
+    give(&rig, a);
+    assert_int_equal(tarn_sim_unblock_stream(rig.sim, S2), TARN_OK);
+    rig_close(&rig);
+}
+
+/* A use that could not be recorded is none. */
+static void a_use_that_fails_is_not_recorded(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    const tarn_ptr a = take(&rig, 1000, S1);
+    const uint64_t recorded = sim_counters(rig.sim).calls[TARN_SIM_EVENT_RECORD];
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_STREAM_CREATE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_record_stream(rig.allocator, a, S2, &rig.error),
+                     TARN_ERR_DEVICE);
+    rig_check(&rig);
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_EVENT_CREATE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_record_stream(rig.allocator, a, S2, &rig.error),
+                     TARN_ERR_DEVICE);
+    rig_check(&rig);
+    use(&rig, take(&rig, 1000, S1), S3); /* creates the joining stream */
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_record_stream(rig.allocator, a, S2, &rig.error),
+                     TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    give(&rig, a);
+    assert_int_equal(sim_counters(rig.sim).calls[TARN_SIM_EVENT_RECORD], recorded);
+    rig_close(&rig);
+}
+
+/* The checker counts them all, and destroying gives all of them back. */
+static void many_blocks(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr[500];
+
+    (void)state;
+    rig_open(&rig, GIB);
+    for (unsigned i = 0; i < 500; i++) {
+        ptr[i] = take(&rig, 1000 + i, S1);
+    }
+    rig_check(&rig);
+    for (unsigned i = 0; i < 500; i += 7) {
+        give(&rig, ptr[i]);
+        rig_check(&rig);
+    }
+    for (unsigned i = 0; i < 500; i += 7) {
+        (void)take(&rig, 1000 + i, S1);
+    }
+    rig_close(&rig);
+}
+
+/* A lock of a table of allocators may be held around every call. */
+static void its_lock_is_behind_those_of_tables(void **state)
+{
+    struct tn_lock table;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    tn_lock_init(&table, TN_LOCK_DEVICES);
+    tn_lock_acquire(&table);
+    give(&rig, take(&rig, 1000, S1));
+    tn_lock_release(&table);
+    tn_lock_fini(&table);
+    rig_close(&rig);
+}
+
+/* Findings of others are not its own. */
+static void the_checker_counts_what_it_finds(void **state)
+{
+    struct tarn_findings of_others = TARN_FINDINGS_INIT;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    of_others.count = 3;
+    assert_int_equal(tarn_allocator_check(rig.allocator, &of_others), 0);
+    assert_int_equal(of_others.count, 3);
+    rig_close(&rig);
+}
+
 static void captures_put_frees_off(void **state)
 {
     struct rig rig;
@@ -253,6 +355,25 @@ static void empty_cache_frees_what_was_put_off(void **state)
     assert_int_equal(
         tarn_allocator_empty_pool(rig.allocator, (struct tarn_pool_id){0, 1}, &rig.error), TARN_OK);
     assert_int_equal(sim_counters(rig.sim).used_bytes, 0);
+    rig_close(&rig);
+}
+
+/* What is freed when the device gets there is free then. */
+static void empty_cache_waits_for_the_device(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    const tarn_ptr a = take(&rig, 32 * MIB, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(rig.sim, S1, 100), TARN_OK);
+    give(&rig, a);
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_DEVICE_WAIT, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "releasing cached memory on device 0 failed"));
+    assert_int_equal(stat_of(&rig, TARN_STAT_RESERVED_BYTES).current, 32 * MIB);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_OK);
+    assert_int_equal(stat_of(&rig, TARN_STAT_RESERVED_BYTES).current, 0);
     rig_close(&rig);
 }
 
@@ -390,6 +511,46 @@ static void a_capture_waits_for_what_it_freed(void **state)
     rig_close(&rig);
 }
 
+/* A free needs room to record its stream; without it the block stays. */
+static void a_captured_free_needs_host_memory(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    begin(&rig);
+    const tarn_ptr a = take(&rig, 1000, S1);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_free(rig.allocator, a, &rig.error), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_int_equal(stat_of(&rig, TARN_STAT_ALLOCATED_BYTES).current, 1000);
+    give(&rig, a);
+    end(&rig);
+    rig_close(&rig);
+}
+
+/* Only what was freed needs a stream and an event to join it. */
+static void joining_needs_a_stream(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB);
+    join_frees(&rig, S1);
+    assert_int_equal(calls_of(&rig, TARN_SIM_STREAM_CREATE), 0);
+    begin(&rig);
+    give(&rig, take(&rig, 1000, S2));
+    end(&rig);
+    const uint64_t recorded = calls_of(&rig, TARN_SIM_EVENT_RECORD);
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_STREAM_CREATE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_join_frees(rig.allocator, S1, &rig.error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "creating a stream on device 0 failed"));
+    assert_int_equal(calls_of(&rig, TARN_SIM_EVENT_RECORD), recorded);
+    join_frees(&rig, S1);
+    assert_int_equal(calls_of(&rig, TARN_SIM_EVENT_RECORD), recorded + 1);
+    rig_close(&rig);
+}
+
 /* The next capture does not wait for what an earlier one freed. */
 static void a_capture_starts_with_nothing_freed(void **state)
 {
@@ -462,6 +623,12 @@ static void full_devices_say_so(void **state)
     expect_error(&rig, tarn_allocator_alloc(rig.allocator, UINT64_C(1) << 60, S1, &ptr, &rig.error),
                  TARN_ERR_OUT_OF_MEMORY,
                  "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    /* The message stands also where the device does not tell how much is free. */
+    tarn_sim_fail_nth(rig.sim, TARN_SIM_MEMORY_INFO, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, S1, &ptr, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_non_null(strstr(rig.error.text, "Device limit            : 64.00 MiB\n"
+                                           "Free (according to CUDA): 0 bytes\n"));
     give(&rig, a);
     give(&rig, take(&rig, 40 * MIB, S1));
     rig_close(&rig);
@@ -514,10 +681,32 @@ static void cache_info_tries(void **state)
     assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_OK);
     assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
     assert_int_equal(largest, 28 * MIB);
+    /* With more allocated than is allowed there is nothing to try. */
+    assert_int_equal(tarn_allocator_set_memory_fraction(rig.allocator, 0.25, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 0);
     tarn_sim_fail_nth(rig.sim, TARN_SIM_MEMORY_INFO, 1, TARN_ERR_DEVICE);
     assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error),
                      TARN_ERR_DEVICE);
     give(&rig, a);
+    rig_close(&rig);
+}
+
+/* The trial is on the default stream: what a stream still uses is not to be had. */
+static void cache_info_tries_on_the_default_stream(void **state)
+{
+    struct rig rig;
+    uint64_t largest = 0;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB);
+    const tarn_ptr a = take(&rig, 128 * MIB, S1);
+    assert_int_equal(tarn_sim_block_stream(rig.sim, S1), TARN_OK);
+    give(&rig, a);
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 128 * MIB);
+    assert_int_equal(stat_of(&rig, TARN_STAT_RESERVED_BYTES).current, 256 * MIB);
+    assert_int_equal(tarn_sim_unblock_stream(rig.sim, S1), TARN_OK);
     rig_close(&rig);
 }
 
@@ -841,18 +1030,27 @@ int main(void)
         cmocka_unit_test(counts_what_the_pool_says),
         cmocka_unit_test(reuse_follows_the_streams),
         cmocka_unit_test(recorded_streams_are_waited_for),
+        cmocka_unit_test(a_free_fails_with_the_first_stream_that_is_not_joined),
+        cmocka_unit_test(a_use_that_fails_is_not_recorded),
+        cmocka_unit_test(many_blocks),
+        cmocka_unit_test(its_lock_is_behind_those_of_tables),
+        cmocka_unit_test(the_checker_counts_what_it_finds),
         cmocka_unit_test(captures_put_frees_off),
         cmocka_unit_test(empty_cache_frees_what_was_put_off),
+        cmocka_unit_test(empty_cache_waits_for_the_device),
         cmocka_unit_test(frees_put_off_keep_their_order),
         cmocka_unit_test(destroying_gives_back_what_was_put_off),
         cmocka_unit_test(destroying_waits_for_the_device),
         cmocka_unit_test(one_capture_at_a_time),
         cmocka_unit_test(a_capture_waits_for_what_it_freed),
+        cmocka_unit_test(a_captured_free_needs_host_memory),
+        cmocka_unit_test(joining_needs_a_stream),
         cmocka_unit_test(a_capture_starts_with_nothing_freed),
         cmocka_unit_test(limit_counts_what_is_out),
         cmocka_unit_test(full_devices_say_so),
         cmocka_unit_test(wrong_pointers_are_named),
         cmocka_unit_test(cache_info_tries),
+        cmocka_unit_test(cache_info_tries_on_the_default_stream),
         cmocka_unit_test(cache_info_needs_host_memory),
         cmocka_unit_test(what_is_not_supported_says_so),
         cmocka_unit_test(the_backend_cannot_change),

@@ -2,6 +2,7 @@
 /* No caching, and the caching engine switched off and on. */
 #include "support/test.h"
 
+#include "alloc/config/size_class.h"
 #include "alloc/engine/allocator.h"
 #include "alloc/engine/direct_memory.h"
 #include "support/sim.h"
@@ -140,6 +141,21 @@ static void wrong_pointers_and_full_devices_are_told(void **state)
     sim_close(device);
 }
 
+static void look_begin(void *context)
+{
+    unsigned *steps = context;
+
+    *steps = *steps * 10 + 1;
+}
+
+static bool look_end(void *context)
+{
+    unsigned *steps = context;
+
+    *steps = *steps * 10 + 2;
+    return true;
+}
+
 static void settings_are_kept_and_checkpoints_refused(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
@@ -147,6 +163,8 @@ static void settings_are_kept_and_checkpoints_refused(void **state)
     const struct tarn_pool_id id = {0, 1};
     const struct tarn_walker walker = {0};
     const struct tarn_sink sink = {0};
+    unsigned steps = 0;
+    const struct tn_look look = {.context = &steps, .begin = look_begin, .end = look_end};
     struct tarn_checkpoint *checkpoint = NULL;
     struct tarn_checkpoint_delta delta = {0};
     struct tarn_config config;
@@ -174,7 +192,20 @@ static void settings_are_kept_and_checkpoints_refused(void **state)
     assert_int_equal(tarn_allocator_set_enabled(allocator, true, NULL), TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_walk(allocator, &walker), TARN_OK);
     assert_int_equal(tarn_allocator_add_sink(allocator, &sink, NULL), TARN_OK);
+    /* There is nothing to record: a history of it is empty. */
+    assert_int_equal(
+        tarn_allocator_switch_sink(allocator, sink.context, false, TARN_CONTEXT_ALL, NULL),
+        TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(allocator, sink.context, NULL), TARN_OK);
+    const tarn_ptr ptr = take(allocator, 512);
+
+    assert_int_equal(tarn_allocator_annotate(allocator, ptr, "text", NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_annotate(allocator, ptr + 1, "text", NULL),
+                     TARN_ERR_INVALID_POINTER);
+    give(allocator, ptr);
     tn_allocator_mark_snapshot(allocator);
+    assert_int_equal(tn_allocator_look(allocator, NULL, &look, NULL), TARN_OK);
+    assert_int_equal(steps, 12); /* it began, and then it ended */
     assert_int_equal(tarn_allocator_add_oom_observer(allocator, oom_observer, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_add_memory_callback(allocator, memory_callback, NULL), TARN_OK);
     assert_int_equal(tarn_allocator_get_checkpoint(allocator, id, &checkpoint, NULL),
@@ -211,6 +242,7 @@ static void source_gone(void *context)
 static void pools_come_and_go(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
     struct tarn_allocator *allocator = allocator_open(device, true);
     const struct tarn_pool_id id = {0, 1};
     const struct tarn_pool_id own = {0, 2};
@@ -247,6 +279,8 @@ static void pools_come_and_go(void **state)
     assert_int_equal(tarn_allocator_acquire_pool(allocator, id, NULL), TARN_OK); /* a new one */
 
     assert_int_equal(tarn_allocator_create_pool_from(allocator, own, &source, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_create_pool_from(allocator, own, &source, NULL),
+                     TARN_ERR_STATE);
     assert_int_equal(tarn_allocator_begin_pool(allocator, own, any_stream, NULL, NULL), TARN_OK);
     give(allocator, take(allocator, MIB));
     assert_int_equal(tarn_allocator_end_pool(allocator, own, NULL), TARN_OK);
@@ -259,6 +293,7 @@ static void pools_come_and_go(void **state)
     assert_int_equal(tarn_allocator_end_capture(allocator, NULL), TARN_ERR_STATE);
     expect_sound(allocator);
     tarn_allocator_destroy(allocator); /* with a pool that nobody released */
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
     sim_close(device);
 }
 
@@ -485,7 +520,81 @@ static void blocks_are_counted(void **state)
         assert_int_equal(tn_direct_memory_free(&direct, blocks[i], NULL), TARN_OK);
         assert_int_equal(tn_direct_memory_check(&direct, &findings), 0);
     }
+    for (int i = 0; i < MANY; i++) { /* what is left goes back at the end */
+        assert_int_equal(tn_direct_memory_alloc(&direct, 512, &blocks[i], NULL), TARN_OK);
+    }
     tn_direct_memory_fini(&direct);
+    assert_int_equal(sim_counters(device).used_bytes, 0);
+    sim_close(device);
+}
+
+/* Each failure has its status and says what failed; afterwards all is as it was. */
+static void failures_say_what_failed(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = allocator_open(device, true);
+    struct tarn_error error;
+    tarn_ptr ptr = 7;
+
+    (void)state;
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_alloc(allocator, 512, 0, &ptr, &error), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_int_equal(error.status, TARN_ERR_HOST_MEMORY);
+    tarn_sim_fail_nth(device, TARN_SIM_ALLOC, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(allocator, 512, 0, &ptr, &error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(error.text, "allocating memory on device 0 failed"));
+    assert_int_equal(tarn_allocator_alloc(allocator, TN_MAX_REQUEST, 0, &ptr, &error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(error.text, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    assert_int_equal(ptr, 7);
+    ptr = take(allocator, 512);
+    tarn_sim_fail_nth(device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_free(allocator, ptr, &error), TARN_ERR_DEVICE);
+    assert_non_null(strstr(error.text, "freeing memory on device 0 failed"));
+    expect_sound(allocator);
+    give(allocator, ptr);
+    tarn_allocator_destroy(allocator);
+    sim_close(device);
+}
+
+/* The same of a cache that is switched off, whose checker looks at the device's blocks too. */
+static void a_cache_that_is_off_refuses_the_same(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = allocator_open(device, false);
+    struct tn_native_allocator *native = (struct tn_native_allocator *)(void *)allocator;
+    struct tarn_error error;
+    tarn_ptr ptr = 7;
+
+    (void)state;
+    assert_int_equal(tarn_allocator_set_enabled(allocator, false, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(allocator, TN_MAX_REQUEST, 0, &ptr, &error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(error.text, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    assert_int_equal(ptr, 7);
+    atomic_fetch_add(&native->direct.count, 1);
+    assert_int_equal(tarn_allocator_check(allocator, NULL), 1);
+    atomic_fetch_sub(&native->direct.count, 1);
+    expect_sound(allocator);
+    tarn_allocator_destroy(allocator);
+    sim_close(device);
+}
+
+/* A lock of a table of allocators may be held around every call. */
+static void their_lock_is_behind_those_of_tables(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tarn_allocator *allocator = allocator_open(device, true);
+    struct tn_lock table;
+
+    (void)state;
+    tn_lock_init(&table, TN_LOCK_DEVICES);
+    tn_lock_acquire(&table);
+    give(allocator, take(allocator, 512));
+    tn_lock_release(&table);
+    tn_lock_fini(&table);
+    tarn_allocator_destroy(allocator);
     sim_close(device);
 }
 
@@ -501,6 +610,9 @@ int main(void)
         cmocka_unit_test(switched_off_the_cache_is_gone_round),
         cmocka_unit_test(nth_failure_leaks_nothing),
         cmocka_unit_test(blocks_are_counted),
+        cmocka_unit_test(failures_say_what_failed),
+        cmocka_unit_test(a_cache_that_is_off_refuses_the_same),
+        cmocka_unit_test(their_lock_is_behind_those_of_tables),
         cmocka_unit_test(threads_share_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,11 @@ static void cupy_gets_memory_of_its_device_only(void **state)
     tarn_cupy_free(rig.allocator, memory, device);
     tarn_cupy_free(rig.allocator, NULL, device);
     assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 0);
+    /* It is of the default stream. */
+    const tarn_ptr same = rig_alloc(&rig, MIB, 0);
+
+    assert_int_equal(same, (uintptr_t)memory);
+    rig_free(&rig, same);
     rig_close(&rig);
 }
 

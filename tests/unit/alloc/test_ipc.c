@@ -246,6 +246,29 @@ static void memory_past_the_cache_is_shared_too(void **state)
     }
 }
 
+/* A buffer of just the message's length takes all of it; of one that is shorter nothing is
+ * touched. */
+static void expect_export_in(struct rig *rig, tarn_ptr ptr, const struct sent *sent, size_t length)
+{
+    unsigned char *exact = malloc(length);
+    unsigned char *before = malloc(length);
+    size_t out = 0;
+
+    assert_true(exact && before);
+    memset(exact, 0xA5, length);
+    memset(before, 0xA5, length);
+    assert_int_equal(tarn_ipc_export(rig->allocator, ptr, exact, length - 1, &out, &rig->error),
+                     TARN_ERR_LIMIT);
+    assert_int_equal(out, length);
+    assert_memory_equal(exact, before, length);
+    assert_int_equal(tarn_ipc_export(rig->allocator, ptr, exact, length, &out, &rig->error),
+                     TARN_OK);
+    assert_int_equal(out, length);
+    assert_memory_equal(exact, sent->message, length);
+    free(exact);
+    free(before);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
     struct rig rig;
@@ -264,9 +287,16 @@ static void wrong_calls_are_refused(void **state)
         tarn_ipc_export(rig.allocator, ptr, sent.message, 16, &sent.length, &rig.error),
         TARN_ERR_LIMIT);
     assert_true(sent.length > 16 && sent.length <= TARN_IPC_MESSAGE_SIZE);
+    const size_t length = sent.length;
+    char text[100];
+
     assert_int_equal(tarn_ipc_export(rig.allocator, ptr, NULL, 4096, &sent.length, &rig.error),
                      TARN_ERR_LIMIT);
+    (void)snprintf(text, sizeof text, "the message has %zu bytes, and there is room for 0", length);
+    assert_string_equal(rig.error.text, text);
     export_ok(&rig, ptr, &sent);
+    assert_int_equal(sent.length, length);
+    expect_export_in(&rig, ptr, &sent, length);
     assert_int_equal(
         tarn_ipc_open(rig.allocator, sent.message, sent.length, &out, NULL, &rig.error),
         TARN_ERR_INVALID_ARGUMENT);
@@ -312,6 +342,18 @@ static void expect_no_message(struct rig *rig, const struct sent *sent, size_t l
     assert_int_equal(out, 5);
 }
 
+/* A message with nothing wrong about it, from this process. */
+static void expect_own_message(struct rig *rig, const struct sent *sent)
+{
+    tarn_ptr out = 5;
+
+    assert_int_equal(
+        tarn_ipc_open(rig->allocator, sent->message, sent->length, &out, NULL, &rig->error),
+        TARN_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(rig->error.text, "from this process"));
+    assert_int_equal(out, 5);
+}
+
 static void what_is_no_message_is_refused(void **state)
 {
     struct rig rig;
@@ -345,7 +387,18 @@ static void what_is_no_message_is_refused(void **state)
         bad = good;
         head_of(&bad)->extent = 0;
         expect_no_message(&rig, &bad, bad.length, "outside");
+        bad = good; /* no more than 2^57 bytes are shared */
+        head_of(&bad)->extent = ((uint64_t)1 << 57) + head_of(&bad)->page_size + 512;
+        expect_no_message(&rig, &bad, bad.length, "outside");
+        if (!grows) {
+            assert_int_equal(head_of(&good)->page_size, 0);
+            head_of(&bad)->extent = (uint64_t)1 << 57;
+            expect_own_message(&rig, &bad);
+        }
         if (grows) {
+            bad = good;
+            head_of(&bad)->page_size -= 1;
+            expect_no_message(&rig, &bad, bad.length, "impossible size");
             bad = good;
             head_of(&bad)->page_size = 0;
             expect_no_message(&rig, &bad, bad.length, "impossible size");
@@ -490,11 +543,19 @@ static void two_names_are_one_segment(void **state)
 
 /* ---- failures ---- */
 
+static bool names_pages(const struct sent *sent)
+{
+    struct sent copy = *sent;
+
+    return head_of(&copy)->kind == TN_IPC_PAGES;
+}
+
 static void open_under_failures(void *context)
 {
     const struct sent *sent = context;
     struct tarn_device *device;
     struct tarn_allocator *allocator = child_open(&device);
+    struct tarn_error error;
     tarn_ptr ptr = 0;
     unsigned failed = 0;
 
@@ -508,13 +569,16 @@ static void open_under_failures(void *context)
     for (uint64_t n = 1;; n++) { /* each device call of it */
         tarn_sim_fail_nth(device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
         const enum tarn_status st =
-            tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL);
+            tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, &error);
 
         tarn_sim_fail_nth(device, TARN_SIM_ANY, 0, TARN_OK);
         if (st == TARN_OK) {
             break;
         }
         failed++;
+        CHILD_REQUIRE(strstr(error.text, n == 1 && names_pages(sent)
+                                             ? "reserving addresses for shared memory on device 0"
+                                             : "opening shared memory on device 0 failed"));
         CHILD_REQUIRE(st == TARN_ERR_DEVICE && ptr == 0);
         CHILD_REQUIRE(sim_counters(device).live_pages == 0);
         CHILD_REQUIRE(sim_counters(device).live_reservations == 0);
@@ -523,15 +587,18 @@ static void open_under_failures(void *context)
     CHILD_REQUIRE(failed >= 1);
     for (uint64_t n = 1;; n++) {
         tarn_sim_fail_nth(device, TARN_SIM_ANY, n, TARN_ERR_DEVICE);
-        const enum tarn_status st = tarn_ipc_close(allocator, ptr, NULL);
+        const enum tarn_status st = tarn_ipc_close(allocator, ptr, &error);
 
         tarn_sim_fail_nth(device, TARN_SIM_ANY, 0, TARN_OK);
         if (st == TARN_OK) {
+            CHILD_REQUIRE(n > 1); /* no call that fails is made up for by another */
             break;
         }
         CHILD_REQUIRE(st == TARN_ERR_DEVICE);
+        CHILD_REQUIRE(strstr(error.text, "closing shared memory on device 0 failed"));
     }
     CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
+    ptr = 0;
     for (uint64_t n = 1;; n++) { /* each host allocation of it */
         tarn_host_fail_nth(n);
         const enum tarn_status st =
@@ -541,9 +608,10 @@ static void open_under_failures(void *context)
         if (st == TARN_OK) {
             break;
         }
-        CHILD_REQUIRE(st == TARN_ERR_HOST_MEMORY);
+        CHILD_REQUIRE(st == TARN_ERR_HOST_MEMORY && ptr == 0);
         CHILD_REQUIRE(tarn_host_get_usage().live_bytes == before);
     }
+    CHILD_REQUIRE(ptr != 0);
     child_close(allocator, device);
 }
 
@@ -573,6 +641,62 @@ static void nothing_stays_open_after_a_failure(void **state)
         rig_free(&rig, ptr);
         rig_close(&rig); /* descriptors of pages are gone with them */
     }
+}
+
+/* ---- the checker, and its lock ---- */
+
+static void expect_findings(struct rig *rig, uint64_t count, const char *texts[2])
+{
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    assert_int_equal(tn_ipc_cache_check(&rig->allocator->opened, &findings), count);
+    assert_int_equal(findings.count, count);
+    assert_int_equal(tarn_allocator_check(rig->allocator, NULL), count);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!strstr(findings.text[i], texts[i])) {
+            fail_msg("\"%s\" does not contain \"%s\"", findings.text[i], texts[i]);
+        }
+    }
+}
+
+static void the_checker_counts_what_is_open(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_ipc_cache *opened = &rig.allocator->opened;
+
+    opened->by_name.count++;
+    expect_findings(&rig, 2, (const char *[]){"tree", "by name and by address"});
+    opened->by_address.count++;
+    expect_findings(&rig, 2, (const char *[]){"tree", "tree"});
+    opened->by_name.count--;
+    expect_findings(&rig, 2, (const char *[]){"tree", "by name and by address"});
+    opened->by_address.count--;
+    expect_findings(&rig, 0, NULL);
+
+    struct tarn_findings of_others = TARN_FINDINGS_INIT;
+
+    of_others.count = 3;
+    assert_int_equal(tn_ipc_cache_check(opened, &of_others), 0);
+    rig_close(&rig);
+}
+
+/* A lock of a table of allocators may be held around every call. */
+static void its_lock_is_behind_those_of_tables(void **state)
+{
+    struct tn_lock table;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    tn_lock_init(&table, TN_LOCK_DEVICES);
+    tn_lock_acquire(&table);
+    assert_int_equal(tarn_ipc_close(rig.allocator, 512, &rig.error), TARN_ERR_INVALID_POINTER);
+    tn_lock_release(&table);
+    tn_lock_fini(&table);
+    rig_close(&rig);
 }
 
 /* ---- peers of the device that opens ---- */
@@ -632,6 +756,11 @@ static void let_peers_in(void *context)
     for (int i = 1; i < SENT; i++) {
         CHILD_REQUIRE(tarn_ipc_close(allocator, others[i - 1], NULL) == TARN_OK);
     }
+    /* A page that the first of two peers cannot see is not opened. */
+    tarn_sim_fail_nth(device, TARN_SIM_VA_GRANT, 1, TARN_ERR_DEVICE);
+    CHILD_REQUIRE(tarn_ipc_open(allocator, sent->message, sent->length, &ptr, NULL, NULL) ==
+                  TARN_ERR_DEVICE);
+    CHILD_REQUIRE(sim_counters(device).live_pages == 0);
     child_close(allocator, device);
 }
 
@@ -718,6 +847,8 @@ int main(void)
         cmocka_unit_test(sizes_are_the_device_s),
         cmocka_unit_test(two_names_are_one_segment),
         cmocka_unit_test(nothing_stays_open_after_a_failure),
+        cmocka_unit_test(the_checker_counts_what_is_open),
+        cmocka_unit_test(its_lock_is_behind_those_of_tables),
         cmocka_unit_test(peers_see_pages_of_other_processes),
         cmocka_unit_test(copies_choose_their_kind),
     };

@@ -4,6 +4,7 @@
 
 #include "support/child.h"
 #include "support/rig.h"
+#include "tarn/copy.h"
 #include "tarn/peer.h"
 
 #include <stdio.h>
@@ -233,6 +234,8 @@ static void every_question_may_fail(void **state)
         assert_false(reaches);
         assert_int_equal(reach(&pair, &reaches), TARN_OK); /* it is asked again */
         assert_true(reaches);
+        assert_int_equal(grants(&pair.peer), sim_counters(pair.peer.device).live_pages +
+                                                 (calls[i] == TARN_SIM_VA_GRANT ? 1 : 0));
         rig_free(&pair.peer, ptr);
         pair_close(&pair);
     }
@@ -245,7 +248,8 @@ static void what_cannot_be_reached(void **state)
     bool reaches = true;
 
     (void)state;
-    pair_open(&pair, "");
+    pair_open(&pair, "expandable_segments:True");
+    const tarn_ptr ptr = rig_alloc(&pair.peer, 30 * MIB, 0);
     const struct tn_device_ops *ops = pair.peer.device->ops;
     struct tn_device_ops others = *ops;
 
@@ -261,7 +265,103 @@ static void what_cannot_be_reached(void **state)
     assert_non_null(
         strstr(pair.own.error.text, "a device of kind sim cannot reach one of kind cuda"));
     pair.peer.device->ops = ops;
+    assert_int_equal(grants(&pair.peer), 0); /* who cannot reach it is not let in */
+    rig_free(&pair.peer, ptr);
     pair_close(&pair);
+}
+
+/* Each of several peers has an answer of its own, and each is asked once. */
+static void every_peer_is_asked_once(void **state)
+{
+    static const int ordinals[] = {1, 2, 63};
+    struct rig own;
+    struct rig peers[3];
+
+    (void)state;
+    rig_open(&own, GIB, "");
+    for (int i = 0; i < 3; i++) {
+        rig_open_with(
+            &peers[i],
+            (struct tarn_sim_options){.capacity = GIB,
+                                      .ordinal = ordinals[i],
+                                      .base_address = SIM_BASE + (uint64_t)(i + 1) * 1024 * GIB},
+            "");
+    }
+    const struct tn_device_ops *ops = peers[1].device->ops;
+    struct tn_device_ops others = *ops;
+
+    peers[1].device->ops = &others; /* which cannot be reached */
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            bool reaches = i == 1;
+
+            assert_int_equal(
+                tarn_allocator_reach_peer(own.allocator, peers[i].allocator, &reaches, &own.error),
+                TARN_OK);
+            assert_int_equal(reaches, i != 1);
+        }
+        assert_int_equal(sim_counters(own.device).calls[TARN_SIM_PEER_REACHES], 3);
+    }
+    peers[1].device->ops = ops;
+    for (int i = 2; i >= 0; i--) {
+        rig_close(&peers[i]);
+    }
+    rig_close(&own);
+}
+
+static struct {
+    unsigned copies;
+    bool by_peer; /* the last one */
+} copied;
+
+static enum tarn_status copy_of(struct tarn_device *device, const struct tn_copy *copy,
+                                tarn_stream stream)
+{
+    (void)device;
+    (void)stream;
+    copied.copies++;
+    copied.by_peer = copy->by_peer;
+    return TARN_OK;
+}
+
+/* Pages that the devices cannot reach are copied with both devices named; what is in one piece is
+ * not, and neither are pages that they can reach. */
+static void copies_are_of_the_kind_that_is_chosen(void **state)
+{
+    static const struct {
+        const char *conf;
+        bool is_reached;
+        bool by_peer;
+    } rows[] = {{"expandable_segments:True", false, true},
+                {"expandable_segments:True", true, false},
+                {"", false, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct pair pair;
+
+        pair_open(&pair, rows[i].conf);
+        const tarn_ptr from = rig_alloc(&pair.own, 3 * MIB, 0);
+        const tarn_ptr to = rig_alloc(&pair.peer, 3 * MIB, 0);
+        const struct tn_device_ops *ops = pair.own.device->ops;
+        struct tn_device_ops recording = *ops;
+        struct tn_device_ops others = *ops;
+
+        recording.copy = copy_of;
+        copied.copies = 0;
+        pair.own.device->ops = &recording;
+        pair.peer.device->ops = rows[i].is_reached ? ops : &others;
+        assert_int_equal(
+            tarn_copy(pair.peer.allocator, to, pair.own.allocator, from, MIB, 0, &pair.own.error),
+            TARN_OK);
+        assert_int_equal(copied.copies, 1);
+        assert_int_equal(copied.by_peer, rows[i].by_peer);
+        pair.own.device->ops = ops;
+        pair.peer.device->ops = ops;
+        rig_free(&pair.own, from);
+        rig_free(&pair.peer, to);
+        pair_close(&pair);
+    }
 }
 
 static void copies_name_both_devices_where_they_must(void **state)
@@ -293,6 +393,12 @@ static void copies_name_both_devices_where_they_must(void **state)
     const tarn_ptr growing = rig_alloc(&pair.own, 90 * MIB, 0);
 
     assert_true(tarn_allocator_has_expandable_segments(own)); /* behind one that is not */
+    rig_configure(&pair.own, "expandable_segments:False");
+    const tarn_ptr last = rig_alloc(&pair.own, 200 * MIB, 0);
+
+    assert_true(last > growing);
+    assert_true(tarn_allocator_has_expandable_segments(own)); /* and before one that is not */
+    rig_free(&pair.own, last);
     rig_free(&pair.own, plain);
     rig_free(&pair.own, growing);
     rig_free(&pair.peer, ptr);
@@ -309,6 +415,8 @@ static void child_tries(void *context)
     CHILD_REQUIRE(reach(pair, &reaches) == TARN_ERR_STATE);
     CHILD_REQUIRE(tarn_allocator_create_on("sim", "", &mine, NULL) == TARN_OK);
     CHILD_REQUIRE(tarn_allocator_reach_peer(mine, pair->peer.allocator, &reaches, NULL) ==
+                  TARN_ERR_STATE);
+    CHILD_REQUIRE(tarn_allocator_reach_peer(pair->own.allocator, mine, &reaches, NULL) ==
                   TARN_ERR_STATE);
     tarn_allocator_destroy(mine);
 }
@@ -337,6 +445,8 @@ int main(void)
         cmocka_unit_test(every_question_may_fail),
         cmocka_unit_test(what_cannot_be_reached),
         cmocka_unit_test(copies_name_both_devices_where_they_must),
+        cmocka_unit_test(every_peer_is_asked_once),
+        cmocka_unit_test(copies_are_of_the_kind_that_is_chosen),
         cmocka_unit_test(a_forked_child_is_refused),
     };
 

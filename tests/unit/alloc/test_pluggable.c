@@ -2,7 +2,9 @@
 /* Allocators from a shared object, and which allocator is the current one. */
 #include "support/test.h"
 
+#include "alloc/engine/allocator.h"
 #include "base/dl.h"
+#include "base/lock.h"
 #include "support/pluggable_library.h"
 #include "support/rig.h"
 #include "tarn/graph_pool.h"
@@ -109,7 +111,14 @@ static void calls_are_passed_on(void **state)
     assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].allocated, 1050);
     assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].allocated, 2);
     expect_sound();
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].peak, 2);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].peak, 1050);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].freed, 0);
     assert_int_equal(tarn_allocator_free(allocator, a, &error), TARN_OK);
+    stats = stats_of();
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].freed, 1);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].freed, 1000);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].peak, 2);
     assert_int_equal(library->frees, 1);
     assert_int_equal(library->size, 1000);
     assert_int_equal(library->device, 3);
@@ -120,6 +129,10 @@ static void calls_are_passed_on(void **state)
     stats = stats_of();
     assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].peak, 50);
     assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].allocated, 0);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].freed, 0);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].peak, 1);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].allocated, 0);
+    assert_int_equal(stats.by_pool[TARN_STAT_ALLOCATION][TARN_STAT_ALL].freed, 0);
     assert_string_equal(tarn_allocator_get_backend(allocator), "pluggable");
     /* what is left is freed with the allocator */
 }
@@ -222,6 +235,10 @@ static void hooks_are_called(void **state)
     assert_int_equal(tarn_allocator_base_allocation(allocator, ptr, &base, &size, &error), TARN_OK);
     assert_int_equal(base, ptr - 100);
     assert_int_equal(size, 600);
+    assert_int_equal(tarn_allocator_set_memory_fraction(allocator, 0.0, &error), TARN_OK);
+    assert_true(library->fraction == 0.0);
+    assert_int_equal(tarn_allocator_set_memory_fraction(allocator, 1.0, &error), TARN_OK);
+    assert_true(library->fraction == 1.0);
     assert_int_equal(tarn_allocator_set_memory_fraction(allocator, 0.5, &error), TARN_OK);
     assert_true(library->fraction == 0.5);
     assert_int_equal(tarn_allocator_base_allocation(allocator, ptr, NULL, NULL, &error), TARN_OK);
@@ -287,6 +304,7 @@ static bool memory_callback(void *context, struct tarn_allocator *of, uint64_t s
 static void the_rest_is_refused(void **state)
 {
     const struct tarn_walker walker = {.segment = see_segment};
+    const struct tn_look look = {0};
     const struct tarn_sink sink = {.context = &error};
     const struct tarn_pool_id id = {0, 1};
     struct tarn_config config;
@@ -294,6 +312,9 @@ static void the_rest_is_refused(void **state)
 
     (void)state;
     assert_int_equal(tarn_allocator_walk(allocator, &walker), TARN_ERR_NOT_SUPPORTED);
+    expect_error(tn_allocator_look(allocator, NULL, &look, &error), TARN_ERR_NOT_SUPPORTED,
+                 "a pluggable allocator does not support snapshot: its library has no function "
+                 "for it");
     expect_error(tarn_allocator_cache_info(allocator, &largest, &error), TARN_ERR_NOT_SUPPORTED,
                  "a pluggable allocator does not support cacheInfo: its library has no function "
                  "for it");
@@ -312,6 +333,8 @@ static void the_rest_is_refused(void **state)
     assert_int_equal(tarn_allocator_end_pool(allocator, id, &error), TARN_ERR_NOT_SUPPORTED);
     assert_int_equal(tarn_allocator_get_limit(allocator), TARN_SIZE_UNLIMITED);
     tarn_allocator_get_config(allocator, &config);
+    assert_int_equal(config.struct_size, sizeof config);
+    assert_true(config.max_split_size == TARN_SIZE_UNLIMITED); /* the default */
     config.max_split_size = 77 * MIB;
     assert_int_equal(tarn_allocator_set_config(allocator, &config, &error), TARN_OK);
     tarn_allocator_get_config(allocator, &config);
@@ -339,6 +362,22 @@ static void expect_backend(const char *name)
     assert_int_equal(tarn_allocator_create_on("sim:1GiB", "", &made, &error), TARN_OK);
     assert_string_equal(tarn_allocator_get_backend(made), name);
     tarn_allocator_destroy(made);
+}
+
+/* Settings that libtarn's own could not have are the library's business. */
+static void settings_of_a_library_are_not_checked(void **state)
+{
+    struct tarn_allocator *made = NULL;
+    struct tarn_config config;
+
+    (void)state;
+    assert_int_equal(tarn_config_parse("backend:cudaMallocAsync,policy:compact", &config, &error),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &made, &error), TARN_ERR_CONFIG);
+    assert_int_equal(tarn_pluggable_set_current(opened, &error), TARN_OK);
+    assert_int_equal(tarn_allocator_create(device, &config, &made, &error), TARN_OK);
+    tarn_allocator_destroy(made);
+    assert_int_equal(tarn_pluggable_set_current(NULL, &error), TARN_OK);
 }
 
 /* test_cuda_pluggable_allocator: only before the first allocator */
@@ -470,6 +509,43 @@ static void many_blocks_are_counted(void **state)
     }
 }
 
+/* What is freed leaves nothing behind, however often. */
+static void calls_do_not_add_up(void **state)
+{
+    (void)state;
+    assert_int_equal(tarn_allocator_free(allocator, take(64, 0), &error), TARN_OK);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    for (int i = 0; i < 2000; i++) {
+        assert_int_equal(tarn_allocator_free(allocator, take(64, 0), &error), TARN_OK);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
+}
+
+/* A lock of a table of allocators may be held around every call. */
+static void its_lock_is_behind_those_of_tables(void **state)
+{
+    struct tn_lock table;
+
+    (void)state;
+    tn_lock_init(&table, TN_LOCK_DEVICES);
+    tn_lock_acquire(&table);
+    assert_int_equal(tarn_allocator_free(allocator, take(64, 0), &error), TARN_OK);
+    tn_lock_release(&table);
+    tn_lock_fini(&table);
+}
+
+/* Findings of others are not its own. */
+static void the_checker_counts_what_it_finds(void **state)
+{
+    struct tarn_findings of_others = TARN_FINDINGS_INIT;
+
+    (void)state;
+    of_others.count = 3;
+    assert_int_equal(tarn_allocator_check(allocator, &of_others), 0);
+    assert_int_equal(of_others.count, 3);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
@@ -483,10 +559,14 @@ int main(void)
         CASE(hooks_are_called),
         CASE(what_cannot_be_loaded_is_named),
         CASE(the_rest_is_refused),
+        CASE(settings_of_a_library_are_not_checked),
         CASE(the_current_one_changes_while_there_is_none),
         CASE(closing_the_current_one_leaves_libtarns_own),
         CASE(every_want_of_host_memory_leaves_it_whole),
         CASE(many_blocks_are_counted),
+        CASE(calls_do_not_add_up),
+        CASE(its_lock_is_behind_those_of_tables),
+        CASE(the_checker_counts_what_it_finds),
         CASE(threads_share_it),
     };
 

@@ -10,6 +10,7 @@
 #include "tarn/sleep.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
                                        "rules:2.14"};
@@ -499,6 +500,128 @@ static void blocks_outlive_their_pool(void **state)
     tarn_pool_destroy(NULL);
 }
 
+/* What a pool that is gone had cached is anybody's, however high its priority was. */
+static void the_cache_of_a_pool_that_is_gone_goes_first(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, settings[i]);
+        struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.priority = 5});
+        const tarn_ptr kept = pool_alloc(&rig, pool, 60 * MIB, 0);
+
+        tarn_pool_destroy(pool);
+        rig_free(&rig, kept);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 60 * MIB);
+        rig_free(&rig, rig_alloc(&rig, 100 * MIB, 0));
+        rig_close(&rig);
+    }
+}
+
+/* As torch.cuda.MemPool(use_on_oom=True): before a request fails for want of memory, it is served
+ * from the pool. */
+static void a_pool_may_serve_others_before_they_fail(void **state)
+{
+    (void)state;
+    for (int use = 0; use < 2; use++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, "");
+        struct tarn_pool *pool =
+            pool_open(&rig, (struct tarn_pool_options){.priority = 5, .use_on_oom = use});
+        const tarn_ptr first = pool_alloc(&rig, pool, 100 * MIB, 0);
+
+        rig_free(&rig, first);
+        const enum tarn_status st =
+            tarn_allocator_alloc(rig.allocator, 100 * MIB, 0, &ptr, &rig.error);
+
+        assert_int_equal(st, use ? TARN_OK : TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(ptr, use ? first : 0);
+        rig_free(&rig, ptr);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+/* ---- events ---- */
+
+/* Stacks that a sink has given out and not had back, and the stack of the last event. */
+struct stacks {
+    int64_t out;
+    uint64_t given;
+    uint64_t last;
+};
+
+static uint64_t stack_capture(void *context, enum tarn_context_level level)
+{
+    struct stacks *stacks = context;
+
+    (void)level;
+    stacks->out++;
+    return ++stacks->given;
+}
+
+static void stack_receive(void *context, const struct tarn_trace_event *event)
+{
+    ((struct stacks *)context)->last = event->stack;
+}
+
+static void stack_retain(void *context, uint64_t stack)
+{
+    (void)stack;
+    ((struct stacks *)context)->out++;
+}
+
+static void stack_release(void *context, uint64_t stack)
+{
+    (void)stack;
+    ((struct stacks *)context)->out--;
+}
+
+/* Events of a pool's blocks have the stacks of the calls that they come from, and a call is done
+ * with its stack when it returns. */
+static void calls_have_stacks(void **state)
+{
+    struct stacks stacks = {0};
+    const struct tarn_sink sink = {.context = &stacks,
+                                   .level = TARN_CONTEXT_ALL,
+                                   .capture = stack_capture,
+                                   .receive = stack_receive,
+                                   .retain = stack_retain,
+                                   .release = stack_release};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    for (int i = 0; i < 3; i++) {
+        const tarn_ptr ptr = pool_alloc(&rig, pool, 30 * MIB, 0);
+
+        assert_int_equal(stacks.last, stacks.given);
+        assert_int_equal(stacks.given, 2 * i + 1);
+        if (i == 1) {
+            rig_record(&rig, ptr, 3);
+        }
+        rig_free(&rig, ptr);
+        assert_int_equal(stacks.last, stacks.given);
+        assert_int_equal(stacks.given, 2 * i + 2);
+    }
+    assert_int_equal(stacks.out, 1); /* the segment's */
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(stacks.out, 0);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(stacks.out, 0);
+    assert_int_equal(tarn_allocator_release_stream(rig.allocator, 0, &rig.error), TARN_OK);
+    assert_int_equal(stacks.out, 0);
+    tarn_pool_destroy(pool);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &stacks, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
 /* Somebody else released the pool by its id. */
 static void a_handle_outlives_its_id(void **state)
 {
@@ -591,7 +714,30 @@ static void options_are_checked(void **state)
                          wrong[i].status);
         assert_null(pool);
     }
-    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    char name[TARN_POOL_NAME_MAX + 1];
+    char text[80];
+    struct tarn_pool_options options = {.struct_size = sizeof options, .name = name};
+
+    memset(name, 'n', sizeof name);
+    name[TARN_POOL_NAME_MAX] = '\0'; /* a byte too long */
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_ERR_LIMIT);
+    (void)snprintf(text, sizeof text, "the name of a pool is longer than %d bytes",
+                   TARN_POOL_NAME_MAX - 1);
+    assert_string_equal(rig.error.text, text);
+    name[TARN_POOL_NAME_MAX - 1] = '\0';
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_string_equal(tarn_pool_get_name(pool), name);
+    tarn_pool_destroy(pool);
+    pool = NULL;
+    for (uint64_t n = 1; !pool; n++) { /* the handle, the pool, its record */
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = tarn_pool_create(rig.allocator, NULL, &pool, &rig.error);
+
+        tarn_host_fail_nth(0);
+        assert_int_equal(st, pool ? TARN_OK : TARN_ERR_HOST_MEMORY);
+        assert_true(pool ? n > 2 : n < 10);
+        rig_check(&rig);
+    }
     assert_string_equal(tarn_pool_get_name(pool), "");
     tarn_ptr ptr = 7;
 
@@ -888,12 +1034,77 @@ static void pages_stay_once_a_capture_has_used_them(void **state)
 
     rig_free(&rig, ptr);
     assert_int_equal(tarn_sim_set_capturing(rig.device, 1, true), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(rig.device, 1, 1), TARN_OK); /* there is a node */
     assert_int_equal(pool_alloc(&rig, pool, 30 * MIB, 1), ptr);
     assert_int_equal(tarn_sim_set_capturing(rig.device, 1, false), TARN_OK);
     rig_free(&rig, ptr);
     (void)rig_alloc(&rig, 40 * MIB, 1);
     assert_int_equal(moved(&rig), 0);
     assert_int_equal(reserved(&rig), 70 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Also if the driver does not say whether there is a capture. */
+static void pages_stay_where_a_capture_is_possible(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,rules:2.14");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_CAPTURE_INFO, 1, TARN_ERR_DEVICE);
+    const tarn_ptr ptr = pool_alloc(&rig, pool, 30 * MIB, 1);
+
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    assert_int_equal(moved(&rig), 0);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static bool no_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+/* A capture of other streams is not the pool's: its pages move afterwards. */
+static void pages_move_after_a_capture_of_others(void **state)
+{
+    const struct tarn_pool_id graph = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, graph, no_stream, NULL, &rig.error),
+                     TARN_OK);
+    const tarn_ptr ptr = pool_alloc(&rig, pool, 30 * MIB, 1);
+
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, graph, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    assert_true(moved(&rig) > 0);
+    assert_int_equal(reserved(&rig), 40 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Only the compact policy needs to know. */
+static void the_exact_policy_does_not_ask_for_captures(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+
+    rig_free(&rig, pool_alloc(&rig, pool, 30 * MIB, 1));
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_CAPTURE_INFO], 0);
     tarn_pool_destroy(pool);
     rig_close(&rig);
 }
@@ -1132,6 +1343,9 @@ int main(void)
         cmocka_unit_test(the_cache_of_pools_is_emptied_with_all),
         cmocka_unit_test(memory_of_a_pool_that_was_routed_to_stays),
         cmocka_unit_test(blocks_outlive_their_pool),
+        cmocka_unit_test(the_cache_of_a_pool_that_is_gone_goes_first),
+        cmocka_unit_test(a_pool_may_serve_others_before_they_fail),
+        cmocka_unit_test(calls_have_stacks),
         cmocka_unit_test(a_handle_outlives_its_id),
         cmocka_unit_test(segments_come_from_the_pool_s_source),
         cmocka_unit_test(options_are_checked),
@@ -1142,6 +1356,9 @@ int main(void)
         cmocka_unit_test(pages_of_a_pool_stay_if_its_user_needs_them),
         cmocka_unit_test(pages_move_unless_the_option_is_given),
         cmocka_unit_test(pages_stay_once_a_capture_has_used_them),
+        cmocka_unit_test(pages_stay_where_a_capture_is_possible),
+        cmocka_unit_test(pages_move_after_a_capture_of_others),
+        cmocka_unit_test(the_exact_policy_does_not_ask_for_captures),
         cmocka_unit_test(a_pool_at_its_limit_moves_its_own_pages),
         cmocka_unit_test(a_pool_at_its_limit_moves_small_and_large_pages),
         cmocka_unit_test(a_failure_at_a_pools_limit_is_reported),

@@ -82,10 +82,56 @@ static void a_hole_that_cannot_be_made_is_reported(void **state)
     assert_int_equal(failures, 2); /* one for each hole */
 }
 
+static void expect_no_stack(void *context, const struct tarn_trace_event *event)
+{
+    (*(unsigned *)context)++;
+    assert_int_equal(event->stack, 0);
+}
+
+static uint64_t no_stack(void *context, enum tarn_context_level level)
+{
+    (void)context;
+    (void)level;
+    fail_msg("a replay is no call of the program's");
+    return 0;
+}
+
+static void keep_stack(void *context, uint64_t stack)
+{
+    (void)context;
+    assert_int_equal(stack, 0);
+}
+
+/* What is rebuilt comes from no call: its events have no stack. */
+static void what_is_rebuilt_has_no_stack(void **state)
+{
+    unsigned events = 0;
+    const struct tarn_sink sink = {.context = &events,
+                                   .level = TARN_CONTEXT_ALL,
+                                   .capture = no_stack,
+                                   .receive = expect_no_stack,
+                                   .retain = keep_stack,
+                                   .release = keep_stack};
+    tarn_ptr at = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    assert_int_equal(
+        tn_rebuild_segment(rig_engine(rig.allocator), &segment, pieces, PIECES, &at, &rig.error),
+        TARN_OK);
+    assert_true(events > PIECES);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &events, &rig.error), TARN_OK);
+    free_pieces(&rig, at);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_expandable_segment_has_holes),
+        cmocka_unit_test(what_is_rebuilt_has_no_stack),
         cmocka_unit_test(a_hole_that_cannot_be_made_is_reported),
     };
 

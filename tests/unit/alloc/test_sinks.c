@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* syscall */
 #include "support/test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -309,6 +311,52 @@ static uint64_t leaving_capture(void *context, enum tarn_context_level level)
     return counting_capture(context, level);
 }
 
+/* A capture that takes a few milliseconds, on another thread. */
+static atomic_bool is_capturing;
+
+static uint64_t slow_capture(void *context, enum tarn_context_level level)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+
+    atomic_store(&is_capturing, true);
+    (void)nanosleep(&pause, NULL);
+    return counting_capture(context, level);
+}
+
+static void *alloc_slowly(void *context)
+{
+    struct rig *rig = context;
+    tarn_ptr ptr = 0;
+
+    return tarn_allocator_alloc(rig->allocator, 3 * MIB, 0, &ptr, NULL) == TARN_OK ? NULL : rig;
+}
+
+/* A sink waits for the calls that have captured a stack for it, and then leaves. */
+static void a_sink_leaves_after_a_call_in_progress(void **state)
+{
+    struct rig rig;
+    pthread_t thread;
+    void *failed = NULL;
+
+    (void)state;
+    memset(&counting, 0, sizeof counting);
+    rig_open(&rig, GIB, "");
+    struct tarn_sink sink = sink_of(&counting, TARN_CONTEXT_ALL);
+
+    sink.capture = slow_capture;
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    assert_int_equal(pthread_create(&thread, NULL, alloc_slowly, &rig), 0);
+    while (!atomic_load(&is_capturing)) {
+        (void)usleep(100);
+    }
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &counting, &rig.error), TARN_OK);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(counting.captured, 1);
+    assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
 static void a_sink_does_not_leave_below_a_call(void **state)
 {
     struct rig rig;
@@ -533,6 +581,7 @@ int main(void)
         cmocka_unit_test(a_sink_can_be_removed),
         cmocka_unit_test(only_sinks_that_capture_wait),
         cmocka_unit_test(a_sink_does_not_leave_below_a_call),
+        cmocka_unit_test(a_sink_leaves_after_a_call_in_progress),
         cmocka_unit_test(moments_are_told_apart),
         cmocka_unit_test(failures_give_stacks_back),
         cmocka_unit_test(references_add_up),

@@ -553,6 +553,25 @@ static void child_tries(void *context)
     CHILD_REQUIRE(!tarn_allocator_is_asleep(rig->allocator, pool));
 }
 
+/* What sleeps is no memory to allocate from, also where there is no other. */
+static void a_sleeping_pool_has_no_largest_block(void **state)
+{
+    uint64_t largest = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, "policy:compact");
+    rig_free(&rig, alloc_in(&rig, pool, 20 * MIB));
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, pool, NULL, &rig.error), TARN_OK);
+    const tarn_ptr ptr = rig_alloc(&rig, 64 * MIB, 0);
+
+    assert_int_equal(sim_counters(rig.device).used_bytes, 64 * MIB);
+    assert_int_equal(tarn_allocator_cache_info(rig.allocator, &largest, &rig.error), TARN_OK);
+    assert_int_equal(largest, 0);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 static void a_forked_child_is_refused(void **state)
 {
     struct dormitory d;
@@ -1328,6 +1347,7 @@ int main(void)
         cmocka_unit_test(shared_memory_is_refused),
         cmocka_unit_test(one_shared_segment_is_enough),
         cmocka_unit_test(one_shared_page_is_enough),
+        cmocka_unit_test(a_sleeping_pool_has_no_largest_block),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
