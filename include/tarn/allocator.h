@@ -271,9 +271,9 @@ struct tarn_oom {
     uint64_t limit;       /* TARN_SIZE_UNLIMITED = none */
     uint64_t device_free; /* free bytes of the device */
     uint64_t device_total;
-    uint64_t allocated;
+    uint64_t allocated; /* on the device: without what sleeps (sleep.h) */
     uint64_t reserved;
-    uint64_t private_free; /* free bytes in private pools */
+    uint64_t private_free; /* free bytes in private pools, the same */
     const char *processes; /* "" or one sentence per process that uses the device */
     bool rejected;         /* refused because of the limit, without a device call */
 };

@@ -24,6 +24,6 @@ if ! python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/
     exit 0
 fi
 build=$(cd "$build" && pwd)
-export PYTHONPATH="$root/python${PYTHONPATH:+:$PYTHONPATH}" TARN_LIBRARY_DIR="$build" TARN_CACHE_DIR="$build/cache"
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$root/python${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
+export TARN_LIBRARY_DIR="$build" TARN_CACHE_DIR="$build/cache"
 exec python3 "$here/upstream.py" "$@"

@@ -134,7 +134,13 @@ static const char *decimal_result_text(enum tn_decimal_result result)
     return result == TN_DECIMAL_RANGE ? "does not fit a number" : "is not a number";
 }
 
-/* Reads the current token as a whole number. */
+/* Whether all of it is a whole number. */
+static bool is_whole(const char *word)
+{
+    return word[strspn(word, "+-0123456789")] == '\0';
+}
+
+/* Reads the current token as a whole number; what follows its digits does not count. */
 static enum tarn_status whole_read(const struct reader *reader, const struct tn_config_row *row,
                                    uint64_t *value_out)
 {
@@ -142,6 +148,9 @@ static enum tarn_status whole_read(const struct reader *reader, const struct tn_
 
     if (reader->token.kind == TN_CONFIG_TOKEN_WORD) {
         result = tn_whole_parse(reader->token.word, value_out);
+    }
+    if (result == TN_DECIMAL_OK && reader->token.is_cut && is_whole(reader->token.word)) {
+        result = TN_DECIMAL_RANGE; /* digits were cut off */
     }
     return result ? value_fail(reader, row, decimal_result_text(result)) : TARN_OK;
 }

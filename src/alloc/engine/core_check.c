@@ -14,7 +14,6 @@ struct tally {
     uint64_t in_sets;  /* free blocks in free sets */
     uint64_t unmapped; /* blocks in unmapped ranges */
     uint64_t allocated;
-    uint64_t waiting;
     uint64_t segments;
 };
 
@@ -78,7 +77,6 @@ static void check_place(const struct tn_engine *engine, const struct tn_block *b
         tally->allocated++;
     } else if (block->uses) {
         found = block->mapped && has_record(engine, block);
-        tally->waiting++;
     } else if (block->mapped) {
         found = tn_free_set_has(block->set, block);
         tally->in_sets++;
@@ -152,9 +150,8 @@ static void tally_log(struct tally *tally, const struct tn_undo_log *log)
 static void check_log(const struct tn_undo_log *log, struct tally *tally,
                       struct tarn_findings *findings)
 {
-    if (log->end > TN_UNDO_ENTRIES || log->high > log->end || log->low > log->high ||
-        log->cursor < log->low || log->cursor > log->high || log->counted < log->low ||
-        log->counted > log->high) {
+    if (log->end > TN_UNDO_ENTRIES || log->high > log->end || log->cursor < log->low ||
+        log->cursor > log->high || log->counted < log->low || log->counted > log->high) {
         tn_finding_add(findings, "undo log: cursor %u between %u and %u of %u entries", log->cursor,
                        log->low, log->high, log->end);
         return;

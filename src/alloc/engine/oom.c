@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "alloc/engine/oom.h"
 
+#include "alloc/pool/asleep.h"
 #include "alloc/pool/best_fit.h"
 #include "base/size_text.h"
 #include "device/process.h"
@@ -12,15 +13,21 @@
     "https://docs.pytorch.org/docs/stable/notes/cuda.html"                                         \
     "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
 
-/* Free bytes of all private pools; PyTorch's text calls them allocated. */
-static uint64_t private_free_bytes(const struct tn_heap *heap)
+/* Fills in what is allocated, and free in private pools, which PyTorch's text calls allocated. Pages
+ * that sleep are not reserved, so they count as neither; what such a pool still has on the device
+ * counts as allocated. */
+static void count_used(const struct tn_heap *heap, struct tarn_oom *oom)
 {
-    uint64_t bytes = 0;
-
+    oom->allocated = (uint64_t)tn_counter_all(&heap->shard.counters.bytes.out);
     for (const struct tn_private_pool *p = heap->private_pools.first; p; p = p->next) {
-        bytes += tn_pool_free_bytes(&p->small) + tn_pool_free_bytes(&p->large);
+        const uint64_t bytes = tn_pool_free_bytes(&p->small) + tn_pool_free_bytes(&p->large);
+
+        if (p->sleeps) {
+            oom->allocated += bytes - tn_asleep_bytes(p->asleep);
+        } else {
+            oom->private_free += bytes;
+        }
     }
-    return bytes;
 }
 
 static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *error)
@@ -56,8 +63,7 @@ static void oom_write_message(const struct tarn_oom *oom, struct tarn_error *err
 struct tarn_oom tn_oom_describe(struct tn_heap *heap, const struct tn_request *request)
 {
     const struct tn_private_pool *owner = request->pool->owner;
-
-    return (struct tarn_oom){
+    struct tarn_oom oom = {
         .struct_size = sizeof(struct tarn_oom),
         .device = heap->device->ordinal,
         .requested = request->requested,
@@ -66,12 +72,13 @@ struct tarn_oom tn_oom_describe(struct tn_heap *heap, const struct tn_request *r
         .stream = request->stream,
         .limit = owner && owner->limit < heap->limit ? owner->limit : heap->limit,
         .device_total = heap->device->total_memory,
-        .allocated = (uint64_t)tn_counter_all(&heap->shard.counters.bytes.out),
         .reserved = (uint64_t)tn_counter_all(&heap->shard.counters.reserved),
-        .private_free = private_free_bytes(heap),
         .processes = "",
         .rejected = request->rejected,
     };
+
+    count_used(heap, &oom);
+    return oom;
 }
 
 void tn_oom_count(struct tn_heap *heap, const struct tn_request *request)

@@ -202,7 +202,6 @@ static struct tn_block *block_split_unmapped(struct tn_heap *heap, struct tn_blo
                                              uint64_t address, uint64_t size)
 {
     const uint64_t before = address - block->address;
-    const uint64_t requested = block->requested_size;
     struct tn_block *middle = block;
     uint32_t merged;
     uint64_t merged_bytes;
@@ -220,7 +219,6 @@ static struct tn_block *block_split_unmapped(struct tn_heap *heap, struct tn_blo
         after->requested_size = 0;
         tn_pool_insert(after);
     }
-    middle->requested_size = requested;
     middle->mapped = false;
     middle = tn_heap_coalesce(&heap->shard, middle, &merged, &merged_bytes);
     tn_free_set_insert_unmapped(middle->set, middle);

@@ -396,6 +396,12 @@ static void every_wrong_value_says_what_and_where(void **state)
                  "max_split_size_mb: \"18446744073709551616\" at offset 18 does not fit a number, "
                  "allowed: at least large_segment_size_mb (here 20)");
     expect_error(
+        "max_split_size_mb:"
+        "000000000000000000000000000000000000000000000000000000000000000000000000000000040",
+        18,
+        "max_split_size_mb: \"0000000000000000000000000000000000000000...\" at offset 18 "
+        "does not fit a number, allowed: at least large_segment_size_mb (here 20)");
+    expect_error(
         "max_split_size_mb:", 18,
         "max_split_size_mb: expected a value at offset 18, found the end, allowed: at least "
         "large_segment_size_mb (here 20)");

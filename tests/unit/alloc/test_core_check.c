@@ -121,6 +121,16 @@ static void finds_nothing(const struct bench *bench)
         finds_nothing(bench);                                                                      \
     } while (0)
 
+/* The same for a bit. */
+#define PLANT_BIT(bench, field, value, text)                                                       \
+    do {                                                                                           \
+        const bool kept = (field);                                                                 \
+        (field) = (value);                                                                         \
+        finds(bench, text);                                                                        \
+        (field) = kept;                                                                            \
+        finds_nothing(bench);                                                                      \
+    } while (0)
+
 /* The same for a pointer to `type`. */
 #define PLANT_LINK(bench, type, field, value, text)                                                \
     do {                                                                                           \
@@ -182,7 +192,7 @@ static void states(void **state)
     PLANT(&b, b.free->set->chunk_bits, 0, "is not where its state says");
     PLANT(&b, b.waiting->uses, 0, "is not where its state says");
     PLANT(&b, b.hole->mapped, true, "is not where its state says");
-    PLANT(&b, b.used->expandable, true, "differ in pool, stream or kind");
+    PLANT_BIT(&b, b.used->expandable, true, "differ in pool, stream or kind");
     PLANT_LINK(&b, struct tn_free_set, b.used->set, b.hole->set, "differ in pool, stream or kind");
     rig_close(&b.rig);
 }

@@ -616,6 +616,43 @@ static void a_pool_without_room_stays_asleep(void **state)
     }
 }
 
+/* What sleeps is not on the device, so the failure counts it as neither allocated nor free. */
+static void see_failure(void *context, const struct tarn_oom *oom)
+{
+    *(struct tarn_oom *)context = *oom;
+}
+
+static void a_failure_counts_no_memory_that_sleeps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig rig;
+        struct tarn_oom oom = {0};
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, see_failure, &oom),
+                         TARN_OK);
+        (void)alloc_in(&rig, pool, 300 * MIB);
+        rig_free(&rig, alloc_in(&rig, pool, 200 * MIB)); /* is free in the pool */
+        sleep_well(&rig, &discard);
+        const tarn_ptr live = rig_alloc(&rig, 100 * MIB, 0);
+
+        rig_alloc_oom(&rig, 2 * GIB, 0);
+        const uint64_t reserved = (uint64_t)rig_now(&rig, TARN_STAT_RESERVED_BYTES);
+
+        assert_true(reserved < 200 * MIB);
+        assert_int_equal(oom.reserved, reserved);
+        assert_int_equal(oom.allocated, 100 * MIB);
+        assert_int_equal(oom.private_free, 0);
+        wake_up(&rig);
+        rig_alloc_oom(&rig, 2 * GIB, 0);
+        assert_int_equal(oom.allocated, 400 * MIB);
+        assert_int_equal(oom.private_free, 200 * MIB);
+        rig_free(&rig, live);
+        rig_close(&rig);
+    }
+}
+
 static void a_pool_wakes_where_there_is_room_enough(void **state)
 {
     (void)state;
@@ -1350,6 +1387,7 @@ int main(void)
         cmocka_unit_test(a_sleeping_pool_has_no_largest_block),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
+        cmocka_unit_test(a_failure_counts_no_memory_that_sleeps),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
         cmocka_unit_test(a_sleeping_pool_has_nothing_to_give),
