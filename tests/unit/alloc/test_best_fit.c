@@ -284,6 +284,32 @@ static void compact_takes_only_a_block_that_begins_its_hole(void **state)
     assert_ptr_equal(chosen(&field, 5 * MIB), block);
     request = request_of(&field, MIB);
     assert_false(tn_request_is_placed(&field.heap, &request)); /* small requests share pages */
+    request = request_of(&field, 5 * MIB);
+    request.expandable = false;
+    assert_false(tn_request_is_placed(&field.heap, &request)); /* nor do plain segments have any */
+    field_close(&field);
+}
+
+/* Until pages may move, any block serves; the next request may get another one. */
+static void compact_takes_any_block_until_it_is_tidy(void **state)
+{
+    struct field field;
+
+    (void)state;
+    field_open(&field, "policy:compact,expandable_segments:True");
+    struct tn_block *block = field_add(&field, &field.heap.large, 100 * MIB, 6 * MIB, true);
+    struct tn_block before = {.address = 90 * MIB, .size = 10 * MIB, .expandable = true};
+    struct tn_request request = request_of(&field, 5 * MIB);
+
+    block->prev = &before;
+    before.next = block;
+    field.heap.tidy_from_ns = 1000;
+    assert_true(tn_best_fit(&field.heap, &request));
+    assert_ptr_equal(request.block, block);
+    assert_true(request.is_timed);
+    tn_pool_insert(block);
+    tarn_sim_advance_ns(field.heap.device, 1000);
+    assert_null(chosen(&field, 5 * MIB));
     field_close(&field);
 }
 
@@ -407,6 +433,7 @@ int main(void)
         cmocka_unit_test(max_split_size_keeps_oversize_blocks_for_oversize_requests),
         cmocka_unit_test(no_other_block_is_tried_after_a_refusal),
         cmocka_unit_test(compact_takes_only_a_block_that_begins_its_hole),
+        cmocka_unit_test(compact_takes_any_block_until_it_is_tidy),
         cmocka_unit_test(a_block_is_split_if_its_remainder_can_serve_requests),
         cmocka_unit_test(a_pool_without_splits_gives_whole_blocks),
         cmocka_unit_test(requests_go_to_the_pool_of_their_size_and_owner),
