@@ -265,6 +265,21 @@ static void no_other_block_is_tried_after_a_refusal(void **state)
     field_close(&field);
 }
 
+/* From the beginning, as later settings do. */
+static void rules_order_the_blocks_of_a_heap(void **state)
+{
+    struct field field;
+
+    (void)state;
+    field_open(&field, "rules:2.14");
+    assert_ptr_equal(tn_pool_get_set(&field.heap.small, 0)->by_age, &field.heap.segments);
+    assert_ptr_equal(tn_pool_get_set(&field.heap.large, 0)->by_age, &field.heap.segments);
+    field_close(&field);
+    field_open(&field, "");
+    assert_null(tn_pool_get_set(&field.heap.large, 0)->by_age);
+    field_close(&field);
+}
+
 /* The compact policy takes the block that begins its hole, or none. */
 static void compact_takes_only_a_block_that_begins_its_hole(void **state)
 {
@@ -432,6 +447,7 @@ int main(void)
         cmocka_unit_test(without_expandable_segments_their_blocks_are_skipped),
         cmocka_unit_test(max_split_size_keeps_oversize_blocks_for_oversize_requests),
         cmocka_unit_test(no_other_block_is_tried_after_a_refusal),
+        cmocka_unit_test(rules_order_the_blocks_of_a_heap),
         cmocka_unit_test(compact_takes_only_a_block_that_begins_its_hole),
         cmocka_unit_test(compact_takes_any_block_until_it_is_tidy),
         cmocka_unit_test(a_block_is_split_if_its_remainder_can_serve_requests),

@@ -365,7 +365,7 @@ static void a_failing_piece_undoes_the_others(void **state)
     tarn_ptr ptr = 0;
 
     (void)state;
-    rig_open(&rig, GIB, GROW);
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, GROW);
     const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
     const tarn_ptr middle = rig_alloc(&rig, 20 * MIB, 0);
     const tarn_ptr second = rig_alloc(&rig, 60 * MIB, 0);
@@ -382,6 +382,10 @@ static void a_failing_piece_undoes_the_others(void **state)
                          TARN_ERR_DEVICE);
         rig_check(&rig);
         device_holds(&rig, 1, 2, 40 * MIB);
+        assert_null(tarn_sim_host_memory(rig.device, first, 512));
+        assert_non_null(tarn_sim_host_memory(rig.device, middle, 20 * MIB));
+        assert_null(tarn_sim_host_memory(rig.device, second, 512));
+        assert_non_null(tarn_sim_host_memory(rig.device, behind, 20 * MIB));
     }
     assert_int_equal(rig_alloc(&rig, 100 * MIB, 0), first);
     rig_free(&rig, first);
