@@ -14,7 +14,9 @@
 #include "tarn/pool.h"
 #include "tarn/sleep.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 enum {
     BLOCKS = 6
@@ -684,6 +686,39 @@ static void one_shared_page_is_enough(void **state)
     }
 }
 
+/* The first descriptor that is free may be 0, in a process without a standard input. */
+static void a_page_may_be_shared_as_descriptor_zero(void **state)
+{
+    unsigned char message[4096];
+    size_t size = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr ptr = alloc_in(&rig, pool, 2 * MIB);
+    const int input = dup(STDIN_FILENO);
+
+    (void)close(STDIN_FILENO);
+    enum tarn_status st[2];
+
+    for (int i = 0; i < 2; i++) {
+        st[i] = tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &size, &rig.error);
+    }
+    const bool is_open = fcntl(STDIN_FILENO, F_GETFD) >= 0;
+
+    assert_int_equal(st[0], TARN_OK);
+    assert_int_equal(st[1], TARN_OK);
+    assert_true(is_open);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_PAGE_EXPORT], 1);
+    expect_sleep(&rig, pool, TARN_ERR_STATE, "shared");
+    rig_close(&rig);
+    assert_true(fcntl(STDIN_FILENO, F_GETFD) < 0);
+    if (input >= 0) {
+        (void)dup2(input, STDIN_FILENO);
+        (void)close(input);
+    }
+}
+
 static void child_tries(void *context)
 {
     struct rig *rig = context;
@@ -801,6 +836,42 @@ static void a_pool_may_be_released_asleep(void **state)
         assert_int_equal(sim_counters(d.rig.device).live_host, 0);
         rig_free(&d.rig, d.outside);
         rig_close(&d.rig);
+    }
+}
+
+/* Small and large blocks have ranges of their own, and so has the rest of the program. */
+static void empty_ranges_go_with_their_pool(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 3; n++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, "expandable_segments:True");
+        rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
+        tarn_sim_fail_nth(rig.device, TARN_SIM_VA_RELEASE, 1, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+        assert_int_equal(sim_counters(rig.device).live_reservations,
+                         1); /* empty, and not a pool's */
+        const tarn_ptr small = alloc_in(&rig, pool, 512);
+        const tarn_ptr large = alloc_in(&rig, pool, 20 * MIB);
+
+        sleep_well(&rig, &discard);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+        }
+        rig_free(&rig, small);
+        rig_free(&rig, large);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_VA_RELEASE, n, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+        assert_non_null(strstr(rig.error.text, "releasing addresses"));
+        assert_int_equal(sim_counters(rig.device).live_reservations, 4 - n);
+        rig_check(&rig);
+        rig_empty_cache(&rig);
+        assert_int_equal(sleep_stats(&rig).pools, 0);
+        assert_int_equal(sim_counters(rig.device).live_reservations, 1);
+        rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0)); /* it is used again */
+        assert_int_equal(sim_counters(rig.device).live_reservations, 1);
+        rig_close(&rig);
     }
 }
 
@@ -1739,10 +1810,12 @@ int main(void)
         cmocka_unit_test(shared_memory_is_refused),
         cmocka_unit_test(one_shared_segment_is_enough),
         cmocka_unit_test(one_shared_page_is_enough),
+        cmocka_unit_test(a_page_may_be_shared_as_descriptor_zero),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
+        cmocka_unit_test(empty_ranges_go_with_their_pool),
         cmocka_unit_test(a_sleeping_pool_has_nothing_to_give),
         cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
         cmocka_unit_test(events_tell_what_goes),
