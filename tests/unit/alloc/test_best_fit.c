@@ -265,6 +265,28 @@ static void no_other_block_is_tried_after_a_refusal(void **state)
     field_close(&field);
 }
 
+/* No more host memory is taken than what is asked for needs. */
+static void spare_nodes_come_from_one_chunk_while_it_has_some(void **state)
+{
+    struct field field;
+
+    (void)state;
+    field_open(&field, "");
+    struct tn_heap *heap = &field.heap;
+
+    assert_true(tn_heap_reserve_spares(heap, &heap->shard, 1));
+    assert_int_equal(heap->slab.chunks, 1);
+    const uint32_t nodes =
+        (uint32_t)(tn_block_slab_memory(&heap->slab) / sizeof(struct tn_block)) - 1;
+
+    tarn_host_fail_nth(1);
+    assert_true(tn_heap_reserve_spares(heap, &heap->shard, nodes));
+    assert_int_equal(heap->shard.spare_count, nodes);
+    assert_false(tn_heap_reserve_spares(heap, &heap->shard, nodes + 1));
+    tarn_host_fail_nth(0);
+    field_close(&field);
+}
+
 /* From the beginning, as later settings do. */
 static void rules_order_the_blocks_of_a_heap(void **state)
 {
@@ -447,6 +469,7 @@ int main(void)
         cmocka_unit_test(without_expandable_segments_their_blocks_are_skipped),
         cmocka_unit_test(max_split_size_keeps_oversize_blocks_for_oversize_requests),
         cmocka_unit_test(no_other_block_is_tried_after_a_refusal),
+        cmocka_unit_test(spare_nodes_come_from_one_chunk_while_it_has_some),
         cmocka_unit_test(rules_order_the_blocks_of_a_heap),
         cmocka_unit_test(compact_takes_only_a_block_that_begins_its_hole),
         cmocka_unit_test(compact_takes_any_block_until_it_is_tidy),

@@ -214,6 +214,34 @@ static void a_page_is_shared_once_while_it_is_mapped(void **state)
     assert_int_equal(open_descriptors(), descriptors);
 }
 
+/* Pages that moved are still mapped at their old address, and the rest of the segment goes, because
+ * it was shared: the range stays until the old address is given up. */
+static void a_range_with_old_addresses_stays(void **state)
+{
+    struct sent sent;
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, 60 * MIB, "policy:compact,rules:2.14");
+    const tarn_ptr shared = rig_alloc(&rig, 10 * MIB, 0);
+    const tarn_ptr moved = rig_alloc(&rig, 40 * MIB, 0);
+
+    export_ok(&rig, shared, &sent);
+    rig_free(&rig, shared);
+    rig_free(&rig, moved);
+    const tarn_ptr ptr = rig_alloc(&rig, 56 * MIB, 7);
+
+    assert_int_equal(rig_engine(rig.allocator)->compact.pages_moved, 20);
+    assert_int_equal(sim_counters(rig.device).live_reservations, 2);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 56 * MIB);
+    rig_check(&rig);
+    rig_free(&rig, ptr);
+    rig_empty_cache(&rig);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 0);
+    assert_int_equal(rig_alloc(&rig, 10 * MIB, 0), shared); /* there is room again */
+    rig_close(&rig);
+}
+
 static void open_both(void *context)
 {
     const struct pair *pair = context;
@@ -764,6 +792,7 @@ int main(void)
         cmocka_unit_test(a_plain_segment_is_shared_whole),
         cmocka_unit_test(pages_of_a_growing_segment_are_shared),
         cmocka_unit_test(pages_that_moved_are_shared),
+        cmocka_unit_test(a_range_with_old_addresses_stays),
         cmocka_unit_test(a_page_is_shared_once_while_it_is_mapped),
         cmocka_unit_test(a_segment_and_pages_are_shared),
         cmocka_unit_test(memory_past_the_cache_is_shared_too),
