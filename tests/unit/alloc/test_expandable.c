@@ -2,6 +2,8 @@
 /* Growing segments, through the public interface. Names in comments are PyTorch's tests. */
 #include "support/test.h"
 
+#include "alloc/pool/mapping.h"
+#include "alloc/pool/segment.h"
 #include "support/rig.h"
 
 #define GROW "expandable_segments:True"
@@ -418,6 +420,26 @@ static void a_page_that_stays_mapped_outlives_the_allocator(void **state)
     }
 }
 
+/* How many pages a request lacks, and where the last of them is. */
+static void what_is_mapped_is_not_missing(void **state)
+{
+    uint64_t end = 7;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr ptr = rig_alloc(&rig, 40 * MIB, 0);
+    struct tn_segment *segment = tn_segment_find(&rig_engine(rig.allocator)->heap, ptr);
+
+    assert_int_equal(tn_mapping_missing(segment, segment->first, 40 * MIB, &end), 0);
+    assert_int_equal(end, 0);
+    assert_int_equal(tn_mapping_missing(segment, segment->first, 40 * MIB + 512, &end), 1);
+    assert_int_equal(end, 3);
+    assert_int_equal(tn_mapping_missing(segment, segment->first, 100 * MIB, &end), 3);
+    assert_int_equal(end, 5);
+    rig_close(&rig);
+}
+
 /* The addresses behind the last block are too few: another range, which the device cannot fill. */
 static void a_range_has_an_end(void **state)
 {
@@ -615,6 +637,7 @@ int main(void)
         cmocka_unit_test(a_page_that_stays_mapped_is_replaced),
         cmocka_unit_test(a_failing_piece_undoes_the_others),
         cmocka_unit_test(a_page_that_stays_mapped_outlives_the_allocator),
+        cmocka_unit_test(what_is_mapped_is_not_missing),
         cmocka_unit_test(a_range_has_an_end),
         cmocka_unit_test(a_range_that_grows_takes_host_memory_in_steps),
         cmocka_unit_test(without_host_memory_nothing_is_mapped),
