@@ -11,6 +11,7 @@
 #include "alloc/pool/sinks.h"
 #include "support/draw.h"
 #include "support/rig.h"
+#include "tarn/block.h"
 #include "tarn/pool.h"
 
 static bool is_hasty; /* who waits does not sleep */
