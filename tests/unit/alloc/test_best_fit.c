@@ -265,6 +265,43 @@ static void no_other_block_is_tried_after_a_refusal(void **state)
     field_close(&field);
 }
 
+/* No more host memory is taken than what is asked for needs. */
+static void spare_nodes_come_from_one_chunk_while_it_has_some(void **state)
+{
+    struct field field;
+
+    (void)state;
+    field_open(&field, "");
+    struct tn_heap *heap = &field.heap;
+
+    assert_true(tn_heap_reserve_spares(heap, &heap->shard, 1));
+    assert_int_equal(heap->slab.chunks, 1);
+    const uint32_t nodes =
+        (uint32_t)(tn_block_slab_memory(&heap->slab) / sizeof(struct tn_block)) - 1;
+
+    tarn_host_fail_nth(1);
+    assert_true(tn_heap_reserve_spares(heap, &heap->shard, nodes));
+    assert_int_equal(heap->shard.spare_count, nodes);
+    assert_false(tn_heap_reserve_spares(heap, &heap->shard, nodes + 1));
+    tarn_host_fail_nth(0);
+    field_close(&field);
+}
+
+/* From the beginning, as later settings do. */
+static void rules_order_the_blocks_of_a_heap(void **state)
+{
+    struct field field;
+
+    (void)state;
+    field_open(&field, "rules:2.14");
+    assert_ptr_equal(tn_pool_get_set(&field.heap.small, 0)->by_age, &field.heap.segments);
+    assert_ptr_equal(tn_pool_get_set(&field.heap.large, 0)->by_age, &field.heap.segments);
+    field_close(&field);
+    field_open(&field, "");
+    assert_null(tn_pool_get_set(&field.heap.large, 0)->by_age);
+    field_close(&field);
+}
+
 /* The compact policy takes the block that begins its hole, or none. */
 static void compact_takes_only_a_block_that_begins_its_hole(void **state)
 {
@@ -284,6 +321,32 @@ static void compact_takes_only_a_block_that_begins_its_hole(void **state)
     assert_ptr_equal(chosen(&field, 5 * MIB), block);
     request = request_of(&field, MIB);
     assert_false(tn_request_is_placed(&field.heap, &request)); /* small requests share pages */
+    request = request_of(&field, 5 * MIB);
+    request.expandable = false;
+    assert_false(tn_request_is_placed(&field.heap, &request)); /* nor do plain segments have any */
+    field_close(&field);
+}
+
+/* Until pages may move, any block serves; the next request may get another one. */
+static void compact_takes_any_block_until_it_is_tidy(void **state)
+{
+    struct field field;
+
+    (void)state;
+    field_open(&field, "policy:compact,expandable_segments:True");
+    struct tn_block *block = field_add(&field, &field.heap.large, 100 * MIB, 6 * MIB, true);
+    struct tn_block before = {.address = 90 * MIB, .size = 10 * MIB, .expandable = true};
+    struct tn_request request = request_of(&field, 5 * MIB);
+
+    block->prev = &before;
+    before.next = block;
+    field.heap.tidy_from_ns = 1000;
+    assert_true(tn_best_fit(&field.heap, &request));
+    assert_ptr_equal(request.block, block);
+    assert_true(request.is_timed);
+    tn_pool_insert(block);
+    tarn_sim_advance_ns(field.heap.device, 1000);
+    assert_null(chosen(&field, 5 * MIB));
     field_close(&field);
 }
 
@@ -406,7 +469,10 @@ int main(void)
         cmocka_unit_test(without_expandable_segments_their_blocks_are_skipped),
         cmocka_unit_test(max_split_size_keeps_oversize_blocks_for_oversize_requests),
         cmocka_unit_test(no_other_block_is_tried_after_a_refusal),
+        cmocka_unit_test(spare_nodes_come_from_one_chunk_while_it_has_some),
+        cmocka_unit_test(rules_order_the_blocks_of_a_heap),
         cmocka_unit_test(compact_takes_only_a_block_that_begins_its_hole),
+        cmocka_unit_test(compact_takes_any_block_until_it_is_tidy),
         cmocka_unit_test(a_block_is_split_if_its_remainder_can_serve_requests),
         cmocka_unit_test(a_pool_without_splits_gives_whole_blocks),
         cmocka_unit_test(requests_go_to_the_pool_of_their_size_and_owner),

@@ -245,6 +245,13 @@ static void memory_is_what_the_host_gave(void **state)
         assert_int_equal(tn_bin_memory(&bin) + tn_leaf_store_memory(&store),
                          tarn_host_get_usage().live_bytes - live);
     }
+    for (uint64_t i = 0; i < MANY; i++) {
+        if (blocks[i].address >= blocks[MANY / 2].address) { /* leaves go as well */
+            bin_remove(&bin, &blocks[i]);
+        }
+    }
+    assert_int_equal(tn_bin_memory(&bin) + tn_leaf_store_memory(&store),
+                     tarn_host_get_usage().live_bytes - live);
     bin_fini(&bin);
     assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
@@ -261,6 +268,7 @@ static void without_host_memory_nothing_changes(void **state)
     model.count = 0;
     blocks_make(3);
     for (uint64_t i = 0; i < MANY; i++) {
+        const bool had_directory = bin.directory != NULL;
         bool good = false;
 
         for (uint64_t n = 1; !good; n++) {
@@ -270,6 +278,7 @@ static void without_host_memory_nothing_changes(void **state)
             if (!good) {
                 failures++;
                 assert_int_equal(tn_bin_count(&bin), model.count);
+                assert_int_equal(bin.directory != NULL, had_directory);
                 if (model.count < 300) {
                     bin_equals(&bin, &model);
                 }
@@ -324,6 +333,32 @@ static void keys_are_ordered_at_their_limits(void **state)
     assert_false(tn_bin_can_hold(512, TN_BIN_PLACE_END));
 }
 
+/* For checkers: a block is where it says, behind the first. */
+static void what_is_in_no_slot_or_out_of_order_is_not_in_the_bin(void **state)
+{
+    struct tn_bin bin = {0};
+
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = least_size};
+    }
+    assert_true(bin_insert(&bin, &blocks[0]));
+    assert_false(tn_bin_has(&bin, &blocks[1], blocks[1].address)); /* there are no slots */
+    assert_true(bin_insert(&bin, &blocks[1]));
+    assert_true(tn_bin_has(&bin, &blocks[1], blocks[1].address));
+    assert_false(tn_bin_has(&bin, &blocks[2], blocks[2].address));
+    const uint64_t least = bin.least;
+
+    for (int i = 1; i < 3; i++) {
+        bin.least = tn_bin_key(blocks[i].size, blocks[i].address);
+        assert_false(tn_bin_has(&bin, &blocks[1], blocks[1].address));
+    }
+    bin.least = least;
+    bin_remove(&bin, &blocks[1]);
+    bin_remove(&bin, &blocks[0]);
+    bin_fini(&bin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +369,7 @@ int main(void)
         cmocka_unit_test(memory_is_what_the_host_gave),
         cmocka_unit_test(without_host_memory_nothing_changes),
         cmocka_unit_test(removing_needs_no_host_memory),
+        cmocka_unit_test(what_is_in_no_slot_or_out_of_order_is_not_in_the_bin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,36 @@ static void chunks_come_and_go(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
+/* What goes back is used again, whichever chunks it is in. */
+static void a_node_that_goes_back_is_there_for_the_next(void **state)
+{
+    struct tn_block_slab slab = {0};
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        nodes[i] = tn_block_create(&slab);
+    }
+    const uint64_t chunks = slab.chunks;
+
+    assert_true(chunks > 2);
+    assert_null(slab.partial);
+    for (int round = 0; round < 3; round++) {
+        for (int i = round; i < MANY; i += CHUNK_NODES) {
+            tn_block_destroy(nodes[i]);
+        }
+        for (int i = round; i < MANY; i += CHUNK_NODES) {
+            nodes[i] = tn_block_create(&slab);
+            assert_int_equal(slab.chunks, chunks);
+        }
+        assert_null(slab.partial);
+    }
+    for (int i = 0; i < MANY; i++) {
+        tn_block_destroy(nodes[i]);
+    }
+    tn_block_slab_fini(&slab);
+    assert_int_equal(tn_block_slab_memory(&slab), 0);
+}
+
 static void random_use_never_gives_a_node_twice(void **state)
 {
     struct tn_block_slab slab = {0};
@@ -191,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_zero_and_aligned),
         cmocka_unit_test(chunks_come_and_go),
+        cmocka_unit_test(a_node_that_goes_back_is_there_for_the_next),
         cmocka_unit_test(random_use_never_gives_a_node_twice),
         cmocka_unit_test(without_host_memory_nothing_changes),
         cmocka_unit_test(splitting_keeps_neighbours_and_state),

@@ -109,6 +109,25 @@ static void waiting_blocks_are_active(void **state)
     stat_is(&stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL], 150, 150, 250, 100);
     stat_is(&stats.by_pool[TARN_STAT_ACTIVE_BYTES][TARN_STAT_ALL], 150, 160, 250, 100);
     stat_is(&stats.by_pool[TARN_STAT_ACTIVE][TARN_STAT_LARGE_POOL], 2, 2, 3, 1);
+    tn_counters_allocate(&counters, TN_SMALL, 40, 40);
+    tn_counters_free(&counters, TN_SMALL, 40);
+    tn_counters_begin_wait(&counters, TN_SMALL, 40);
+    assert_int_equal(tn_counters_active_bytes(&counters), 190);
+}
+
+/* Requests are below 2^60, so what is twice as large in either direction is an error. */
+static void what_cannot_be_counted(void **state)
+{
+    const int64_t end = (int64_t)1 << 61;
+
+    (void)state;
+    assert_true(tn_counter_is_small(0));
+    assert_true(tn_counter_is_small(end - 1));
+    assert_false(tn_counter_is_small(end));
+    assert_false(tn_counter_is_small(INT64_MAX));
+    assert_true(tn_counter_is_small(1 - end));
+    assert_false(tn_counter_is_small(-end));
+    assert_false(tn_counter_is_small(INT64_MIN));
 }
 
 /* Live: 10 small, 20 large that wait. Of everything else 10 small and 15 large. */
@@ -274,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_change_goes_by_its_sign),
         cmocka_unit_test(the_peak_of_all_is_that_of_the_sum),
         cmocka_unit_test(waiting_blocks_are_active),
+        cmocka_unit_test(what_cannot_be_counted),
         cmocka_unit_test(resetting_peaks_leaves_the_sums),
         cmocka_unit_test(resetting_the_sums_leaves_the_peaks),
         cmocka_unit_test(resetting_peaks_leaves_what_is_current),

@@ -2,6 +2,8 @@
 /* Growing segments, through the public interface. Names in comments are PyTorch's tests. */
 #include "support/test.h"
 
+#include "alloc/pool/mapping.h"
+#include "alloc/pool/segment.h"
 #include "support/rig.h"
 
 #define GROW "expandable_segments:True"
@@ -343,9 +345,9 @@ static void a_page_that_stays_mapped_is_replaced(void **state)
         assert_int_equal(ptr, 7);
         rig_check(&rig);
         assert_true(rig_now(&rig, TARN_STAT_RESERVED_BYTES) >= reserved);
-        tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE); /* once more */
+        tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_LIMIT); /* once more */
         assert_int_equal(tarn_allocator_alloc(rig.allocator, 60 * MIB, 0, &ptr, &rig.error),
-                         TARN_ERR_DEVICE);
+                         TARN_ERR_LIMIT);
         rig_check(&rig);
         assert_int_equal(tarn_allocator_alloc(rig.allocator, 60 * MIB, 0, &ptr, &rig.error),
                          TARN_OK);
@@ -365,7 +367,7 @@ static void a_failing_piece_undoes_the_others(void **state)
     tarn_ptr ptr = 0;
 
     (void)state;
-    rig_open(&rig, GIB, GROW);
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, GROW);
     const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
     const tarn_ptr middle = rig_alloc(&rig, 20 * MIB, 0);
     const tarn_ptr second = rig_alloc(&rig, 60 * MIB, 0);
@@ -382,6 +384,10 @@ static void a_failing_piece_undoes_the_others(void **state)
                          TARN_ERR_DEVICE);
         rig_check(&rig);
         device_holds(&rig, 1, 2, 40 * MIB);
+        assert_null(tarn_sim_host_memory(rig.device, first, 512));
+        assert_non_null(tarn_sim_host_memory(rig.device, middle, 20 * MIB));
+        assert_null(tarn_sim_host_memory(rig.device, second, 512));
+        assert_non_null(tarn_sim_host_memory(rig.device, behind, 20 * MIB));
     }
     assert_int_equal(rig_alloc(&rig, 100 * MIB, 0), first);
     rig_free(&rig, first);
@@ -405,12 +411,210 @@ static void a_page_that_stays_mapped_outlives_the_allocator(void **state)
         tarn_allocator_destroy(rig.allocator);
         const struct tarn_sim_counters left = sim_counters(rig.device);
 
+        assert_int_equal(left.calls[TARN_SIM_PAGE_RELEASE], 3); /* not asked for what is mapped */
         assert_int_equal(left.live_pages, 1);
         assert_int_equal(left.live_mappings, 1);
         assert_int_equal(left.live_reservations, 1);
         sim_close(rig.device);
         assert_int_equal(tarn_host_get_usage().live_bytes, rig.host_bytes);
     }
+}
+
+/* How many pages a request lacks, and where the last of them is. */
+static void what_is_mapped_is_not_missing(void **state)
+{
+    uint64_t end = 7;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr ptr = rig_alloc(&rig, 40 * MIB, 0);
+    struct tn_segment *segment = tn_segment_find(&rig_engine(rig.allocator)->heap, ptr);
+
+    assert_int_equal(tn_mapping_missing(segment, segment->first, 40 * MIB, &end), 0);
+    assert_int_equal(end, 0);
+    assert_int_equal(tn_mapping_missing(segment, segment->first, 40 * MIB + 512, &end), 1);
+    assert_int_equal(end, 3);
+    assert_int_equal(tn_mapping_missing(segment, segment->first, 100 * MIB, &end), 3);
+    assert_int_equal(end, 5);
+    rig_close(&rig);
+}
+
+/* The addresses behind the last block are too few: another range, which the device cannot fill. */
+static void a_range_has_an_end(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr ptr = rig_alloc(&rig, 600 * MIB, 0);
+
+    rig_alloc_oom(&rig, 600 * MIB, 0);
+    rig_check(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 600 * MIB);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+/* Records of pages grow in steps, not with every page. */
+static void a_range_that_grows_takes_host_memory_in_steps(void **state)
+{
+    enum {
+        COUNT = 200
+    };
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 8 * GIB, GROW);
+    (void)rig_alloc(&rig, 20 * MIB, 0);
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+    for (int i = 0; i < COUNT; i++) {
+        (void)rig_alloc(&rig, 20 * MIB, 0);
+    }
+    assert_true(tarn_host_get_usage().alloc_calls - calls < 4 * COUNT);
+    rig_close(&rig);
+}
+
+/* Any allocation of host memory that the first request makes may fail. */
+static void without_host_memory_nothing_is_mapped(void **state)
+{
+    uint64_t failures = 0;
+    uint64_t calls = 1;
+
+    (void)state;
+    for (uint64_t n = 0; n <= calls; n++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, GROW);
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_allocator_alloc(rig.allocator, 50 * MIB, 0, &ptr, &rig.error);
+
+        tarn_host_fail_nth(0);
+        calls = n == 0 ? tarn_host_get_usage().alloc_calls - before : calls;
+        assert_true(st == TARN_OK || (st == TARN_ERR_HOST_MEMORY && n > 0));
+        assert_int_equal(sim_counters(rig.device).live_pages, st == TARN_OK ? 3 : 0);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+        rig_close(&rig);
+    }
+    assert_true(failures > 3);
+}
+
+/* Small blocks until the next one needs a node that the host must provide. */
+static tarn_ptr use_up_nodes(struct rig *rig)
+{
+    const struct tn_heap *heap = &rig_engine(rig->allocator)->heap;
+    tarn_ptr last = 0;
+
+    while (heap->slab.partial || heap->slab.spare || heap->shard.spare_count > 0) {
+        last = rig_alloc(rig, 512, 0);
+    }
+    return last;
+}
+
+/* Mapping and unmapping divide blocks, which takes nodes. */
+static void pages_need_nodes(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr second = rig_alloc(&rig, 20 * MIB, 0);
+
+    (void)rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr last = use_up_nodes(&rig);
+    const int64_t reserved = rig_now(&rig, TARN_STAT_RESERVED_BYTES);
+
+    rig_free(&rig, last - 512);
+    rig_free(&rig, last);
+    rig_check(&rig);
+    (void)rig_alloc(&rig, 512, 0); /* one node is left: for a block, but not for pages */
+    assert_int_equal(rig_engine(rig.allocator)->heap.shard.spare_count, 1);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 30 * MIB, 0, &ptr, &rig.error),
+                     TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    rig_check(&rig);
+    rig_free(&rig, second);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    rig_check(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), reserved);
+    rig_empty_cache(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), reserved - (int64_t)(20 * MIB));
+    rig_free(&rig, first);
+    rig_close(&rig);
+}
+
+/* The list of holes needs host memory, too. */
+static void holes_need_host_memory(void **state)
+{
+    enum {
+        COUNT = 40
+    };
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    tarn_ptr ptrs[COUNT];
+    uint64_t failures = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    for (int i = 0; i < COUNT; i++) {
+        ptrs[i] = rig_alloc(&rig, 20 * MIB, 0);
+    }
+    for (int i = 1; i < COUNT; i += 2) {
+        rig_free(&rig, ptrs[i]);
+    }
+    for (uint64_t n = 1; st != TARN_OK; n++) {
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_empty_cache(rig.allocator, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+    }
+    assert_true(failures > 0);
+    device_holds(&rig, 1, COUNT / 2, COUNT / 2 * 20 * MIB);
+    rig_close(&rig);
+}
+
+static const char *no_text(struct tarn_device *device)
+{
+    (void)device;
+    return &"\0of an earlier call"[0];
+}
+
+/* Where the device has no text for a failure, that of its status is shown. */
+static void a_failure_without_a_text_shows_its_status(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, GROW);
+    const struct tn_device_ops *ops = rig.device->ops;
+    struct tn_device_ops hooked = *ops;
+    struct tarn_error error;
+
+    hooked.last_error = no_text;
+    rig.device->ops = &hooked;
+    (void)tn_device_failed(rig.device, TARN_ERR_DEVICE, "mapping memory", &error);
+    rig.device->ops = ops;
+    assert_non_null(strstr(error.text, "mapping memory on device 0 failed: "));
+    assert_non_null(strstr(error.text, tarn_status_text(TARN_ERR_DEVICE)));
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 30 * MIB, 0, &ptr, &error),
+                     TARN_ERR_DEVICE);
+    assert_non_null(strstr(error.text, ops->last_error(rig.device)));
+    rig_close(&rig);
 }
 
 int main(void)
@@ -433,6 +637,13 @@ int main(void)
         cmocka_unit_test(a_page_that_stays_mapped_is_replaced),
         cmocka_unit_test(a_failing_piece_undoes_the_others),
         cmocka_unit_test(a_page_that_stays_mapped_outlives_the_allocator),
+        cmocka_unit_test(what_is_mapped_is_not_missing),
+        cmocka_unit_test(a_range_has_an_end),
+        cmocka_unit_test(a_range_that_grows_takes_host_memory_in_steps),
+        cmocka_unit_test(without_host_memory_nothing_is_mapped),
+        cmocka_unit_test(pages_need_nodes),
+        cmocka_unit_test(holes_need_host_memory),
+        cmocka_unit_test(a_failure_without_a_text_shows_its_status),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "alloc/pool/segment_map.h"
 #include "tarn/host.h"
 
+#define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 
 enum {
@@ -103,6 +104,7 @@ static void set_equals(const struct tn_free_set *set)
     const struct tn_block *block = tn_free_set_first(set);
 
     assert_int_equal(tn_free_set_count(set), sorted_count);
+    assert_int_equal(tn_free_set_outside(set), set->outside);
     for (size_t i = 0; i < sorted_count; i++) {
         assert_ptr_equal(block, sorted[i]);
         assert_true(tn_free_set_has(set, block));
@@ -240,7 +242,6 @@ static void blocks_that_bins_cannot_hold_are_found_in_order(void **state)
     tn_free_set_destroy(set);
 }
 
-/* Best fit: the smallest block that is large enough, of equal ones the lowest. */
 /* What no bin can hold may be there, for all that is known in constant time. */
 static void an_empty_set_reaches_what_bins_hold(void **state)
 {
@@ -248,13 +249,48 @@ static void an_empty_set_reaches_what_bins_hold(void **state)
 
     (void)state;
     assert_non_null(set);
-    assert_false(tn_free_set_may_reach(set, 512));
-    assert_false(tn_free_set_may_reach(set, TN_BIN_SIZE_END - 512));
-    assert_true(tn_free_set_may_reach(set, TN_BIN_SIZE_END));
+    for (int again = 0; again < 2; again++) { /* nor does another order add anything */
+        assert_false(tn_free_set_may_reach(set, 512));
+        assert_false(tn_free_set_may_reach(set, TN_BIN_SIZE_END - 512));
+        assert_true(tn_free_set_may_reach(set, TN_BIN_SIZE_END));
+        tn_free_set_reorder(set, NULL);
+    }
     tn_free_set_destroy(set);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* No size above the largest block, whatever power of two it is of; and any, as long as a block
+ * waits for host memory, whose size is not looked at. */
+static void a_set_reaches_its_largest_block(void **state)
+{
+    struct tn_block small = {.address = 4096, .size = 512};
+    struct tn_block large = {.address = 8192, .size = 20 * MIB};
+    struct tn_pool pool;
+
+    (void)state;
+    tn_pool_init(&pool, false, NULL, NULL);
+    struct tn_free_set *set = tn_pool_get_set(&pool, 0);
+
+    assert_non_null(set);
+    small.set = set;
+    large.set = set;
+    set_insert(set, &small);
+    assert_true(tn_free_set_may_reach(set, 512));
+    for (uint64_t size = 64 * KIB; size < TN_BIN_SIZE_END; size *= 2) {
+        assert_false(tn_free_set_may_reach(set, size));
+    }
+    tarn_host_fail_nth(1);
+    set_insert(set, &large);
+    tarn_host_fail_nth(0);
+    assert_int_equal(tn_linked_count(&set->linked), 1);
+    assert_true(tn_free_set_may_reach(set, 20 * MIB));
+    tn_free_set_remove(set, &large);
+    assert_false(tn_free_set_may_reach(set, 20 * MIB));
+    tn_free_set_remove(set, &small);
+    tn_pool_fini(&pool);
+}
+
+/* Best fit: the smallest block that is large enough, of equal ones the lowest. */
 static void the_lowest_of_equal_blocks_is_found(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
@@ -444,6 +480,72 @@ static void another_order_needs_no_host_memory(void **state)
     tn_pool_fini(&pool);
 }
 
+/* Blocks that one order keeps in bins and the other does not: high addresses are in no bin, their
+ * places by age are. */
+static void another_order_leaves_nothing_behind(void **state)
+{
+    struct tn_segment segment = {.address = 2 * TN_BIN_PLACE_END, .size = 64 * MIB};
+    struct tn_block small = {.address = segment.address, .size = 512};
+    struct tn_block large = {.address = segment.address + 8 * MIB, .size = 20 * MIB};
+    struct tn_segment_map places;
+    struct tn_pool pool;
+
+    (void)state;
+    tn_pool_init(&pool, false, NULL, NULL);
+    tn_segment_map_init(&places);
+    tn_segment_map_insert(&places, &segment);
+    struct tn_free_set *set = tn_pool_get_set(&pool, 0);
+
+    assert_non_null(set);
+    small.set = set;
+    large.set = set;
+    tn_free_set_reorder(set, &places);
+    tarn_host_fail_nth(1);
+    set_insert(set, &small); /* at the first place of all */
+    tarn_host_fail_nth(0);
+    set_insert(set, &large);
+    assert_int_equal(set->outside, 1);
+    for (int by_address = 1; by_address >= 0; by_address--) {
+        assert_ptr_equal(tn_free_set_first(set), &small);
+        assert_ptr_equal(tn_free_set_next(set, &small), &large);
+        assert_null(tn_free_set_next(set, &large));
+        assert_ptr_equal(tn_free_set_last(set), &large);
+        assert_ptr_equal(tn_free_set_prev(set, &large), &small);
+        tn_free_set_reorder(set, by_address ? NULL : &places);
+        assert_int_equal(tn_linked_count(&set->linked), 0);
+        assert_int_equal(set->outside, by_address ? 2 : 0);
+        assert_int_equal(tn_free_set_count(set), 2);
+        assert_ptr_equal(tn_free_set_find(set, 1024), &large);
+        assert_null(tn_free_set_find(set, 21 * MIB));
+    }
+    tn_free_set_remove(set, &small);
+    tn_free_set_remove(set, &large);
+    tn_pool_fini(&pool);
+}
+
+/* For checkers: both levels of the bitmaps must show a block. */
+static void a_block_that_no_search_would_find_is_not_in_the_set(void **state)
+{
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
+    struct tn_block block = {.address = 4096, .size = 20 * MIB};
+
+    (void)state;
+    set_insert(set, &block);
+    assert_true(tn_free_set_has(set, &block));
+    const uint64_t chunk_bits = set->chunk_bits;
+    uint64_t bin_bits[TN_CHUNKS];
+
+    set->chunk_bits = 0;
+    assert_false(tn_free_set_has(set, &block));
+    set->chunk_bits = chunk_bits;
+    memcpy(bin_bits, set->bin_bits, sizeof bin_bits);
+    memset(set->bin_bits, 0, sizeof bin_bits);
+    assert_false(tn_free_set_has(set, &block));
+    memcpy(set->bin_bits, bin_bits, sizeof bin_bits);
+    tn_free_set_remove(set, &block);
+    tn_free_set_destroy(set);
+}
+
 static void unmapped_ranges_are_kept_by_address(void **state)
 {
     struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
@@ -481,11 +583,12 @@ static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
 {
     struct tn_block low = {.address = 4 * MIB, .size = 2 * MIB};
     struct tn_block high = {.address = 8 * MIB, .size = 6 * MIB};
+    struct tn_block behind = {.address = 14 * MIB, .size = 2 * MIB}; /* of the next segment */
     struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
 
     (void)state;
     assert_null(tn_free_set_find_unmapped(set, 4 * MIB));
-    assert_true(tn_free_set_reserve_unmapped(set, 2));
+    assert_true(tn_free_set_reserve_unmapped(set, 3));
     tn_free_set_insert_unmapped(set, &high);
     tn_free_set_insert_unmapped(set, &low);
     assert_null(tn_free_set_find_unmapped(set, 4 * MIB - 1));
@@ -494,6 +597,9 @@ static void an_unmapped_range_is_found_by_any_of_its_addresses(void **state)
     assert_null(tn_free_set_find_unmapped(set, 6 * MIB));
     assert_ptr_equal(tn_free_set_find_unmapped(set, 10 * MIB), &high);
     assert_null(tn_free_set_find_unmapped(set, 14 * MIB));
+    tn_free_set_insert_unmapped(set, &behind);
+    assert_ptr_equal(tn_free_set_find_unmapped(set, 14 * MIB - 1), &high);
+    assert_ptr_equal(tn_free_set_find_unmapped(set, 14 * MIB), &behind);
     tn_free_set_destroy(set);
 }
 
@@ -523,6 +629,51 @@ static void trimming_gives_memory_back(void **state)
     set_insert(set, &blocks[5]); /* works as before */
     assert_ptr_equal(tn_free_set_find(set, 512), &blocks[5]);
     tn_free_set_destroy(set);
+}
+
+/* Of a chunk that is still needed every other class, the first and the last one too. */
+static void trimming_gives_back_what_single_classes_hold(void **state)
+{
+    enum {
+        COUNT = 40
+    };
+    struct tn_block last = {.address = 2 * MIB, .size = 512 * (uint64_t)(TN_CHUNK_BINS + 6)};
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
+    const size_t bare = tn_free_set_memory(set);
+
+    (void)state;
+    set_insert(set, &last);
+    for (uint64_t i = 0; i < 2 * COUNT; i++) {
+        blocks[i] = (struct tn_block){
+            .address = 512 * (i + 1),
+            .size = 512 * (uint64_t)(i < COUNT ? TN_CHUNK_BINS : 2 * TN_CHUNK_BINS - 1)};
+        set_insert(set, &blocks[i]);
+    }
+    for (uint64_t i = 0; i < 2 * COUNT; i++) {
+        tn_free_set_remove(set, &blocks[i]);
+    }
+    tn_free_set_trim(set);
+    assert_int_equal(tn_free_set_memory(set), bare + TN_CHUNK_BINS * sizeof(struct tn_bin));
+    assert_ptr_equal(tn_free_set_first(set), &last);
+    tn_free_set_remove(set, &last);
+    tn_free_set_destroy(set);
+}
+
+static void memory_is_what_the_host_gave(void **state)
+{
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    struct tn_free_set *set = tn_free_set_create(NULL, 0, NULL);
+
+    (void)state;
+    for (uint64_t i = 0; i < 20; i++) {
+        blocks[i] = (struct tn_block){.address = 512 * (i + 1), .size = TN_BIN_SIZE_END << i % 2};
+        set_insert(set, &blocks[i]); /* no bin holds it */
+        assert_int_equal(tn_free_set_memory(set), tarn_host_get_usage().live_bytes - live);
+    }
+    assert_true(tn_free_set_reserve_unmapped(set, 100));
+    assert_int_equal(tn_free_set_memory(set), tarn_host_get_usage().live_bytes - live);
+    tn_free_set_destroy(set);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
 }
 
 /* Most insertions' first or second allocation fails: for a chunk, a leaf, a larger leaf, a
@@ -607,12 +758,17 @@ int main(void)
         cmocka_unit_test(find_is_right_at_every_class_border),
         cmocka_unit_test(blocks_that_bins_cannot_hold_are_found_in_order),
         cmocka_unit_test(an_empty_set_reaches_what_bins_hold),
+        cmocka_unit_test(a_set_reaches_its_largest_block),
         cmocka_unit_test(the_lowest_of_equal_blocks_is_found),
         cmocka_unit_test(blocks_are_ordered_by_the_age_of_their_segments),
         cmocka_unit_test(another_order_needs_no_host_memory),
+        cmocka_unit_test(another_order_leaves_nothing_behind),
+        cmocka_unit_test(a_block_that_no_search_would_find_is_not_in_the_set),
         cmocka_unit_test(unmapped_ranges_are_kept_by_address),
         cmocka_unit_test(an_unmapped_range_is_found_by_any_of_its_addresses),
         cmocka_unit_test(trimming_gives_memory_back),
+        cmocka_unit_test(trimming_gives_back_what_single_classes_hold),
+        cmocka_unit_test(memory_is_what_the_host_gave),
         cmocka_unit_test(without_host_memory_the_order_is_the_same),
     };
 

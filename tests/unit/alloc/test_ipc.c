@@ -8,6 +8,7 @@
 #include "tarn/ipc.h"
 #include "tarn/peer.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 
 #define BLOCK (3 * MIB)
@@ -158,6 +159,86 @@ static void pages_that_moved_are_shared(void **state)
     rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
     assert_int_equal(rig_engine(rig.allocator)->compact.pages_moved, 15);
     share_two_blocks(&rig, true);
+    rig_close(&rig);
+}
+
+static uint64_t open_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    uint64_t count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder)) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* A page is shared as one descriptor until it is unmapped. Another one that is mapped there then is
+ * shared anew, also when the segment has grown in between. */
+static void a_page_is_shared_once_while_it_is_mapped(void **state)
+{
+    const uint64_t descriptors = open_descriptors();
+    struct sent sent;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr second = rig_alloc(&rig, 20 * MIB, 0);
+
+    export_ok(&rig, first, &sent);
+    export_ok(&rig, second, &sent);
+    export_ok(&rig, first, &sent);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_PAGE_EXPORT], 2);
+    assert_int_equal(open_descriptors(), descriptors + 2);
+    const tarn_ptr more = rig_alloc(&rig, 100 * MIB, 0);
+
+    export_ok(&rig, more, &sent);
+    export_ok(&rig, first, &sent);
+    export_ok(&rig, second, &sent);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_PAGE_EXPORT], 7);
+    rig_free(&rig, first);
+    rig_free(&rig, more);
+    rig_empty_cache(&rig);
+    rig_check(&rig);
+    assert_int_equal(open_descriptors(), descriptors + 1);
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), first);
+    export_ok(&rig, first, &sent);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_PAGE_EXPORT], 8);
+    assert_int_equal(open_descriptors(), descriptors + 2);
+    rig_free(&rig, first);
+    rig_free(&rig, second);
+    rig_close(&rig);
+    assert_int_equal(open_descriptors(), descriptors);
+}
+
+/* Pages that moved are still mapped at their old address, and the rest of the segment goes, because
+ * it was shared: the range stays until the old address is given up. */
+static void a_range_with_old_addresses_stays(void **state)
+{
+    struct sent sent;
+    struct rig rig;
+
+    (void)state;
+    rig_open_manual(&rig, 60 * MIB, "policy:compact,rules:2.14");
+    const tarn_ptr shared = rig_alloc(&rig, 10 * MIB, 0);
+    const tarn_ptr moved = rig_alloc(&rig, 40 * MIB, 0);
+
+    export_ok(&rig, shared, &sent);
+    rig_free(&rig, shared);
+    rig_free(&rig, moved);
+    const tarn_ptr ptr = rig_alloc(&rig, 56 * MIB, 7);
+
+    assert_int_equal(rig_engine(rig.allocator)->compact.pages_moved, 20);
+    assert_int_equal(sim_counters(rig.device).live_reservations, 2);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 56 * MIB);
+    rig_check(&rig);
+    rig_free(&rig, ptr);
+    rig_empty_cache(&rig);
+    assert_int_equal(sim_counters(rig.device).live_mappings, 0);
+    assert_int_equal(rig_alloc(&rig, 10 * MIB, 0), shared); /* there is room again */
     rig_close(&rig);
 }
 
@@ -840,6 +921,8 @@ int main(void)
         cmocka_unit_test(a_plain_segment_is_shared_whole),
         cmocka_unit_test(pages_of_a_growing_segment_are_shared),
         cmocka_unit_test(pages_that_moved_are_shared),
+        cmocka_unit_test(a_range_with_old_addresses_stays),
+        cmocka_unit_test(a_page_is_shared_once_while_it_is_mapped),
         cmocka_unit_test(a_segment_and_pages_are_shared),
         cmocka_unit_test(memory_past_the_cache_is_shared_too),
         cmocka_unit_test(wrong_calls_are_refused),

@@ -164,6 +164,69 @@ static void a_grant_that_fails_is_reported(void **state)
     rig_close(&rig);
 }
 
+/* Whichever of two peers does not get access, none has memory that the other lacks. */
+static void a_grant_that_fails_for_one_peer_fails_for_all(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 5; n++) {
+        struct rig rig;
+        tarn_ptr ptr = 0;
+
+        rig_open(&rig, GIB, "expandable_segments:True");
+        assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_add_peer(rig.allocator, PEER + 1, &rig.error), TARN_OK);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_VA_GRANT, n, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 0, &ptr, &rig.error),
+                         TARN_ERR_DEVICE);
+        rig_check(&rig);
+        assert_int_equal(grants(&rig), n);
+        assert_int_equal(sim_counters(rig.device).live_mappings, 0);
+        assert_int_equal(sim_counters(rig.device).live_pages, 0);
+        rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
+        rig_close(&rig);
+    }
+}
+
+static struct {
+    const struct tn_device_ops *ops;
+    struct tn_device_ops hooked;
+    tarn_ptr next; /* where the next grant should be */
+} granting;
+
+static enum tarn_status grant_in_order(struct tarn_device *device, uint64_t address, uint64_t size,
+                                       int peer)
+{
+    enum tarn_status st;
+
+    assert_int_equal(address, granting.next);
+    granting.next += size;
+    device->ops = granting.ops; /* by which it is known */
+    st = device->ops->va_grant(device, address, size, peer);
+    device->ops = &granting.hooked;
+    return st;
+}
+
+static void every_page_is_granted_where_it_is(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    const tarn_ptr ptr = rig_alloc(&rig, 60 * MIB, 0);
+
+    granting.ops = rig.device->ops;
+    granting.hooked = *granting.ops;
+    granting.hooked.va_grant = grant_in_order;
+    granting.next = ptr;
+    rig.device->ops = &granting.hooked;
+    const enum tarn_status st = tarn_allocator_add_peer(rig.allocator, PEER, &rig.error);
+
+    rig.device->ops = granting.ops;
+    assert_int_equal(st, TARN_OK);
+    assert_int_equal(granting.next, ptr + 60 * MIB);
+    rig_close(&rig);
+}
+
 static void an_allocator_without_segments_needs_no_grant(void **state)
 {
     struct rig rig;
@@ -439,6 +502,8 @@ int main(void)
         cmocka_unit_test(there_is_a_most),
         cmocka_unit_test(one_expandable_segment_is_enough),
         cmocka_unit_test(a_grant_that_fails_is_reported),
+        cmocka_unit_test(a_grant_that_fails_for_one_peer_fails_for_all),
+        cmocka_unit_test(every_page_is_granted_where_it_is),
         cmocka_unit_test(an_allocator_without_segments_needs_no_grant),
         cmocka_unit_test(both_ask_once),
         cmocka_unit_test(a_device_reaches_itself),

@@ -103,7 +103,33 @@ static void memory_is_what_the_host_gave(void **state)
     tn_pool_trim(&pool);
     assert_int_equal(tn_pool_memory(&pool), bare);
     tn_pool_fini(&pool);
+    assert_int_equal(tn_pool_memory(&pool), 0);
     assert_int_equal(tarn_host_get_usage().live_bytes, live);
+}
+
+/* Of every stream. */
+static void linked_blocks_settle_when_the_host_has_memory(void **state)
+{
+    static struct tn_block blocks[EACH];
+    struct tn_pool pool;
+
+    (void)state;
+    tn_pool_init(&pool, false, NULL, NULL);
+    for (uint64_t i = 0; i < EACH; i++) {
+        blocks[i] = (struct tn_block){
+            .address = 512 * (i + 1), .size = 512, .set = tn_pool_get_set(&pool, i)};
+        tarn_host_fail_nth(1);
+        tn_free_set_insert_slow(blocks[i].set, &blocks[i]);
+        tarn_host_fail_nth(0);
+        assert_int_equal(blocks[i].set->outside, 1);
+    }
+    tn_pool_settle(&pool);
+    for (uint64_t i = 0; i < EACH; i++) {
+        assert_int_equal(blocks[i].set->outside, 0);
+        assert_ptr_equal(tn_free_set_first(blocks[i].set), &blocks[i]);
+        tn_free_set_remove(blocks[i].set, &blocks[i]);
+    }
+    tn_pool_fini(&pool);
 }
 
 static void without_host_memory_nothing_changes(void **state)
@@ -133,6 +159,7 @@ int main(void)
         cmocka_unit_test(a_stream_has_one_set_for_lifetime),
         cmocka_unit_test(blocks_come_by_stream_size_and_address),
         cmocka_unit_test(memory_is_what_the_host_gave),
+        cmocka_unit_test(linked_blocks_settle_when_the_host_has_memory),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
 

@@ -199,6 +199,37 @@ static void only_so_many_are_kept(void **state)
     rig_close(&rig);
 }
 
+/* The same of records alone: those of pools that exist stay, however old they are. */
+static void the_oldest_without_a_pool_goes(void **state)
+{
+    static const struct tarn_pool_id living = {2, 1};
+    static const struct tarn_pool_id oldest = {2, 2};
+    struct tn_pool_records records = {0};
+    static struct tn_private_pool pool; /* that all of them have */
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    (void)state;
+    for (uint64_t i = 1; i <= TARN_POOL_RESERVED_MAX + 1; i++) {
+        struct tn_pool_record *record =
+            tn_pool_record_acquire(&records, (struct tarn_pool_id){2, i});
+
+        assert_non_null(record);
+        assert_int_equal(records.count, i);
+        record->pool = &pool;
+        tn_counter_increase(&record->reserved, TN_LARGE, 512);
+        assert_true(i == 1 || tn_pool_record_find(&records, oldest));
+        if (i > 1) {
+            tn_pool_record_leave(&records, record);
+        }
+    }
+    assert_int_equal(records.count, TARN_POOL_RESERVED_MAX);
+    assert_non_null(tn_pool_record_find(&records, living));
+    assert_null(tn_pool_record_find(&records, oldest));
+    tn_pool_records_fini(&records);
+    assert_int_equal(records.count, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
+}
+
 /* A pool that never had memory leaves nothing, and one that exists is shown without any. */
 static void pools_without_memory(void **state)
 {
@@ -402,6 +433,7 @@ int main(void)
         cmocka_unit_test(segments_move_the_counters_of_their_pool),
         cmocka_unit_test(counters_outlast_their_pool_until_they_are_reset),
         cmocka_unit_test(only_so_many_are_kept),
+        cmocka_unit_test(the_oldest_without_a_pool_goes),
         cmocka_unit_test(pools_without_memory),
         cmocka_unit_test(many_pools_come_and_go),
         cmocka_unit_test(pages_move_the_counters_of_their_pool),

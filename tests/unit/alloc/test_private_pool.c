@@ -659,6 +659,62 @@ static void without_host_memory_nothing_changes(void **state)
     rig_close(&rig);
 }
 
+/* Pools are visited in the order of their creation, unless one is put first. */
+static void a_pool_can_be_put_first(void **state)
+{
+    static const struct tarn_pool_id ids[] = {{0, 1}, {0, 2}, {7, 0}};
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    struct tn_private_pools pools = {0};
+    struct tn_private_pool *made[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tn_private_pool_acquire(&pools, ids[i], NULL), TARN_OK);
+        made[i] = tn_private_pool_find(&pools, ids[i]);
+        assert_non_null(made[i]);
+    }
+    for (int i = 0; i < 3; i++) { /* the last one each time: all have been first then */
+        struct tn_private_pool *const last = made[2 - i];
+
+        assert_ptr_equal(pools.last, last);
+        tn_private_pool_put_first(&pools, last);
+        assert_ptr_equal(pools.first, last);
+        assert_null(last->prev);
+        unsigned count = 0;
+        const struct tn_private_pool *before = NULL;
+
+        for (const struct tn_private_pool *p = pools.first; p; p = p->next) {
+            assert_ptr_equal(p->prev, before);
+            before = p;
+            assert_true(++count <= 3);
+        }
+        assert_int_equal(count, 3);
+        assert_ptr_equal(pools.last, before);
+    }
+    assert_ptr_equal(pools.first, made[0]);
+    assert_ptr_equal(pools.last, made[2]);
+    assert_int_equal(tn_private_pool_begin(&pools, ids[0], any_stream, NULL, NULL), TARN_OK);
+    tn_private_pools_fini(&pools);
+    assert_null(tn_private_pool_find(&pools, ids[0]));
+    assert_null(tn_private_pool_route(&pools, 0));
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
+}
+
+static void pages_of_some_pools_stay(void **state)
+{
+    struct tn_private_pool pool = {0};
+
+    (void)state;
+    assert_true(tn_private_pool_may_move(NULL));
+    assert_true(tn_private_pool_may_move(&pool));
+    pool.pages_stay = true;
+    assert_false(tn_private_pool_may_move(&pool));
+    pool = (struct tn_private_pool){.sleeps = true};
+    assert_false(tn_private_pool_may_move(&pool));
+    pool = (struct tn_private_pool){.no_split = true};
+    assert_false(tn_private_pool_may_move(&pool));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -682,6 +738,8 @@ int main(void)
         cmocka_unit_test(a_pool_with_a_routing_stays),
         cmocka_unit_test(ids_with_the_same_hash_are_told_apart),
         cmocka_unit_test(many_pools),
+        cmocka_unit_test(a_pool_can_be_put_first),
+        cmocka_unit_test(pages_of_some_pools_stay),
         cmocka_unit_test(without_host_memory_nothing_changes),
     };
 

@@ -65,6 +65,7 @@ static void holds_what_it_should(const struct scene *scene)
         count += scene->inside[i];
     }
     assert_int_equal(scene->map.count, count);
+    assert_int_equal(scene->map.buckets & (scene->map.buckets - 1), 0); /* a power of two */
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -73,21 +74,22 @@ static uint64_t random_next(uint64_t *state)
     return *state >> 33;
 }
 
-/* Inserts and removes at random; more of the one, then more of the other. */
-static void walk(struct scene *scene, uint64_t seed)
+/* Inserts and removes some of the first `count` at random; more of the one, then more of the
+ * other. */
+static void walk(struct scene *scene, uint64_t seed, uint32_t count)
 {
     uint64_t state = seed;
 
-    for (int round = 0; round < 40000; round++) {
-        const uint32_t i = (uint32_t)(random_next(&state) % BLOCKS);
-        const bool grows = round / 5000 % 2 == 0;
+    for (uint32_t round = 0; round < 10 * count; round++) {
+        const uint32_t i = (uint32_t)(random_next(&state) % count);
+        const bool grows = round / count % 2 == 0;
 
         if (scene->inside[i] && (!grows || random_next(&state) % 4 == 0)) {
             take(scene, i);
         } else if (!scene->inside[i] && (grows || random_next(&state) % 4 == 0)) {
             put(scene, i);
         }
-        if (round % 1000 == 0) {
+        if (round % (count / 4) == 0) {
             holds_what_it_should(scene);
         }
     }
@@ -102,7 +104,7 @@ static void it_holds_what_was_put_in(void **state)
     for (uint32_t i = 0; i < BLOCKS; i++) {
         scene.blocks[i].address = 0x7f0000000000 + (uint64_t)i * 512;
     }
-    walk(&scene, 1);
+    walk(&scene, 1, BLOCKS);
     holds_what_it_should(&scene);
     scene_close(&scene);
 }
@@ -132,25 +134,54 @@ static void few_buckets_are_full(void **state)
     scene_close(&scene);
 }
 
-/* Addresses chosen so that they want the same few buckets: those spill over into others. */
+/* Addresses chosen so that they want the same few buckets: those spill over into others, from the
+ * last bucket into the first ones. */
 static void full_buckets_spill_and_fill_again(void **state)
+{
+    enum {
+        COUNT = 300
+    };
+
+    (void)state;
+    for (uint64_t first = 0; first < 256;
+         first += 15) { /* of 256 buckets, each way to be the last */
+        struct scene scene;
+        uint64_t address = 512;
+
+        scene_open(&scene);
+        for (uint32_t i = 0; i < BLOCKS; i++) {
+            while (i < COUNT && (tn_ptr_hash(address) >> 56) - first >= 8) {
+                address += 512;
+            }
+            scene.blocks[i].address = address;
+            address += 512;
+        }
+        walk(&scene, first + 1, COUNT);
+        holds_what_it_should(&scene);
+        scene_close(&scene);
+    }
+}
+
+/* An unused entry is none, even to a search for its bits of the hash. */
+static void an_address_with_no_bits_in_its_tag_is_looked_for(void **state)
 {
     struct scene scene;
     uint64_t address = 512;
 
     (void)state;
     scene_open(&scene);
-    for (uint32_t i = 0; i < BLOCKS; i++) {
-        while (tn_ptr_hash(address) >> 52 >= 64) {
-            address += 512;
-        }
-        scene.blocks[i].address = address;
+    while (tn_ptr_tag(tn_ptr_hash(address)) != 0) {
         address += 512;
     }
-    for (uint64_t seed = 1; seed < 4; seed++) {
-        walk(&scene, seed);
-    }
-    holds_what_it_should(&scene);
+    scene.blocks[0].address = 2 * address + 512;
+    scene.blocks[1].address = address;
+    put(&scene, 0);
+    assert_null(tn_ptr_map_find(&scene.map, address));
+    put(&scene, 1);
+    assert_ptr_equal(tn_ptr_map_find(&scene.map, address), &scene.blocks[1]);
+    take(&scene, 1);
+    assert_null(tn_ptr_map_find(&scene.map, address));
+    take(&scene, 0);
     scene_close(&scene);
 }
 
@@ -170,8 +201,36 @@ static void it_gives_memory_back(void **state)
     assert_true(full <= (size_t)BLOCKS * 32);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         take(&scene, i);
+        const uint64_t least = scene.map.count > 1 ? scene.map.count : 1;
+
+        assert_true(tn_ptr_map_memory(&scene.map) <= 512 * least);
+        if (i % 64 == 0) {
+            holds_what_it_should(&scene);
+        }
     }
-    assert_true(tn_ptr_map_memory(&scene.map) <= 1024);
+    assert_int_equal(tn_ptr_map_memory(&scene.map), 512); /* eight buckets are the least */
+    tn_ptr_map_fini(&scene.map);
+    assert_int_equal(tn_ptr_map_memory(&scene.map), 0);
+    put(&scene, 0); /* it is an empty map again */
+    holds_what_it_should(&scene);
+    scene_close(&scene);
+}
+
+/* Three entries of eight are used before more memory is taken. */
+static void it_is_filled_before_it_grows(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        scene.blocks[i].address = ((uint64_t)i + 1) * 2097152;
+        put(&scene, i);
+        assert_true(i < 23 || tn_ptr_map_memory(&scene.map) <= (i + 1) * (size_t)128 / 3);
+    }
+    tn_ptr_map_fini(&scene.map);
+    assert_true(tn_ptr_map_reserve(&scene.map, 3072)); /* all at once */
+    assert_int_equal(tn_ptr_map_memory(&scene.map), (size_t)64 * 1024);
     scene_close(&scene);
 }
 
@@ -240,7 +299,9 @@ int main(void)
         cmocka_unit_test(it_holds_what_was_put_in),
         cmocka_unit_test(few_buckets_are_full),
         cmocka_unit_test(full_buckets_spill_and_fill_again),
+        cmocka_unit_test(an_address_with_no_bits_in_its_tag_is_looked_for),
         cmocka_unit_test(it_gives_memory_back),
+        cmocka_unit_test(it_is_filled_before_it_grows),
         cmocka_unit_test(it_keeps_room_when_asked_to),
         cmocka_unit_test(without_host_memory_it_stays_as_it_was),
     };

@@ -273,6 +273,10 @@ static void the_order_changes_with_the_rules(void **state)
 
     rig_configure(&rig, "rules:2.14");
     rig_check(&rig);
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+    rig_configure(&rig, "rules:2.14"); /* nothing to order again */
+    assert_int_equal(tarn_host_get_usage().alloc_calls, calls);
     assert_int_equal(next_of(&rig, 64 * MIB), two.older);
     rig_configure(&rig, "rules:2.11");
     rig_check(&rig);

@@ -97,17 +97,22 @@ static void a_map_is_full_at_the_end_of_keys(void **state)
     assert_true(tn_segment_map_is_full(&map, TIB + 512));
     map.bytes = TN_SEGMENT_MAP_END / 2;
     assert_false(tn_segment_map_is_full(&map, TIB + 512));
+    map.bytes -= TIB + 512;
+    assert_true(tn_segment_map_is_full(&map, TIB + 512));
+    assert_false(tn_segment_map_is_full(&map, TIB + 1024));
 }
 
 static void the_checker_finds_what_is_wrong(void **state)
 {
     static const uint64_t addresses[] = {40 * MIB, 8 * MIB, 64 * MIB};
-    uint64_t *const fields[] = {&segments[1].number, &segments[2].place, &map.bytes, &map.end};
-    static const uint64_t wrong[] = {7, 512, 512, 512};
+    uint64_t *const fields[] = {&segments[1].number, &segments[1].number, &segments[2].place,
+                                &map.bytes, &map.end};
+    static const uint64_t wrong[] = {7, 1, 512, 512, 512};
 
     (void)state;
     map_fill(addresses, 3, 2 * MIB);
-    for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(segments[0].number, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tarn_findings findings = TARN_FINDINGS_INIT;
         const uint64_t kept = *fields[i];
 
@@ -126,9 +131,18 @@ static void the_checker_finds_what_is_wrong(void **state)
         *links[i] = i == 0 ? &segments[2] : NULL;
         tn_segment_map_check(&map, &findings);
         assert_int_equal(findings.count, 1);
+        assert_true(i > 0 ||
+                    strstr(findings.text[0], "segment 1 at place 0 comes after 0, up to 0"));
         *links[i] = kept;
         map_is_good();
     }
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+
+    map.by_address.count++;
+    tn_segment_map_check(&map, &findings);
+    assert_int_equal(findings.count, 1);
+    map.by_address.count--;
+    map_is_good();
 }
 
 /* A heap that has come to the end of the places packs its segments while blocks are in its sets,
@@ -183,10 +197,17 @@ static void packing_keeps_the_order_of_private_pools(void **state)
         struct rig rig;
 
         rig_open(&rig, GIB, settings[i]);
+        const tarn_ptr gap = rig_alloc(&rig, 100 * MIB, 0); /* in front of the others */
+
         assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
         for (int k = 0; k < 3; k++) {
             assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 0, &ptrs[k], &rig.error), TARN_OK);
         }
+        tarn_ptr small[2] = {rig_alloc(&rig, MIB, 0)}; /* half of a segment */
+
+        assert_int_equal(tarn_pool_alloc(pool, MIB, 0, &small[1], &rig.error), TARN_OK);
+        rig_free(&rig, gap);
+        rig_empty_cache(&rig);
         for (int k = 2; k >= 0; k--) {
             rig_free(&rig, ptrs[k]);
         }
@@ -206,6 +227,9 @@ static void packing_keeps_the_order_of_private_pools(void **state)
         for (int k = 0; k < 3; k++) {
             rig_free(&rig, ptrs[k]);
         }
+        rig_free(&rig, small[0]);
+        rig_free(&rig, small[1]);
+        rig_check(&rig);
         rig_free(&rig, other);
         tarn_pool_destroy(pool);
         rig_close(&rig);

@@ -13,6 +13,7 @@
 #include "alloc/pool/sinks.h"
 #include "support/draw.h"
 #include "support/rig.h"
+#include "tarn/block.h"
 #include "tarn/pool.h"
 
 static bool is_hasty; /* who waits does not sleep */
@@ -34,6 +35,7 @@ struct counting {
     uint64_t events;
     uint64_t captured;
     struct tarn_trace_event last;
+    struct tarn_trace_event completed; /* the last end of a free */
 };
 
 static uint64_t counting_capture(void *context, enum tarn_context_level level)
@@ -55,6 +57,9 @@ static void counting_receive(void *context, const struct tarn_trace_event *event
     assert_true(event->stack == 0 || counting->references[event->stack] > 0);
     counting->events++;
     counting->last = *event;
+    if (event->action == TARN_ACTION_FREE_COMPLETED) {
+        counting->completed = *event;
+    }
 }
 
 static void counting_retain(void *context, uint64_t stack)
@@ -374,6 +379,7 @@ static void a_sink_does_not_leave_below_a_call(void **state)
 
     is_hasty = false;
     assert_null(leaving);
+    assert_int_equal(counting.live, 0); /* the stack went back: nobody would release the block's */
     assert_int_equal(counting.events, 0); /* switched off */
     rig_free(&rig, ptr);
     assert_int_equal(counting.events, 0);
@@ -406,6 +412,169 @@ static void moments_are_told_apart(void **state)
     assert_false(counting.last.same_time);
     rig_empty_cache(&rig);
     assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
+/* The end of a free that waited has the stack of the call that met it, or else of the
+ * allocation. */
+static void a_free_that_ends_late_has_a_stack(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        struct rig rig;
+
+        open_counting(&rig, GIB, "", true);
+        const tarn_ptr ptr = rig_alloc(&rig, 4096, 0);
+        const uint64_t stack = counting.next;
+
+        rig_record(&rig, ptr, 7);
+        rig_free(&rig, ptr);
+        set(&rig, true, all ? TARN_CONTEXT_ALL : TARN_CONTEXT_ALLOC);
+        assert_int_equal(tarn_allocator_trim(rig.allocator, TARN_SIZE_UNLIMITED, NULL, &rig.error),
+                         TARN_OK);
+        assert_int_equal(counting.last.action, TARN_ACTION_FREE_REQUESTED); /* it waits still */
+        assert_int_equal(tarn_allocator_release_stream(rig.allocator, 0, &rig.error), TARN_OK);
+        assert_int_equal(counting.completed.address, ptr);
+        assert_int_equal(counting.completed.stack, all ? counting.next : stack);
+        rig_empty_cache(&rig);
+        assert_int_equal(counting.live, 0);
+        rig_close(&rig);
+    }
+}
+
+/* The device keeps a segment that it should free: whoever counts segments is told. */
+static void a_segment_that_stays_is_announced_again(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    rig_free(&rig, ptr);
+    const uint64_t events = counting.events;
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    assert_int_equal(counting.events, events + 2);
+    assert_int_equal(counting.last.action, TARN_ACTION_SEGMENT_ALLOC);
+    assert_int_equal(counting.last.address, ptr);
+    assert_int_equal(counting.last.size, 30 * MIB);
+    rig_empty_cache(&rig);
+    assert_int_equal(counting.last.action, TARN_ACTION_SEGMENT_FREE);
+    assert_int_equal(counting.live, 0);
+    rig_close(&rig);
+}
+
+/* A growing segment has the stack of what mapped its beginning; what is unmapped, that of the call,
+ * or else the segment's. */
+static void a_growing_segment_keeps_the_stack_of_its_beginning(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct rig rig;
+        tarn_ptr first = 0;
+
+        memset(&counting, 0, sizeof counting);
+        rig_open(&rig, GIB, "expandable_segments:True");
+        if (late) {
+            first = rig_alloc(&rig, 20 * MIB, 0);
+        }
+        const struct tarn_sink sink = sink_of(&counting, TARN_CONTEXT_ALL);
+
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        first = late ? first : rig_alloc(&rig, 20 * MIB, 0);
+        assert_int_equal(counting.live, late ? 0 : 2);
+        const tarn_ptr second = rig_alloc(&rig, 20 * MIB, 0);
+        const tarn_ptr third = rig_alloc(&rig, 20 * MIB, 0);
+
+        assert_int_equal(counting.live, late ? 2 : 4); /* the segment's and the blocks' */
+        rig_free(&rig, first);
+        rig_empty_cache(&rig);
+        assert_int_equal(counting.last.action, TARN_ACTION_SEGMENT_UNMAP);
+        assert_int_equal(counting.last.stack, counting.next);
+        assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), first);
+        assert_int_equal(counting.live, 4);
+        set(&rig, true, TARN_CONTEXT_ALLOC); /* none for what follows */
+        rig_free(&rig, second);
+        rig_empty_cache(&rig);
+        assert_int_equal(counting.last.action, TARN_ACTION_SEGMENT_UNMAP);
+        assert_int_equal(counting.last.stack, late ? counting.next : 1);
+        rig_free(&rig, first);
+        rig_free(&rig, third);
+        rig_empty_cache(&rig);
+        assert_int_equal(counting.live, 0);
+        rig_close(&rig);
+    }
+}
+
+/* No stack is asked for where nobody captures any more, and a sink without a context is none. */
+static void nobody_is_asked_for_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_heap *heap = &rig_engine(rig.allocator)->heap;
+
+    assert_int_equal(tn_heap_capture_slow(heap, TARN_CONTEXT_ALL), 0);
+    assert_int_equal(atomic_load(&heap->captures), 0);
+    assert_int_equal(
+        tarn_allocator_switch_sink(rig.allocator, NULL, true, TARN_CONTEXT_ALL, &rig.error),
+        TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, NULL, &rig.error),
+                     TARN_ERR_NOT_FOUND);
+    rig_close(&rig);
+}
+
+/* A sink that comes back captures nothing now: when it goes again, stacks of another one stay. */
+static void a_sink_takes_only_its_own_stacks_along(void **state)
+{
+    static uint64_t events[2];
+    struct tarn_sink sink = {.context = &events[0], .receive = count_event};
+    struct rig rig;
+
+    (void)state;
+    memset(&counting, 0, sizeof counting);
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    sink = sink_of(&counting, TARN_CONTEXT_ALL);
+    sink.context = &counting;
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &counting, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &events[0], NULL), TARN_OK);
+    sink = (struct tarn_sink){.context = &counting, .receive = counting_receive};
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &counting, NULL), TARN_OK);
+    sink = (struct tarn_sink){.context = &counting, .receive = counting_receive};
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+    atomic_store(&rig_engine(rig.allocator)->heap.captures, 1); /* of another sink */
+    assert_int_equal(tn_sinks_begin_removal(&rig_engine(rig.allocator)->heap, &counting, NULL),
+                     TARN_OK);
+    assert_true(tn_sinks_may_leave(&rig_engine(rig.allocator)->heap, &counting));
+    tn_sinks_end_removal(&rig_engine(rig.allocator)->heap, &counting);
+    atomic_store(&rig_engine(rig.allocator)->heap.captures, 0);
+    rig_close(&rig);
+}
+
+/* The thread's text, however short, or else the name of the pool. */
+static void events_have_a_text(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .name = "weights"};
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    open_counting(&rig, GIB, "", false);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 4096, 0, &ptr, &rig.error), TARN_OK);
+    assert_string_equal(counting.last.user_metadata, "weights");
+    assert_int_equal(tarn_set_user_metadata("x"), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_string_equal(counting.last.user_metadata, "x");
+    assert_int_equal(tarn_set_user_metadata(""), TARN_OK);
+    tarn_pool_destroy(pool);
     rig_close(&rig);
 }
 
@@ -583,6 +752,12 @@ int main(void)
         cmocka_unit_test(a_sink_does_not_leave_below_a_call),
         cmocka_unit_test(a_sink_leaves_after_a_call_in_progress),
         cmocka_unit_test(moments_are_told_apart),
+        cmocka_unit_test(a_free_that_ends_late_has_a_stack),
+        cmocka_unit_test(a_segment_that_stays_is_announced_again),
+        cmocka_unit_test(a_growing_segment_keeps_the_stack_of_its_beginning),
+        cmocka_unit_test(nobody_is_asked_for_nothing),
+        cmocka_unit_test(a_sink_takes_only_its_own_stacks_along),
+        cmocka_unit_test(events_have_a_text),
         cmocka_unit_test(failures_give_stacks_back),
         cmocka_unit_test(references_add_up),
         cmocka_unit_test(destroying_a_pool_gives_stacks_back),

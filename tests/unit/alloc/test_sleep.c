@@ -14,7 +14,9 @@
 #include "tarn/pool.h"
 #include "tarn/sleep.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 enum {
     BLOCKS = 6
@@ -165,6 +167,7 @@ static void memory_goes_and_comes_back(void **state)
         assert_int_equal(left, reserved - (int64_t)stats.bytes);
         assert_int_equal(stats.pools, 1);
         assert_true(stats.host_bytes >= 13 * MIB && stats.host_bytes <= stats.bytes);
+        assert_int_equal(sim_counters(d.rig.device).calls[TARN_SIM_HOST_ALLOC], 1);
         assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
         assert_int_equal(rig_now(&d.rig, TARN_STAT_ALLOCATED_BYTES),
                          before.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current);
@@ -177,6 +180,9 @@ static void memory_goes_and_comes_back(void **state)
         assert_true(holds(&d.rig, meanwhile, 100 * MIB, 55));
         assert_int_equal(sleep_stats(&d.rig).host_bytes, 0);
         assert_int_equal(sleep_stats(&d.rig).bytes, 0);
+        assert_int_equal(sim_counters(d.rig.device).live_host, 0);
+        assert_int_equal(sim_counters(d.rig.device).live_streams, 0); /* those of the copies */
+        assert_string_equal(d.rig.error.text, "");
         assert_int_equal(sleep_stats(&d.rig).sleeps + sleep_stats(&d.rig).wakes, 2);
         assert_true(sleep_stats(&d.rig).sleep_ns > 0 && sleep_stats(&d.rig).wake_ns > 0);
         rig_free(&d.rig, meanwhile);
@@ -197,6 +203,39 @@ static void contents_can_be_discarded(void **state)
     assert_int_equal(sim_counters(d.rig.device).calls[TARN_SIM_COPY], 0);
     fill(&d.rig, d.ptrs[3], sizes[3], 4); /* there is memory */
     dormitory_close(&d);
+}
+
+/* Whole pages of free blocks are not, and where nothing is allocated, nothing is copied. */
+static void only_what_is_used_is_saved(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        tarn_ptr ptrs[3];
+        struct rig rig;
+
+        open_backed(&rig, settings[i]);
+        for (int k = 0; k < 3; k++) {
+            ptrs[k] = alloc_in(&rig, pool, 20 * MIB);
+        }
+        assert_true(ptrs[0] < ptrs[1] && ptrs[1] < ptrs[2]);
+        rig_free(&rig, ptrs[1]);
+        sleep_well(&rig, NULL);
+        assert_int_equal(sleep_stats(&rig).host_bytes, 40 * MIB);
+        wake_up(&rig);
+        const struct tarn_sim_counters before = sim_counters(rig.device);
+
+        rig_free(&rig, ptrs[0]);
+        rig_free(&rig, ptrs[2]);
+        sleep_well(&rig, NULL);
+        assert_int_equal(sleep_stats(&rig).bytes, 60 * MIB);
+        assert_int_equal(sleep_stats(&rig).host_bytes, 0);
+        wake_up(&rig);
+        assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_STREAM_CREATE],
+                         before.calls[TARN_SIM_STREAM_CREATE]);
+        assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_COPY],
+                         before.calls[TARN_SIM_COPY]);
+        rig_close(&rig);
+    }
 }
 
 static void host_memory_can_stay(void **state)
@@ -279,9 +318,111 @@ static void what_was_free_is_forgotten(void **state)
     rig_close(&rig);
 }
 
+#define ROOM (4 * MIB)
+
+enum {
+    ROOMS = 4
+};
+
+/* A pool of large blocks, each with its number as contents, whose caller has left it. */
+static void rooms_open(struct rig *rig, tarn_ptr *ptrs)
+{
+    open_backed(rig, "policy:compact");
+    for (int i = 0; i < ROOMS; i++) {
+        ptrs[i] = alloc_in(rig, pool, ROOM);
+        assert_true(i == 0 || ptrs[i] == ptrs[i - 1] + ROOM);
+        fill(rig, ptrs[i], ROOM, (unsigned char)(i + 1));
+    }
+}
+
+/* Of what is freed while the pool sleeps neither memory nor contents come back. */
+static void rooms_free(struct rig *rig, const tarn_ptr *ptrs, unsigned freed)
+{
+    for (int i = 0; i < ROOMS; i++) {
+        assert_int_equal(tarn_allocator_release_pool(rig->allocator, pool, NULL), TARN_OK);
+        if (freed >> i & 1U) {
+            rig_free(rig, ptrs[i]);
+        }
+    }
+    rig_empty_cache(rig);
+    rig_check(rig);
+    assert_int_equal(sleep_stats(rig).bytes, ROOM * (uint64_t)(ROOMS - __builtin_popcount(freed)));
+}
+
+static void rooms_close(struct rig *rig, const tarn_ptr *ptrs, unsigned freed)
+{
+    for (int i = 0; i < ROOMS; i++) {
+        if (!(freed >> i & 1U)) {
+            rig_free(rig, ptrs[i]);
+        }
+    }
+    rig_close(rig);
+}
+
+/* Whichever blocks are freed, the contents of the others are theirs. */
+static void what_is_left_keeps_its_contents(void **state)
+{
+    (void)state;
+    for (unsigned freed = 1; freed + 1 < 1U << ROOMS; freed++) {
+        tarn_ptr ptrs[ROOMS];
+        struct rig rig;
+
+        rooms_open(&rig, ptrs);
+        sleep_well(&rig, NULL);
+        rooms_free(&rig, ptrs, freed);
+        wake_up(&rig);
+        for (int i = 0; i < ROOMS; i++) {
+            assert_true(freed >> i & 1U || holds(&rig, ptrs[i], ROOM, (unsigned char)(i + 1)));
+        }
+        rooms_close(&rig, ptrs, freed);
+    }
+}
+
+/* The second block was free when the pool fell asleep: contents are saved in two runs. */
+static void what_is_left_between_holes_keeps_its_contents(void **state)
+{
+    tarn_ptr ptrs[ROOMS];
+    struct rig rig;
+
+    (void)state;
+    rooms_open(&rig, ptrs);
+    rig_free(&rig, ptrs[1]);
+    sleep_well(&rig, NULL);
+    for (int i = 0; i < ROOMS; i++) {
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+    }
+    rig_free(&rig, ptrs[2]);
+    rig_empty_cache(&rig);
+    assert_int_equal(sleep_stats(&rig).bytes, 2 * ROOM);
+    wake_up(&rig);
+    assert_true(holds(&rig, ptrs[0], ROOM, 1));
+    assert_true(holds(&rig, ptrs[3], ROOM, 4));
+    rooms_close(&rig, ptrs, 6);
+}
+
+/* Contents of an earlier sleep are nobody's. */
+static void what_was_saved_once_is_not_forgotten_later(void **state)
+{
+    tarn_ptr ptrs[ROOMS];
+    struct rig rig;
+
+    (void)state;
+    rooms_open(&rig, ptrs);
+    sleep_well(&rig, NULL);
+    wake_up(&rig);
+    const uint64_t copies = sim_counters(rig.device).calls[TARN_SIM_COPY];
+
+    sleep_well(&rig, &discard);
+    rooms_free(&rig, ptrs, 2);
+    wake_up(&rig);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_COPY], copies);
+    assert_int_equal(sim_counters(rig.device).live_host, 0);
+    rooms_close(&rig, ptrs, 2);
+}
+
 static void more_than_one_chunk_is_kept(void **state)
 {
-    const uint64_t size = 513 * MIB;
+    const uint64_t size = 258 * MIB; /* a chunk is 256 MiB */
     struct rig rig;
 
     (void)state;
@@ -289,9 +430,10 @@ static void more_than_one_chunk_is_kept(void **state)
     const tarn_ptr before = alloc_in(&rig, pool, 30 * MIB);
     const tarn_ptr hole = alloc_in(&rig, pool, 30 * MIB); /* so that the next begins in a chunk */
     const tarn_ptr ptr = alloc_in(&rig, pool, size);
-    const tarn_ptr behind = alloc_in(&rig, pool, 30 * MIB);
+    const tarn_ptr behind = alloc_in(&rig, pool, MIB); /* small: in a segment of its own */
 
     assert_true(before < hole && hole < ptr && ptr < behind);
+    assert_null(tarn_sim_host_memory(rig.device, ptr + size, 512));
     rig_free(&rig, hole);
     fill(&rig, before, 30 * MIB, 2);
     uint64_t *words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
@@ -299,16 +441,16 @@ static void more_than_one_chunk_is_kept(void **state)
     for (uint64_t i = 0; i < size / 8; i += 8 * KIB) { /* one every 64 KiB */
         words[i] = i;
     }
-    fill(&rig, behind, 30 * MIB, 3);
+    fill(&rig, behind, MIB, 3);
     sleep_well(&rig, NULL);
-    assert_in_range(sleep_stats(&rig).host_bytes, size + 60 * MIB, size + 66 * MIB); /* no hole */
+    assert_int_equal(sleep_stats(&rig).host_bytes, size + 32 * MIB); /* no hole */
     wake_up(&rig);
     words = (uint64_t *)(void *)memory_of(&rig, ptr, size);
     for (uint64_t i = 0; i < size / 8; i += 8 * KIB) { /* one every 64 KiB */
         assert_int_equal(words[i], i);
     }
     assert_true(holds(&rig, before, 30 * MIB, 2));
-    assert_true(holds(&rig, behind, 30 * MIB, 3));
+    assert_true(holds(&rig, behind, MIB, 3));
     rig_close(&rig);
 }
 
@@ -544,6 +686,39 @@ static void one_shared_page_is_enough(void **state)
     }
 }
 
+/* The first descriptor that is free may be 0, in a process without a standard input. */
+static void a_page_may_be_shared_as_descriptor_zero(void **state)
+{
+    unsigned char message[4096];
+    size_t size = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr ptr = alloc_in(&rig, pool, 2 * MIB);
+    const int input = dup(STDIN_FILENO);
+
+    (void)close(STDIN_FILENO);
+    enum tarn_status st[2];
+
+    for (int i = 0; i < 2; i++) {
+        st[i] = tarn_ipc_export(rig.allocator, ptr, message, sizeof message, &size, &rig.error);
+    }
+    const bool is_open = fcntl(STDIN_FILENO, F_GETFD) >= 0;
+
+    assert_int_equal(st[0], TARN_OK);
+    assert_int_equal(st[1], TARN_OK);
+    assert_true(is_open);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_PAGE_EXPORT], 1);
+    expect_sleep(&rig, pool, TARN_ERR_STATE, "shared");
+    rig_close(&rig);
+    assert_true(fcntl(STDIN_FILENO, F_GETFD) < 0);
+    if (input >= 0) {
+        (void)dup2(input, STDIN_FILENO);
+        (void)close(input);
+    }
+}
+
 static void child_tries(void *context)
 {
     struct rig *rig = context;
@@ -720,6 +895,42 @@ static void a_pool_may_be_released_asleep(void **state)
     }
 }
 
+/* Small and large blocks have ranges of their own, and so has the rest of the program. */
+static void empty_ranges_go_with_their_pool(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 3; n++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, "expandable_segments:True");
+        rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
+        tarn_sim_fail_nth(rig.device, TARN_SIM_VA_RELEASE, 1, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+        assert_int_equal(sim_counters(rig.device).live_reservations,
+                         1); /* empty, and not a pool's */
+        const tarn_ptr small = alloc_in(&rig, pool, 512);
+        const tarn_ptr large = alloc_in(&rig, pool, 20 * MIB);
+
+        sleep_well(&rig, &discard);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+        }
+        rig_free(&rig, small);
+        rig_free(&rig, large);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_VA_RELEASE, n, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+        assert_non_null(strstr(rig.error.text, "releasing addresses"));
+        assert_int_equal(sim_counters(rig.device).live_reservations, 4 - n);
+        rig_check(&rig);
+        rig_empty_cache(&rig);
+        assert_int_equal(sleep_stats(&rig).pools, 0);
+        assert_int_equal(sim_counters(rig.device).live_reservations, 1);
+        rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0)); /* it is used again */
+        assert_int_equal(sim_counters(rig.device).live_reservations, 1);
+        rig_close(&rig);
+    }
+}
+
 enum giving_back {
     TRIM_ALL,
     TRIM_POOL,
@@ -797,6 +1008,7 @@ static void an_allocator_may_end_while_a_pool_sleeps(void **state)
 struct seen {
     uint64_t mapped;
     uint64_t unmapped;
+    tarn_ptr lowest; /* address of an event; 0: none yet */
 };
 
 static void see(void *context, const struct tarn_trace_event *event)
@@ -805,6 +1017,7 @@ static void see(void *context, const struct tarn_trace_event *event)
 
     seen->mapped += event->action == TARN_ACTION_SEGMENT_MAP ? event->size : 0;
     seen->unmapped += event->action == TARN_ACTION_SEGMENT_UNMAP ? event->size : 0;
+    seen->lowest = seen->lowest && seen->lowest < event->address ? seen->lowest : event->address;
 }
 
 static void events_tell_what_goes(void **state)
@@ -834,6 +1047,48 @@ static void events_tell_what_goes(void **state)
     assert_int_equal(rig_totals(&d.rig).allocated, before.allocated);
     assert_int_equal(tarn_allocator_remove_sink(d.rig.allocator, &seen, NULL), TARN_OK);
     dormitory_close(&d);
+}
+
+/* A pool whose first pages are not mapped: events have the addresses and sizes of the others, and
+ * the range counts once. */
+static void events_tell_where_it_goes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct seen seen = {0};
+        const struct tarn_sink sink = {.context = &seen, .receive = see};
+        struct tarn_pool *handle = NULL;
+        tarn_ptr ptrs[3];
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &handle, &rig.error), TARN_OK);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(tarn_pool_alloc(handle, 40 * MIB, 0, &ptrs[k], &rig.error), TARN_OK);
+        }
+        rig_free(&rig, ptrs[0]);
+        assert_int_equal(tarn_pool_trim(handle, 0, NULL, &rig.error), TARN_OK);
+        const struct tarn_stats before = rig_stats(&rig);
+
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        assert_int_equal(
+            tarn_allocator_sleep(rig.allocator, tarn_pool_get_id(handle), &discard, &rig.error),
+            TARN_OK);
+        assert_int_equal(seen.unmapped, 80 * MIB);
+        assert_int_equal(seen.lowest, ptrs[1]);
+        assert_int_equal(rig_stats(&rig).num_device_free, before.num_device_free + 1);
+        assert_int_equal(rig_stats(&rig).num_device_alloc, before.num_device_alloc);
+        assert_int_equal(tarn_allocator_wake(rig.allocator, tarn_pool_get_id(handle), &rig.error),
+                         TARN_OK);
+        assert_int_equal(seen.mapped, 80 * MIB);
+        assert_int_equal(rig_stats(&rig).num_device_free, before.num_device_free + 1);
+        assert_int_equal(rig_stats(&rig).num_device_alloc, before.num_device_alloc + 1);
+        assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &seen, NULL), TARN_OK);
+        rig_free(&rig, ptrs[1]);
+        rig_free(&rig, ptrs[2]);
+        tarn_pool_destroy(handle);
+        rig_close(&rig);
+    }
 }
 
 /* With stacks, whose events have that of the call. */
@@ -1014,14 +1269,179 @@ static void the_device_may_be_full(void **state)
     nights_with((struct failure){.call = TARN_SIM_HOST_ALLOC, .status = TARN_ERR_OUT_OF_MEMORY});
 }
 
-/* The device refuses to unmap, and then to map again what was unmapped. */
-static void half_asleep(struct dormitory *d)
+/* Of a pool that is awake. The device refuses to unmap, and then to map again what was unmapped. */
+static void fall_half_asleep(struct dormitory *d)
 {
-    dormitory_open(d, "policy:compact");
     tarn_sim_fail_nth(d->rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
     tarn_sim_fail_nth(d->rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
     assert_int_equal(tarn_allocator_sleep(d->rig.allocator, pool, NULL, &d->rig.error),
                      TARN_ERR_DEVICE);
+}
+
+static void expect_failure(struct dormitory *d, enum tarn_status st, enum tarn_status expected,
+                           const char *text)
+{
+    const struct tarn_sim_counters counters = sim_counters(d->rig.device);
+
+    assert_int_equal(st, expected);
+    if (!strstr(d->rig.error.text, text)) {
+        fail_msg("%s", d->rig.error.text);
+    }
+    rig_check(&d->rig);
+    assert_int_equal(counters.live_streams, 0);
+    const uint64_t created =
+        counters.calls[TARN_SIM_PAGE_CREATE] - (strstr(text, "creating memory pages") != NULL);
+
+    assert_int_equal(counters.live_pages, created - counters.calls[TARN_SIM_PAGE_RELEASE]);
+}
+
+/* What was unmapped before is mapped again: memory, counters and events are as they were. */
+static void a_sleep_that_fails_changes_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 3; n++) {
+        struct seen seen = {0};
+        const struct tarn_sink sink = {.context = &seen, .receive = see};
+        struct dormitory d;
+
+        dormitory_open(&d, "policy:compact");
+        const struct tarn_stats before = rig_stats(&d.rig);
+        const uint64_t used = sim_counters(d.rig.device).used_bytes;
+
+        assert_int_equal(tarn_allocator_add_sink(d.rig.allocator, &sink, NULL), TARN_OK);
+        tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, n, TARN_ERR_DEVICE);
+        expect_failure(&d, tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
+                       TARN_ERR_DEVICE, "unmapping memory");
+        assert_false(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        assert_int_equal(sim_counters(d.rig.device).used_bytes, used);
+        assert_int_equal(seen.mapped, seen.unmapped);
+        assert_int_equal(rig_stats(&d.rig).num_device_free, before.num_device_free);
+        assert_int_equal(rig_stats(&d.rig).num_device_alloc, before.num_device_alloc);
+        assert_int_equal(tarn_allocator_remove_sink(d.rig.allocator, &seen, NULL), TARN_OK);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
+/* Each step of saving says what failed, the first failure of two, and leaves the pool awake. */
+static void a_sleep_says_what_failed(void **state)
+{
+    static const struct {
+        enum tarn_sim_call call;
+        enum tarn_status status;
+        enum tarn_status waiting; /* fails as well */
+        const char *text;
+    } cases[] = {
+        {TARN_SIM_HOST_ALLOC, TARN_ERR_DEVICE, TARN_OK, "allocating pinned memory for contents"},
+        {TARN_SIM_STREAM_CREATE, TARN_ERR_DEVICE, TARN_OK, "creating a stream"},
+        {TARN_SIM_COPY, TARN_ERR_DEVICE, TARN_OK, "copying contents"},
+        {TARN_SIM_COPY, TARN_ERR_DEVICE, TARN_ERR_LIMIT, "copying contents"},
+        {TARN_SIM_STREAM_WAIT, TARN_ERR_LIMIT, TARN_OK, "waiting for a copy"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, "policy:compact");
+        if (cases[i].waiting) {
+            tarn_sim_fail_nth(d.rig.device, TARN_SIM_STREAM_WAIT, 1, cases[i].waiting);
+        }
+        tarn_sim_fail_nth(d.rig.device, cases[i].call, 1, cases[i].status);
+        expect_failure(&d, tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error),
+                       cases[i].status, cases[i].text);
+        assert_false(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        assert_int_equal(sim_counters(d.rig.device).live_host, 0);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
+/* Likewise a wake; the pool stays asleep without any memory. */
+static void a_wake_says_what_failed(void **state)
+{
+    static const struct {
+        enum tarn_sim_call call;
+        uint64_t n;
+        const char *text;
+    } cases[] = {
+        {TARN_SIM_PAGE_CREATE, 1, "creating memory pages"},
+        {TARN_SIM_PAGE_CREATE, 3, "creating memory pages"},
+        {TARN_SIM_MAP, 1, "mapping memory"},
+        {TARN_SIM_MAP, 3, "mapping memory"},
+        {TARN_SIM_STREAM_CREATE, 1, "creating a stream"},
+        {TARN_SIM_COPY, 1, "copying contents"},
+        {TARN_SIM_STREAM_WAIT, 1, "waiting for a copy"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dormitory d;
+
+        dormitory_open(&d, "policy:compact");
+        sleep_well(&d.rig, NULL);
+        const uint64_t used = sim_counters(d.rig.device).used_bytes;
+
+        tarn_sim_fail_nth(d.rig.device, cases[i].call, cases[i].n, TARN_ERR_DEVICE);
+        expect_failure(&d, tarn_allocator_wake(d.rig.allocator, pool, &d.rig.error),
+                       TARN_ERR_DEVICE, cases[i].text);
+        assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        assert_int_equal(sim_counters(d.rig.device).used_bytes, used);
+        wake_up(&d.rig);
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
+}
+
+/* Contents cannot be copied back, and of what was mapped for them a part cannot be unmapped: the
+ * rest is away again. */
+static void a_wake_that_fails_keeps_no_more_than_it_must(void **state)
+{
+    struct dormitory d;
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    sleep_well(&d.rig, NULL);
+    const uint64_t away = sleep_stats(&d.rig).bytes;
+
+    tarn_sim_fail_nth(d.rig.device, TARN_SIM_COPY, 1, TARN_ERR_DEVICE);
+    tarn_sim_fail_nth(d.rig.device, TARN_SIM_UNMAP, 2, TARN_ERR_DEVICE);
+    expect_failure(&d, tarn_allocator_wake(d.rig.allocator, pool, &d.rig.error), TARN_ERR_DEVICE,
+                   "copying contents");
+    assert_true(sleep_stats(&d.rig).bytes > 0 && sleep_stats(&d.rig).bytes < away);
+    wake_up(&d.rig);
+    dormitory_check(&d);
+    dormitory_close(&d);
+}
+
+/* Every allocation of host memory that a sleep makes is one that it needs. */
+static void a_sleep_without_host_memory_says_so(void **state)
+{
+    uint64_t calls = 1;
+
+    (void)state;
+    for (uint64_t n = 0; n <= calls; n++) {
+        struct dormitory d;
+
+        dormitory_open(&d, "policy:compact");
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+        if (n == 0) {
+            sleep_well(&d.rig, NULL);
+            calls = tarn_host_get_usage().alloc_calls - before;
+            wake_up(&d.rig);
+        } else {
+            tarn_host_fail_nth(n);
+            const enum tarn_status st =
+                tarn_allocator_sleep(d.rig.allocator, pool, NULL, &d.rig.error);
+
+            tarn_host_fail_nth(0);
+            assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+            assert_false(tarn_allocator_is_asleep(d.rig.allocator, pool));
+        }
+        dormitory_check(&d);
+        dormitory_close(&d);
+    }
 }
 
 /* The part that could not be unmapped is not gone, even if the one after it could: the pool is
@@ -1048,14 +1468,21 @@ static void a_failure_is_not_forgotten_over_what_follows(void **state)
 
 static void two_failures_leave_it_asleep(void **state)
 {
+    struct seen seen = {0};
+    const struct tarn_sink sink = {.context = &seen, .receive = see};
     struct dormitory d;
 
     (void)state;
-    half_asleep(&d);
+    dormitory_open(&d, "policy:compact");
+    assert_int_equal(tarn_allocator_add_sink(d.rig.allocator, &sink, NULL), TARN_OK);
+    fall_half_asleep(&d);
     rig_check(&d.rig);
     assert_true(tarn_allocator_is_asleep(d.rig.allocator, pool));
     assert_true(sleep_stats(&d.rig).bytes > 0);
+    assert_int_equal(seen.mapped, 0); /* all of it, when it wakes */
     wake_up(&d.rig);
+    assert_int_equal(seen.mapped, seen.unmapped);
+    assert_int_equal(tarn_allocator_remove_sink(d.rig.allocator, &seen, NULL), TARN_OK);
     dormitory_check(&d);
     dormitory_close(&d);
 }
@@ -1095,7 +1522,8 @@ static void a_part_that_stayed_is_not_forgotten(void **state)
     struct dormitory d;
 
     (void)state;
-    half_asleep(&d);
+    dormitory_open(&d, "policy:compact");
+    fall_half_asleep(&d);
     const uint64_t away = sleep_stats(&d.rig).bytes;
     const int64_t reserved = rig_now(&d.rig, TARN_STAT_RESERVED_BYTES);
 
@@ -1145,8 +1573,18 @@ static void a_pool_wakes_in_pieces(void **state)
     for (int i = 1; i < COUNT; i += 2) {
         rig_free(&rig, ptrs[i]);
     }
-    rig_empty_cache(&rig);
+    for (uint64_t n = 1; st != TARN_OK; n++) { /* so does what is unmapped between them */
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_empty_cache(rig.allocator, &rig.error);
+        tarn_host_fail_nth(0);
+        assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+    }
+    assert_true(failures > 0);
     assert_int_equal(sleep_stats(&rig).bytes, COUNT * MIB);
+    st = TARN_ERR_HOST_MEMORY;
+    failures = 0;
     for (uint64_t n = 1; st != TARN_OK; n++) {
         tarn_host_fail_nth(n);
         st = tarn_allocator_wake(rig.allocator, pool, &rig.error);
@@ -1160,6 +1598,46 @@ static void a_pool_wakes_in_pieces(void **state)
     for (int i = 0; i < COUNT; i += 2) {
         rig_free(&rig, ptrs[i]);
     }
+    rig_close(&rig);
+}
+
+/* Small blocks until the next one needs a node that the host must provide. */
+static void use_up_nodes(struct rig *rig)
+{
+    const struct tn_heap *heap = &rig_engine(rig->allocator)->heap;
+
+    while (heap->slab.partial || heap->slab.spare || heap->shard.spare_count > 0) {
+        (void)rig_alloc(rig, 512, 0);
+    }
+}
+
+/* A block is divided into what is forgotten and what is not: that takes nodes. */
+static void forgetting_needs_nodes(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    (void)alloc_in(&rig, pool, 30 * MIB);
+    const tarn_ptr ptr = alloc_in(&rig, pool, 30 * MIB);
+
+    (void)alloc_in(&rig, pool, 30 * MIB);
+    sleep_well(&rig, &discard);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+    }
+    use_up_nodes(&rig);
+    rig_free(&rig, ptr);
+    const uint64_t away = sleep_stats(&rig).bytes;
+
+    tarn_host_fail_nth(1);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    rig_check(&rig);
+    assert_int_equal(sleep_stats(&rig).bytes, away);
+    rig_empty_cache(&rig);
+    assert_int_equal(sleep_stats(&rig).bytes, away - 30 * MIB);
+    wake_up(&rig);
     rig_close(&rig);
 }
 
@@ -1370,10 +1848,14 @@ int main(void)
     const struct CMUnitTest by_one_thread[] = {
         cmocka_unit_test(memory_goes_and_comes_back),
         cmocka_unit_test(contents_can_be_discarded),
+        cmocka_unit_test(only_what_is_used_is_saved),
         cmocka_unit_test(host_memory_can_stay),
         cmocka_unit_test(a_pool_without_memory_sleeps),
         cmocka_unit_test(more_than_one_chunk_is_kept),
         cmocka_unit_test(what_was_free_is_forgotten),
+        cmocka_unit_test(what_is_left_keeps_its_contents),
+        cmocka_unit_test(what_is_left_between_holes_keeps_its_contents),
+        cmocka_unit_test(what_was_saved_once_is_not_forgotten_later),
         cmocka_unit_test(nothing_is_allocated_from_a_sleeping_pool),
         cmocka_unit_test(frees_that_wait_for_streams_go_on),
         cmocka_unit_test(pages_that_came_from_elsewhere_lose_their_old_address),
@@ -1385,25 +1867,34 @@ int main(void)
         cmocka_unit_test(one_shared_segment_is_enough),
         cmocka_unit_test(one_shared_page_is_enough),
         cmocka_unit_test(a_sleeping_pool_has_no_largest_block),
+        cmocka_unit_test(a_page_may_be_shared_as_descriptor_zero),
         cmocka_unit_test(a_forked_child_is_refused),
         cmocka_unit_test(a_pool_without_room_stays_asleep),
         cmocka_unit_test(a_failure_counts_no_memory_that_sleeps),
         cmocka_unit_test(a_pool_wakes_where_there_is_room_enough),
         cmocka_unit_test(a_pool_may_be_released_asleep),
+        cmocka_unit_test(empty_ranges_go_with_their_pool),
         cmocka_unit_test(a_sleeping_pool_has_nothing_to_give),
         cmocka_unit_test(an_allocator_may_end_while_a_pool_sleeps),
         cmocka_unit_test(events_tell_what_goes),
+        cmocka_unit_test(events_tell_where_it_goes),
         cmocka_unit_test(events_have_the_stack_of_the_call),
         cmocka_unit_test(an_old_address_may_stay),
         cmocka_unit_test(the_device_may_be_full_below_the_limit),
         cmocka_unit_test(every_device_call_may_fail),
         cmocka_unit_test(host_memory_may_fail),
         cmocka_unit_test(the_device_may_be_full),
+        cmocka_unit_test(a_sleep_that_fails_changes_nothing),
+        cmocka_unit_test(a_sleep_says_what_failed),
+        cmocka_unit_test(a_sleep_without_host_memory_says_so),
+        cmocka_unit_test(a_wake_says_what_failed),
+        cmocka_unit_test(a_wake_that_fails_keeps_no_more_than_it_must),
         cmocka_unit_test(a_failure_is_not_forgotten_over_what_follows),
         cmocka_unit_test(two_failures_leave_it_asleep),
         cmocka_unit_test(two_failures_of_a_wake_are_mended_by_the_next),
         cmocka_unit_test(a_part_that_stayed_is_not_forgotten),
         cmocka_unit_test(a_pool_wakes_in_pieces),
+        cmocka_unit_test(forgetting_needs_nodes),
         cmocka_unit_test(a_page_that_is_not_released_is_lost),
     };
     const struct CMUnitTest beside_others[] = {
