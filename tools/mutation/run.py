@@ -9,9 +9,10 @@ test runs without a mutant, several at once: one that fails then, or takes more 
 left out; of a unit test that takes so long, cases stand for the whole. It also marks which mutants
 it reaches. Then each mutant, in random order, meets the tests that reach it, fastest first, until
 one fails, crashes or takes too long. RESULTS is written line by line: the mutant's row of
-TREE/mutants.tsv, then killed, survived, unreached or equivalent, and the test that killed it. Ends
-with a table by folder. TREE/build/check is the build; tests/mutation/equivalent.tsv lists mutants
-that no test can kill, and why.
+TREE/mutants.tsv, then killed, survived, unreached, explained or equivalent, and the test that
+killed it. Ends with a table by folder. TREE/build/check is the build. tests/mutation/equivalent.tsv
+lists mutants that no test can kill, and why; survivors.tsv, those that none does: they were looked
+at (explained), and count as survivors.
 """
 import argparse
 import concurrent.futures
@@ -142,9 +143,9 @@ def judge(mutant, tests):
     return ("survived" if reaching else "unreached"), ""
 
 
-def read_equivalent(tree):
-    """(file, function, kind, before, after): mutants that change nothing that can be seen."""
-    path = os.path.join(tree, "tests/mutation/equivalent.tsv")
+def read_known(tree, name):
+    """(file, function, kind, before, after) of the mutants in a list of tests/mutation."""
+    path = os.path.join(tree, "tests/mutation", name)
     if not os.path.exists(path):
         return set()
     with open(path, encoding="utf-8") as f:
@@ -158,20 +159,25 @@ def count(rows):
     for row in rows:
         folder = "/".join(row[1].split("/")[:2])
         counts.setdefault(folder, dict.fromkeys(
-            ("killed", "survived", "unreached", "equivalent"), 0))[row[7]] += 1
+            ("killed", "explained", "survived", "unreached", "equivalent"), 0))[row[7]] += 1
     return counts
 
 
+def judged_of(counts):
+    """How many of a folder's mutants a test could kill."""
+    return sum(counts.values()) - counts["equivalent"]
+
+
 def print_table(counts):
-    print("| folder | mutants | killed | survived | not reached | equivalent "
-          "| killed of the rest |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
+    print("| folder | mutants | equivalent | killed | of the rest | explained | survived "
+          "| not reached |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for folder in sorted(counts):
         c = counts[folder]
-        judged = c["killed"] + c["survived"] + c["unreached"]
+        judged = judged_of(c)
         share = f"{100 * c['killed'] / judged:.1f} %" if judged else "-"
-        print(f"| `{folder}` | {judged + c['equivalent']} | {c['killed']} | {c['survived']} | "
-              f"{c['unreached']} | {c['equivalent']} | {share} |")
+        print(f"| `{folder}` | {sum(c.values())} | {c['equivalent']} | {c['killed']} | {share} | "
+              f"{c['explained']} | {c['survived']} | {c['unreached']} |")
 
 
 GOALS = {"src/alloc": 0.9}  # and 0.8 elsewhere (docs/trust.md)
@@ -188,7 +194,7 @@ def highest_share(killed, judged):
 def below_goal(counts):
     """Folders whose share of killed mutants is surely less than it should be."""
     for folder, c in sorted(counts.items()):
-        judged = c["killed"] + c["survived"] + c["unreached"]
+        judged = judged_of(c)
         goal = GOALS.get(folder, 0.8)
         if judged and highest_share(c["killed"], judged) < goal:
             yield f"{folder}: {c['killed']} of {judged} are surely less than {100 * goal:.0f} %"
@@ -220,11 +226,12 @@ def main():
     if given.again:
         with open(given.again, encoding="utf-8") as f:
             rows = [line.rstrip("\n").split("\t") for line in f]
-        left = {tuple(row[:7]) for row in rows if row[7] in ("survived", "unreached")}
+        left = {tuple(row[:7]) for row in rows if row[7] not in ("killed", "equivalent")}
         wanted = [m for m in wanted if tuple(m) in left]
     random.Random(given.seed).shuffle(wanted)
     wanted = wanted[:given.sample] if given.sample else wanted
-    equivalent = read_equivalent(given.tree)
+    equivalent = read_known(given.tree, "equivalent.tsv")
+    explained = read_known(given.tree, "survivors.tsv")
     tests = [t for t in read_tests(given.tree) if re.search(given.tests, t.name)]
     judged = []
     lock = threading.Lock()
@@ -239,10 +246,13 @@ def main():
             def one(mutant):
                 if time.monotonic() - begun > given.seconds:
                     return
-                if tuple(mutant[i] for i in (1, 3, 4, 5, 6)) in equivalent:
+                known = tuple(mutant[i] for i in (1, 3, 4, 5, 6))
+                if known in equivalent:
                     verdict, by = "equivalent", ""
                 else:
                     verdict, by = judge(mutant, tests)
+                    if verdict != "killed" and known in explained:
+                        verdict = "explained"
                 with lock:
                     judged.append([*mutant, verdict, by])
                     results.write("\t".join(judged[-1]) + "\n")

@@ -376,22 +376,6 @@ static void it_looks_when_asked_but_not_too_often(void **state)
     counting_close(&counting, head);
 }
 
-/* It sleeps while nobody asks. */
-static void it_takes_no_time_while_nobody_asks(void **state)
-{
-    struct counting counting = {.cost_ns = 0};
-    struct tn_page_head *head = counting_open(&counting);
-
-    (void)state;
-    ask_of(head);
-    (void)usleep(20000);
-    const uint64_t before = ns_of(CLOCK_PROCESS_CPUTIME_ID);
-
-    (void)usleep(60000);
-    assert_true(ns_of(CLOCK_PROCESS_CPUTIME_ID) - before < 6000000);
-    counting_close(&counting, head);
-}
-
 /* ---- what the page says about the process ---- */
 
 static void a_page_says_whose_it_is(void **state)
@@ -743,7 +727,6 @@ int main(void)
         cmocka_unit_test(rows_are_renewed_once_a_second),
         cmocka_unit_test(rows_take_a_small_share_of_the_time),
         cmocka_unit_test(it_looks_when_asked_but_not_too_often),
-        cmocka_unit_test(it_takes_no_time_while_nobody_asks),
         cmocka_unit_test(a_page_says_whose_it_is),
         cmocka_unit_test(a_start_may_be_unknown),
         cmocka_unit_test(nothing_stays_mapped),
