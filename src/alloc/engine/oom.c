@@ -13,9 +13,9 @@
     "https://docs.pytorch.org/docs/stable/notes/cuda.html"                                         \
     "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
 
-/* Fills in what is allocated, and free in private pools, which PyTorch's text calls allocated. Pages
- * that sleep are not reserved, so they count as neither; what such a pool still has on the device
- * counts as allocated. */
+/* Fills in what is allocated, and free in private pools, which PyTorch's text calls allocated.
+ * Pages that sleep are not reserved, so they count as neither; what such a pool still has on the
+ * device counts as allocated. */
 static void count_used(const struct tn_heap *heap, struct tarn_oom *oom)
 {
     oom->allocated = (uint64_t)tn_counter_all(&heap->shard.counters.bytes.out);
