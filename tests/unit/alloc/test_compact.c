@@ -2,6 +2,8 @@
 /* The compact policy, through the public interface: what moves, when, and what stays. */
 #include "support/test.h"
 
+#include <stdlib.h>
+
 #include "support/draw.h"
 #include "support/rig.h"
 #include "support/scarce.h"
@@ -710,7 +712,6 @@ static void nothing_settles_where_memory_is_short(void **state)
     rig_close(&rig);
 }
 
-/* Slack is for what lives, not for what lived before the cache was emptied. */
 /* Beyond half of the device pages move to the beginning of holes also for what had settled: no
  * slack is left that could end it. */
 static void what_settled_is_tidy_where_memory_is_short(void **state)
@@ -773,6 +774,7 @@ static void blocks_without_a_place_are_no_pages(void **state)
     assert_true(reached > 0);
 }
 
+/* Slack is for what lives, not for what lived before the cache was emptied. */
 static void an_emptied_cache_has_no_slack(void **state)
 {
     struct rig rig;
@@ -2681,9 +2683,10 @@ static void streams_take_turns_if_they_gave_pages(void **state)
 
 /* ---- host memory that is missing ---- */
 
-/* What a request finds; each needs all free pages that there are, and no new ones. */
+/* What a request finds: as many free pages as it needs, or more. */
 enum scarcity {
     PAGES_OF_THE_STREAM,
+    PAGES_OF_A_BLOCK, /* some of them: its front stays */
     PAGES_OF_STREAMS, /* two others, which are done with them */
     PAGES_OF_POOLS,
     PAGES_OF_SMALL_REQUESTS, /* of pools */
@@ -2735,6 +2738,13 @@ static struct scarce_request scarce_request(struct rig *rig, enum scarcity what)
         free_two(rig, 2, 3);
     } else if (what == PAGES_OF_THE_STREAM || what == PAGES_TO_WAIT_FOR) {
         free_two(rig, 1, 1);
+    } else if (what == PAGES_OF_A_BLOCK) {
+        ptrs[0] = rig_alloc(rig, 10 * MIB, 1);
+        (void)rig_alloc(rig, 2 * MIB, 1);
+        ptrs[1] = rig_alloc(rig, 10 * MIB, 1);
+        rig_free(rig, ptrs[0]);
+        rig_free(rig, ptrs[1]);
+        request.size = 14 * MIB; /* the second block, and two pages of the first */
     } else if (what == PAGES_OF_POOLS || what == PAGES_OF_SMALL_REQUESTS) {
         const bool is_small = what == PAGES_OF_SMALL_REQUESTS;
 
@@ -2769,8 +2779,37 @@ static struct scarce_request scarce_request(struct rig *rig, enum scarcity what)
     return request;
 }
 
-/* With the n-th host allocation failing; whether it is asked for at all. */
-static bool fails_at(enum scarcity what, uint64_t n)
+/* Host memory that is not to be had from some allocation on. */
+struct lack {
+    uint64_t calls;
+    uint64_t from; /* 0: there is enough */
+};
+
+static void *lack_alloc(void *context, size_t size, size_t alignment)
+{
+    struct lack *lack = context;
+    void *memory = NULL;
+
+    lack->calls++;
+    if (lack->from > 0 && lack->calls >= lack->from) {
+        return NULL;
+    }
+    return posix_memalign(&memory, alignment > sizeof(void *) ? alignment : sizeof(void *), size)
+               ? NULL
+               : memory;
+}
+
+static void lack_release(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+static struct lack lack;
+
+/* With the n-th host allocation failing, or all from that one on; whether there are so many. */
+static bool fails_at(enum scarcity what, uint64_t n, bool lasts)
 {
     tarn_ptr ptr = 0;
     struct rig rig;
@@ -2781,12 +2820,14 @@ static bool fails_at(enum scarcity what, uint64_t n)
     const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
     scarce_begin(rig.allocator);
-    tarn_host_fail_nth(n);
+    tarn_host_fail_nth(lasts ? 0 : n);
+    lack = (struct lack){.from = lasts ? n : 0};
     const enum tarn_status st =
         tarn_allocator_alloc(rig.allocator, request.size, request.stream, &ptr, &rig.error);
     const bool is_reached = tarn_host_get_usage().alloc_calls - calls >= n;
 
     tarn_host_fail_nth(0);
+    lack.from = 0;
     scarce_end();
     assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
     rig_check(&rig);
@@ -2808,15 +2849,22 @@ static bool fails_at(enum scarcity what, uint64_t n)
  * ones, leaves nothing half done, and succeeds the next time. */
 static void a_request_without_host_memory_takes_no_new_pages(void **state)
 {
+    const struct tarn_host_hooks hooks = {.struct_size = sizeof hooks,
+                                          .alloc = lack_alloc,
+                                          .release = lack_release,
+                                          .context = &lack};
+
     (void)state;
-    for (unsigned what = 0; what < SCARCITIES; what++) {
+    assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
+    for (unsigned i = 0; i < 2 * SCARCITIES; i++) {
         uint64_t n = 1;
 
-        while (fails_at(what, n)) {
+        while (fails_at(i / 2, n, i % 2)) {
             n++;
         }
         assert_true(n > 2);
     }
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
 }
 
 /* ---- places that moving makes, and those that only few pages fill ---- */
