@@ -2,12 +2,15 @@
 /* The compact policy, through the public interface: what moves, when, and what stays. */
 #include "support/test.h"
 
+#include <stdlib.h>
+
 #include "support/draw.h"
 #include "support/rig.h"
 #include "support/scarce.h"
 #include "tarn/ipc.h"
 #include "tarn/pages.h"
 #include "tarn/pool.h"
+#include "tarn/pressure.h"
 #include "tarn/request.h"
 
 #define COMPACT "policy:compact"
@@ -328,22 +331,28 @@ static void blocks_of_other_streams_are_waited_for_last(void **state)
     rig_close(&rig);
 }
 
-/* Old addresses are an eighth of what is reserved; 2 MiB are free. The stream is blocked. */
-static void fall_behind(struct rig *rig)
+/* Old addresses of 32 MiB, `first` and 42 MiB live, and `left` are free. The stream is blocked. */
+static void fall_behind_with(struct rig *rig, uint64_t first, uint64_t left)
 {
-    (void)rig_alloc(rig, 200 * MIB, 0);
-    const tarn_ptr first = rig_alloc(rig, 32 * MIB, 0);
+    (void)rig_alloc(rig, first, 0);
+    const tarn_ptr hole = rig_alloc(rig, 32 * MIB, 0);
 
     (void)rig_alloc(rig, 2 * MIB, 0);
     assert_int_equal(tarn_sim_block_stream(rig->device, 0), TARN_OK);
-    rig_free(rig, first);
+    rig_free(rig, hole);
     (void)rig_alloc(rig, 40 * MIB, 0);
     assert_int_equal(moved(rig), 16);
-    const tarn_ptr second = rig_alloc(rig, 2 * MIB, 0);
+    const tarn_ptr last = rig_alloc(rig, left, 0);
 
     (void)rig_alloc(rig, 2 * MIB, 0);
-    rig_free(rig, second);
-    assert_int_equal(reserved(rig), 246 * MIB);
+    rig_free(rig, last);
+    assert_int_equal(reserved(rig), first + 44 * MIB + left);
+}
+
+/* Old addresses are an eighth of what is reserved; 2 MiB are free. */
+static void fall_behind(struct rig *rig)
+{
+    fall_behind_with(rig, 200 * MIB, 2 * MIB);
 }
 
 /* Every page that moves takes an address away for as long as the device is behind. */
@@ -703,7 +712,6 @@ static void nothing_settles_where_memory_is_short(void **state)
     rig_close(&rig);
 }
 
-/* Slack is for what lives, not for what lived before the cache was emptied. */
 /* Beyond half of the device pages move to the beginning of holes also for what had settled: no
  * slack is left that could end it. */
 static void what_settled_is_tidy_where_memory_is_short(void **state)
@@ -766,6 +774,7 @@ static void blocks_without_a_place_are_no_pages(void **state)
     assert_true(reached > 0);
 }
 
+/* Slack is for what lives, not for what lived before the cache was emptied. */
 static void an_emptied_cache_has_no_slack(void **state)
 {
     struct rig rig;
@@ -1617,6 +1626,1476 @@ static void the_async_backend_is_refused(void **state)
     sim_close(device);
 }
 
+/* ---- which moves when ---- */
+
+/* Without a limit the other half of the device is left to others, to the page. */
+static void half_of_a_device_is_plenty(void **state)
+{
+    (void)state;
+    for (int is_short = 0; is_short < 2; is_short++) {
+        struct rig rig;
+
+        rig_open(&rig, (is_short ? 158 : 160) * MIB, COMPACT);
+        take_turns(&rig, 5);
+        assert_int_equal(reserved(&rig), (is_short ? 40 : 80) * MIB);
+        rig_close(&rig);
+    }
+}
+
+/* Moving 40 pages takes 1.24 ms; half of what creating 60 took, 780 us, is free. 30 times the rest
+ * later more may move, and no nanosecond before. */
+static void streams_that_take_turns_wait_for_their_share_of_time(void **state)
+{
+    (void)state;
+    for (uint64_t early = 0; early < 2; early++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        take_turns(&rig, 5);
+        rig_free(&rig, rig_alloc(&rig, 40 * MIB, 3));
+        assert_int_equal(reserved(&rig), 120 * MIB);
+        tarn_sim_advance_ns(rig.device, 30 * (1240000 - 780000) - early);
+        rig_free(&rig, rig_alloc(&rig, 80 * MIB, 3));
+        assert_int_equal(moved(&rig), early ? 40 : 60);
+        rig_close(&rig);
+    }
+}
+
+/* What moving takes beyond the usual is shared out among the pages moved and created. */
+static void time_is_counted_by_the_page(void **state)
+{
+    struct rig rig;
+    struct tn_device_ops slow;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const struct tn_compact *compact = &rig_engine(rig.allocator)->compact;
+    const tarn_ptr one = rig_alloc(&rig, 2 * MIB, 1);
+
+    rig_free(&rig, one);
+    rig_free(&rig, rig_alloc(&rig, 2 * MIB, 2)); /* one page moves, in no time */
+    assert_int_equal(compact->pages_moved, 1);
+    assert_int_equal(compact->moving_ns, TN_PAGE_MOVE_NS);
+    (void)leave_hole(&rig, 1);
+    usual_ops = rig.device->ops;
+    slow = *usual_ops;
+    slow.map = map_slowly;
+    slow.now_ns = clock_now_ns;
+    rig.device->ops = &slow;
+    const uint64_t pages = 20;
+    const uint64_t moved_before = compact->pages_moved;
+    const uint64_t ns_before = compact->moving_ns;
+
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    rig.device->ops = usual_ops;
+    const uint64_t again = compact->pages_moved - moved_before;
+    const uint64_t assumed = again * TN_PAGE_MOVE_NS + (pages - again) * TN_PAGE_CREATE_NS;
+    const uint64_t beyond = pages * 1000000 - assumed;
+
+    assert_true(again > 0 && again < pages);
+    assert_int_equal(compact->moving_ns - ns_before,
+                     again * TN_PAGE_MOVE_NS + beyond / pages * again);
+    rig_close(&rig);
+}
+
+/* The costs of a request are those of all that is tried for it. */
+static void a_request_costs_what_all_its_steps_do(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, COMPACT);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)leave_hole(&rig, 1);
+    rig_free(&rig, rig_alloc(&rig, 20 * MIB, 2));
+    const uint64_t before = moved(&rig);
+
+    (void)rig_alloc(&rig, 60 * MIB, 2);
+    assert_int_equal(reserved(&rig), 64 * MIB);
+    const uint64_t ns = (moved(&rig) - before) * TN_PAGE_MOVE_NS + 6 * TN_PAGE_CREATE_NS;
+
+    assert_int_equal(rig_engine(rig.allocator)->compact.longest_ns, ns);
+    rig_close(&rig);
+}
+
+/* A limit that is not below what the device has is none. */
+static void a_limit_of_the_whole_device_is_none(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    for (uint64_t beyond = 0; beyond < 2; beyond++) {
+        rig_open(&rig, 158 * MIB, COMPACT);
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, (158 + beyond) * MIB, &rig.error),
+                         TARN_OK);
+        take_turns(&rig, 5);
+        assert_int_equal(reserved(&rig), 40 * MIB);
+        rig_close(&rig);
+    }
+}
+
+/* A hole that was left for `size` bytes: two pieces of them are free, and 256 MiB lived. */
+static void leave_pieces(struct rig *rig, uint64_t size, tarn_ptr pieces[2])
+{
+    pieces[0] = rig_alloc(rig, size / 2, 0);
+    (void)rig_alloc(rig, 2 * MIB, 0);
+    pieces[1] = rig_alloc(rig, size / 2, 0);
+    (void)rig_alloc(rig, 254 * MIB - size, 0);
+    rig_free(rig, pieces[0]);
+    rig_free(rig, pieces[1]);
+    assert_int_equal(reserved(rig), 256 * MIB);
+}
+
+/* As many pages are new as a 128th of what lived allows: one here, unless half of the device is
+ * reserved or a watermark would take it back. */
+static void slack_is_used_to_the_page(void **state)
+{
+    static const struct {
+        uint64_t capacity;
+        const char *conf;
+        uint64_t moved;
+        uint64_t counted; /* that were not moved for want of memory */
+    } cases[] = {
+        {GIB, COMPACT, 13, 13},
+        {516 * MIB, COMPACT, 13, 0},
+        {514 * MIB, COMPACT, 14, 0},
+        {GIB, COMPACT ",max_cached_mb:1000", 14, 14},
+        {516 * MIB, COMPACT ",max_cached_mb:1000", 14, 14},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tarn_ptr pieces[2];
+        struct rig rig;
+
+        rig_open(&rig, cases[i].capacity, cases[i].conf);
+        leave_pieces(&rig, 28 * MIB, pieces);
+        (void)rig_alloc(&rig, 28 * MIB, 0);
+        assert_int_equal(moved(&rig), cases[i].moved);
+        assert_int_equal(reserved(&rig), (256 + 2 * (14 - cases[i].moved)) * MIB);
+        assert_int_equal(rig_engine(rig.allocator)->compact.slack.moved,
+                         cases[i].counted * 2 * MIB);
+        rig_close(&rig);
+    }
+}
+
+/* Whether that is plenty is asked about the page that is needed, not about all that are free, in
+ * several blocks or in one that a shared page divides. */
+static void slack_is_for_what_is_needed(void **state)
+{
+    (void)state;
+    for (int is_shared = 0; is_shared < 2; is_shared++) {
+        tarn_ptr parts[4];
+        struct rig rig;
+
+        rig_open_with(&rig, (struct tarn_sim_options){.capacity = 1030 * MIB, .backed = is_shared},
+                      COMPACT);
+        for (int i = 0; i < 4; i++) {
+            parts[i] = rig_alloc(&rig, 2 * MIB, 0);
+        }
+        (void)rig_alloc(&rig, 496 * MIB, 0);
+        const tarn_ptr last = rig_alloc(&rig, 8 * MIB, 0);
+
+        if (is_shared) {
+            share(&rig, parts[1]);
+            rig_free(&rig, parts[1]);
+        }
+        rig_free(&rig, parts[0]);
+        rig_free(&rig, parts[2]);
+        rig_free(&rig, last);
+        assert_int_equal(reserved(&rig), 512 * MIB);
+        assert_int_equal(rig_alloc(&rig, 10 * MIB, 0), last); /* lacks one page */
+        assert_int_equal(moved(&rig), 0);
+        assert_int_equal(reserved(&rig), 514 * MIB);
+        rig_close(&rig);
+    }
+}
+
+/* Free pages that shared ones divide are taken before any are new. */
+static void shared_pages_keep_no_others_from_moving(void **state)
+{
+    tarn_ptr parts[3];
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    for (int i = 0; i < 3; i++) {
+        parts[i] = rig_alloc(&rig, 10 * MIB, 0);
+    }
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    share(&rig, parts[1]);
+    for (int i = 0; i < 3; i++) {
+        rig_free(&rig, parts[i]);
+    }
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 10);
+    assert_int_equal(reserved(&rig), 52 * MIB);
+    rig_close(&rig);
+}
+
+/* A pool has a free block of `before`, 4 shared and `after` MiB, and three pages are left until its
+ * limit. A request that fits no free block needs all of its pages, and `more`. */
+static uint64_t moved_in_full_pool(uint64_t before, uint64_t after, uint64_t more)
+{
+    const uint64_t sizes[] = {2, before, 4, after, 14};
+    const struct tarn_pool_options options = {.struct_size = sizeof options,
+                                              .limit = (26 + before + after) * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr parts[5];
+    struct rig rig;
+
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(tarn_pool_alloc(pool, sizes[i] * MIB, 0, &parts[i], &rig.error), TARN_OK);
+    }
+    share(&rig, parts[2]);
+    for (int i = 1; i < 4; i++) {
+        rig_free(&rig, parts[i]);
+    }
+    assert_int_equal(
+        tarn_pool_alloc(pool, (before + after + 6 + 2 * more) * MIB, 0, &parts[0], &rig.error),
+        TARN_OK); /* what the pool cannot move it gives back */
+    const uint64_t pages = moved(&rig);
+
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+    return pages;
+}
+
+/* All pages that a full pool has are counted, each of them once. If they are too few they go back
+ * to the device, but for one page that may stay. */
+static void pages_of_a_full_pool_that_shared_ones_divide_are_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(moved_in_full_pool(6, 10, 0), 8);
+    assert_int_equal(moved_in_full_pool(6, 10, 1), 1);
+    assert_int_equal(moved_in_full_pool(2, 10, 0), 6);
+    assert_int_equal(moved_in_full_pool(2, 10, 1), 1);
+    assert_int_equal(moved_in_full_pool(10, 2, 0), 6);
+    assert_int_equal(moved_in_full_pool(10, 2, 1), 1);
+}
+
+/* ---- what a full pool may take ---- */
+
+/* What its limit does not let it get from elsewhere comes from its own streams, which it waits for,
+ * and the rest from wherever pages are free. */
+static void a_full_pool_takes_no_more_from_others_than_its_limit_allows(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 40 * MIB};
+    struct tarn_pool_stats stats = {.struct_size = sizeof stats};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 1, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, ptr);
+    (void)leave_hole(&rig, 2);
+    assert_int_equal(reserved(&rig), 62 * MIB);
+    assert_int_equal(tarn_pool_alloc(pool, 40 * MIB, 2, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_get_stats(pool, &stats), TARN_OK);
+    assert_int_equal(stats.reserved, 40 * MIB);
+    assert_int_equal(reserved(&rig), 62 * MIB);
+    assert_int_equal(moved(&rig), 20);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Where no event may be recorded it fails, and waits for nobody. */
+static void a_full_pool_waits_for_nobody_during_a_capture(void **state)
+{
+    const struct tarn_pool_id id = {.first = 1};
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 30 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 2, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                     TARN_OK);
+    const uint64_t records = sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD];
+
+    assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 3, &ptr, &rig.error), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], records);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_STREAM_WAIT_EVENT], 0);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A request of the default pools takes nothing from a pool with a higher priority. */
+static void pages_of_pools_with_a_higher_priority_stay(void **state)
+{
+    (void)state;
+    for (int priority = 0; priority < 2; priority++) {
+        const struct tarn_pool_options options = {.struct_size = sizeof options,
+                                                  .priority = priority};
+        struct tarn_pool *pool = NULL;
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+        assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 1, &ptr, &rig.error), TARN_OK);
+        rig_free(&rig, ptr);
+        (void)rig_alloc(&rig, 40 * MIB, 1);
+        assert_int_equal(moved(&rig), priority ? 0 : 15);
+        assert_int_equal(reserved(&rig), (priority ? 70 : 40) * MIB);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+/* ---- while the device is behind ---- */
+
+/* An eighth of what is reserved is old, to the page, and memory is plentiful: no more than a 96th
+ * of what is reserved, and a page, stays free. */
+static void free_pages_stay_only_while_the_device_is_far_behind(void **state)
+{
+    static const struct {
+        uint64_t capacity;
+        uint64_t first; /* that lives */
+        uint64_t free;
+        bool stays;
+    } cases[] = {
+        {GIB, 200 * MIB, 2 * MIB, true},       {GIB, 210 * MIB, 2 * MIB, true},
+        {GIB, 212 * MIB, 2 * MIB, false},      {GIB, 200 * MIB, 4 * MIB, false},
+        {504 * MIB, 200 * MIB, 2 * MIB, true}, {502 * MIB, 200 * MIB, 2 * MIB, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+
+        rig_open(&rig, cases[i].capacity, COMPACT);
+        fall_behind_with(&rig, cases[i].first, cases[i].free);
+        const uint64_t before = reserved(&rig);
+
+        (void)rig_alloc(&rig, 6 * MIB, 0);
+        assert_int_equal(moved(&rig), 16 + (cases[i].stays ? 0 : cases[i].free / (2 * MIB)));
+        assert_int_equal(reserved(&rig), before + 6 * MIB - (cases[i].stays ? 0 : cases[i].free));
+        assert_int_equal(tarn_sim_unblock_stream(rig.device, 0), TARN_OK);
+        rig_close(&rig);
+    }
+}
+
+/* ---- pages that are kept ---- */
+
+/* 15 pages of the stream, which is blocked, and five new ones are kept after a failure. */
+static void keep_pages(struct rig *rig, tarn_stream stream)
+{
+    tarn_ptr ptr = 0;
+
+    (void)leave_hole(rig, stream);
+    assert_int_equal(tarn_sim_block_stream(rig->device, stream), TARN_OK);
+    tarn_sim_fail_nth(rig->device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig->allocator, 40 * MIB, stream, &ptr, NULL),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(pages_of(rig).kept, 20);
+}
+
+/* Once their streams are done with them, also those of a stream that kept one page only, and has no
+ * free ones. */
+static void kept_pages_of_several_streams_serve_others(void **state)
+{
+    tarn_ptr small[2];
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    for (tarn_stream i = 0; i < 2; i++) {
+        small[i] = rig_alloc(&rig, 2 * MIB, 1 + i);
+    }
+    keep_pages(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 2 * MIB, 2, &ptr, NULL), TARN_ERR_DEVICE);
+    assert_int_equal(pages_of(&rig).kept, 21);
+    rig_free(&rig, small[0]);
+    rig_free(&rig, small[1]);
+    (void)rig_alloc(&rig, 4 * MIB, 3); /* marks both, whose work is under way */
+    for (tarn_stream i = 0; i < 2; i++) {
+        assert_int_equal(rig_alloc(&rig, 2 * MIB, 1 + i), small[i]);
+        assert_int_equal(tarn_sim_unblock_stream(rig.device, 1 + i), TARN_OK);
+    }
+    const uint64_t before = reserved(&rig);
+
+    (void)rig_alloc(&rig, 42 * MIB, 3);
+    assert_int_equal(pages_of(&rig).kept, 0);
+    assert_int_equal(reserved(&rig), before);
+    rig_close(&rig);
+}
+
+/* A stream that has to wait takes no more of them than it needs: the others stay with theirs. */
+static void a_stream_takes_no_more_kept_pages_than_it_needs(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 42 * MIB, COMPACT);
+    keep_pages(&rig, 1);
+    (void)rig_alloc(&rig, 10 * MIB, 2);
+    assert_int_equal(pages_of(&rig).kept, 15);
+    assert_int_equal(device_waits(&rig), 1);
+    (void)rig_alloc(&rig, 30 * MIB, 1);
+    assert_int_equal(pages_of(&rig).kept, 0);
+    assert_int_equal(device_waits(&rig), 1);
+    assert_int_equal(reserved(&rig), 42 * MIB);
+    rig_close(&rig);
+}
+
+/* Where streams can wait on the device the host does not, for a block in use either. */
+static void the_host_waits_for_nothing_while_pages_suffice(void **state)
+{
+    (void)state;
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        struct rig rig;
+
+        rig_open(&rig, (is_kept ? 44 : 34) * MIB, COMPACT);
+        const tarn_ptr used = rig_alloc(&rig, 2 * MIB, 3);
+
+        rig_record(&rig, used, 4);
+        assert_int_equal(tarn_sim_block_stream(rig.device, 4), TARN_OK);
+        rig_free(&rig, used);
+        if (is_kept) {
+            keep_pages(&rig, 1);
+        } else {
+            (void)leave_hole(&rig, 1);
+            assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+        }
+        (void)rig_alloc(&rig, 20 * MIB, 2);
+        assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+        rig_close(&rig);
+    }
+}
+
+/* A try makes no stream wait, at the limit of a pool or of all. */
+static void a_try_makes_no_stream_wait(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 30 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 60 * MIB, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 1, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, ptr);
+    assert_int_equal(tarn_pool_alloc_try(pool, 20 * MIB, 2, TARN_ALLOC_TRY, &ptr),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(device_waits(&rig), 0);
+    assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 2, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(device_waits(&rig), 1);
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 1));
+    assert_int_equal(tarn_alloc_try(rig.allocator, 30 * MIB, 2, TARN_ALLOC_TRY, &ptr),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(device_waits(&rig), 1);
+    (void)rig_alloc(&rig, 30 * MIB, 2);
+    assert_int_equal(device_waits(&rig), 2);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Nor does it wait while requests are routed to private pools. */
+static void kept_pages_stay_during_a_capture(void **state)
+{
+    const struct tarn_pool_id id = {.first = 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 42 * MIB, COMPACT);
+    keep_pages(&rig, 1);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                     TARN_OK);
+    rig_alloc_oom(&rig, 10 * MIB, 2);
+    assert_int_equal(device_waits(&rig), 0);
+    rig_empty_cache(&rig); /* they may still be mapped at old addresses */
+    assert_int_equal(pages_of(&rig).kept, 20);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_empty_cache(&rig);
+    assert_int_equal(reserved(&rig), 2 * MIB);
+    rig_close(&rig);
+}
+
+/* A device that cannot let streams wait for each other makes the request fail, with kept pages and
+ * with those of free blocks. */
+static void a_wait_that_fails_is_reported(void **state)
+{
+    (void)state;
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, (is_kept ? 42 : 32) * MIB, COMPACT);
+        if (is_kept) {
+            keep_pages(&rig, 1);
+        } else {
+            (void)leave_hole(&rig, 1);
+            assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+        }
+        tarn_sim_fail_nth(rig.device, TARN_SIM_STREAM_WAIT_EVENT, 1, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 20 * MIB, 2, &ptr, &rig.error),
+                         TARN_ERR_DEVICE);
+        assert_non_null(strstr(rig.error.text, "ordering streams"));
+        assert_int_equal(moved(&rig), is_kept ? 15 : 0);
+        rig_check(&rig);
+        (void)rig_alloc(&rig, 20 * MIB, 2);
+        rig_close(&rig);
+    }
+}
+
+/* The stream of the request itself is there, so a failure to record an event is reported. */
+static void an_event_that_cannot_be_recorded_is_explained(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 2, TARN_ERR_DEVICE); /* after the mark */
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 1, &ptr, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_non_null(strstr(rig.error.text, "recording an event"));
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    rig_close(&rig);
+}
+
+/* ---- the soft limit ---- */
+
+/* At the soft limit new pages come before those that the stream would have to wait for. */
+static void a_soft_limit_makes_no_stream_wait(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 32 * MIB, &rig.error), TARN_OK);
+    (void)rig_alloc(&rig, 20 * MIB, 2);
+    assert_int_equal(device_waits(&rig), 0);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(reserved(&rig), 52 * MIB);
+    rig_close(&rig);
+}
+
+/* ---- a watermark, kept pages and captures ---- */
+
+/* Nothing goes back while old addresses are mapped: kept pages may be mapped there. */
+static void nothing_is_given_back_while_old_addresses_are_mapped(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    keep_pages(&rig, 1);
+    rig_configure(&rig, COMPACT ",max_cached_mb:0");
+    rig_free(&rig, rig_alloc(&rig, 512, 2));
+    assert_int_equal(pages_of(&rig).kept, 20);
+    assert_true(reserved(&rig) >= 42 * MIB);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    for (int i = 0; i < 8; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, 2));
+    }
+    assert_int_equal(pages_of(&rig).kept, 0);
+    assert_int_equal(reserved(&rig), 2 * MIB);
+    rig_close(&rig);
+}
+
+/* As many pages as are cached beyond the watermark: kept ones first. */
+static void kept_pages_go_back_as_far_as_wanted(void **state)
+{
+    static const struct {
+        const char *conf;
+        uint64_t kept;
+        uint64_t cached;                                /* MiB */
+    } cases[] = {{COMPACT ",max_cached_mb:60", 14, 60}, /* of 32 MiB free and 20 pages kept */
+                 {COMPACT ",max_cached_mb:10", 0, 10}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        const tarn_ptr other = rig_alloc(&rig, 30 * MIB, 3);
+        const tarn_ptr last = rig_alloc(&rig, 2 * MIB, 3);
+        tarn_ptr ptr = 0;
+
+        (void)leave_hole(&rig, 1);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+        assert_int_equal(tarn_allocator_alloc(rig.allocator, 40 * MIB, 1, &ptr, NULL),
+                         TARN_ERR_DEVICE);
+        assert_int_equal(pages_of(&rig).kept, 20);
+        rig_free(&rig, other);
+        rig_configure(&rig, cases[i].conf);
+        rig_free(&rig, last); /* 2 MiB more are free */
+        assert_int_equal(pages_of(&rig).kept, cases[i].kept);
+        assert_int_equal(reserved(&rig), (2 + cases[i].cached) * MIB);
+        rig_close(&rig);
+    }
+}
+
+/* What could not be given back is kept, and the default stream may have it at once. */
+static void pages_that_cannot_be_given_back_are_kept(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+    rig_free(&rig, ptr);
+    assert_int_equal(pages_of(&rig).kept, 15);
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    assert_int_equal(pages_of(&rig).kept, 0);
+    assert_int_equal(reserved(&rig), 30 * MIB);
+    rig_close(&rig);
+}
+
+static void nothing_is_given_back_during_a_capture(void **state)
+{
+    const struct tarn_pool_id id = {.first = 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact,max_cached_mb:0");
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 2);
+
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                     TARN_OK);
+    const uint64_t queries = sim_counters(rig.device).calls[TARN_SIM_EVENT_QUERY];
+    const uint64_t records = sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD];
+
+    rig_free(&rig, ptr);
+    assert_int_equal(reserved(&rig), 30 * MIB);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_QUERY], queries);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], records);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 512, 2));
+    assert_int_equal(reserved(&rig), 0);
+    rig_close(&rig);
+}
+
+static void a_watermark_means_nothing_to_the_exact_policy(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True,max_cached_mb:0");
+    rig_free(&rig, rig_alloc(&rig, 30 * MIB, 1));
+    for (int i = 0; i < 4; i++) {
+        rig_free(&rig, rig_alloc(&rig, 512, 1));
+    }
+    assert_int_equal(reserved(&rig), 42 * MIB);
+    rig_close(&rig);
+}
+
+/* Free pages of the default pools stay where they are while a capture runs, because no event can be
+ * recorded. */
+static void free_pages_stay_during_a_capture(void **state)
+{
+    const struct tarn_pool_id id = {.first = 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)leave_hole(&rig, 2);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                     TARN_OK);
+    const uint64_t records = sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD];
+
+    (void)rig_alloc(&rig, 40 * MIB, 2);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(sim_counters(rig.device).calls[TARN_SIM_EVENT_RECORD], records);
+    assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+    rig_close(&rig);
+}
+
+/* Emptying the cache during a capture gives back what it may, unless old addresses are mapped. */
+static tarn_ptr alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)
+{
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+                     TARN_OK);
+    const tarn_ptr ptr = rig_alloc(rig, size, 1);
+
+    assert_int_equal(tarn_allocator_end_pool(rig->allocator, id, NULL), TARN_OK);
+    return ptr;
+}
+
+static void a_cache_is_emptied_during_a_capture_unless_pages_have_moved(void **state)
+{
+    (void)state;
+    for (int has_moved = 0; has_moved < 2; has_moved++) {
+        const struct tarn_pool_id id = {.first = 1};
+        const struct tarn_pool_id gone = {.first = 2};
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        rig_free(&rig, alloc_in(&rig, gone, 20 * MIB));
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, gone, NULL), TARN_OK);
+        (void)leave_hole(&rig, 2);
+        assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+        if (has_moved) {
+            (void)rig_alloc(&rig, 40 * MIB, 2);
+        }
+        const uint64_t before = reserved(&rig);
+
+        assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, only_stream_1, NULL, NULL),
+                         TARN_OK);
+        rig_empty_cache(&rig);
+        assert_int_equal(reserved(&rig), before - (has_moved ? 0 : 20 * MIB));
+        assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+        assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+        rig_close(&rig);
+    }
+}
+
+/* ---- places ---- */
+
+/* A mapped block in the middle of a hole serves the request if the stream has too few free pages
+ * for the beginning: here one of two, because a live block has part of the other. */
+static void a_request_stays_in_the_middle_of_a_hole_when_pages_are_few(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    const tarn_ptr first = rig_alloc(&rig, 4 * MIB, 0);
+    const tarn_ptr second = rig_alloc(&rig, 3 * MIB, 0);
+
+    (void)rig_alloc(&rig, 3 * MIB, 0);
+    rig_free(&rig, first);
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    assert_int_equal(moved(&rig), 2);
+    (void)rig_alloc(&rig, 20 * MIB, 0); /* the old addresses are unmapped */
+    rig_free(&rig, second);
+    assert_int_equal(rig_alloc(&rig, 3 * MIB, 0), second);
+    assert_int_equal(moved(&rig), 2);
+    rig_close(&rig);
+}
+
+/* While more slack is to end all moving, none is done to keep together what lives, unless memory is
+ * short: 62 MiB are reserved, and one page more or none is plentiful. */
+static void what_settled_stays_in_the_middle_of_a_hole_while_memory_is_plentiful(void **state)
+{
+    static const struct {
+        uint64_t capacity;
+        bool is_short;
+    } cases[] = {{GIB, false}, {128 * MIB, false}, {126 * MIB, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rig rig;
+
+        rig_open(&rig, cases[i].capacity, COMPACT);
+        const tarn_ptr hole = leave_half_a_hole(&rig);
+
+        assert_int_equal(reserved(&rig), 62 * MIB);
+        rig_engine(rig.allocator)->compact.slack.grown_to = 1; /* much had moved before */
+        assert_int_equal(rig_alloc(&rig, 7 * MIB, 0), hole + (cases[i].is_short ? 0 : 8 * MIB));
+        rig_close(&rig);
+    }
+}
+
+/* Of two holes of that size the one that has more pages, on both sides of what it lacks. */
+static void the_hole_that_lacks_least_is_found_behind_others(void **state)
+{
+    static const uint64_t sizes[] = {8, 12, 2, 8, 4, 8, 2};
+    tarn_ptr parts[7];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    for (int i = 0; i < 7; i++) {
+        parts[i] = rig_alloc(&rig, sizes[i] * MIB, 0);
+    }
+    rig_free(&rig, parts[1]);
+    rig_free(&rig, parts[4]);
+    (void)rig_alloc(&rig, 16 * MIB, 0);
+    assert_int_equal(moved(&rig), 8);
+    (void)rig_alloc(&rig, 20 * MIB, 0); /* the old addresses are unmapped */
+    rig_free(&rig, parts[0]);
+    rig_free(&rig, parts[3]);
+    rig_free(&rig, parts[5]);
+    assert_int_equal(rig_alloc(&rig, 20 * MIB, 0), parts[3]);
+    rig_close(&rig);
+}
+
+/* Among places that lack as much, the one in the smallest hole: here one that it fills. */
+static void a_hole_of_the_right_size_is_filled(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 2 * MIB, 0);
+    const tarn_ptr hole = rig_alloc(&rig, 8 * MIB, 0);
+
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    rig_free(&rig, hole);
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    assert_int_equal(moved(&rig), 4);
+    (void)rig_alloc(&rig, 20 * MIB, 0); /* the old addresses are unmapped */
+    assert_int_equal(rig_alloc(&rig, 8 * MIB, 0), hole);
+    assert_true(hole > first);
+    rig_close(&rig);
+}
+
+/* Where old addresses leave no room in the stream's range, it gets another one. */
+static void a_range_full_of_old_addresses_is_followed_by_another(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 64 * MIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 2 * MIB, 1);
+    const tarn_ptr hole = rig_alloc(&rig, 62 * MIB, 1);
+
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, hole);
+    rig_free(&rig, rig_alloc(&rig, 62 * MIB, 2));
+    assert_int_equal(moved(&rig), 31);
+    const tarn_ptr ptr = rig_alloc(&rig, 40 * MIB, 1);
+
+    assert_true(ptr < first || ptr >= first + 72 * MIB);
+    assert_int_equal(reserved(&rig), 64 * MIB);
+    rig_close(&rig);
+}
+
+/* Old addresses of other streams say nothing about a place: it is the beginning of the hole. */
+static void old_addresses_of_other_streams_suggest_no_place(void **state)
+{
+    static const uint64_t sizes[] = {2, 20, 10, 2, 10, 2};
+    tarn_ptr parts[6];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 4 * GIB, COMPACT);
+    for (int i = 0; i < 6; i++) {
+        parts[i] = rig_alloc(&rig, sizes[i] * MIB, 1);
+    }
+    rig_free(&rig, parts[1]);
+    (void)rig_alloc(&rig, 30 * MIB, 1);
+    (void)rig_alloc(&rig, 200 * MIB, 1); /* the old addresses are unmapped */
+    assert_int_equal(moved(&rig), 10);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    rig_free(&rig, parts[4]);
+    (void)rig_alloc(&rig, 24 * MIB, 1);
+    assert_int_equal(moved(&rig), 15);
+    const tarn_ptr other = rig_alloc(&rig, 16 * MIB, 2);
+
+    (void)rig_alloc(&rig, 2 * MIB, 2);
+    rig_free(&rig, other);
+    (void)rig_alloc(&rig, 30 * MIB, 2);
+    assert_true(moved(&rig) > 15); /* up to the eighth page of stream 2 */
+    rig_free(&rig, parts[2]);
+    tarn_sim_advance_ns(rig.device, 1000000000);
+    assert_int_equal(rig_alloc(&rig, 16 * MIB, 1), parts[1]);
+    rig_close(&rig);
+}
+
+/* A place that begins with a mapped block behind old addresses, and is not filled. */
+static void a_place_in_the_middle_that_was_not_filled_is_found_again(void **state)
+{
+    tarn_ptr parts[5];
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    for (int i = 0; i < 5; i++) {
+        parts[i] = rig_alloc(&rig, 8 * MIB, 0);
+    }
+    rig_free(&rig, parts[3]);
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    (void)rig_alloc(&rig, 20 * MIB, 0); /* the old addresses are unmapped */
+    assert_int_equal(tarn_sim_block_stream(rig.device, 0), TARN_OK);
+    rig_free(&rig, parts[1]);
+    (void)rig_alloc(&rig, 30 * MIB, 0);
+    assert_int_equal(moved(&rig), 8);
+    rig_free(&rig, parts[2]);
+    for (int i = 0; i < 2; i++) {
+        spend_time(&rig);
+        if (i == 0) {
+            tarn_sim_fail_nth(rig.device, TARN_SIM_MAP, 1, TARN_ERR_DEVICE);
+            assert_int_equal(tarn_allocator_alloc(rig.allocator, 12 * MIB, 0, &ptr, NULL),
+                             TARN_ERR_DEVICE);
+            rig_check(&rig);
+        } else {
+            assert_int_equal(rig_alloc(&rig, 12 * MIB, 0), parts[2]);
+        }
+    }
+    rig_close(&rig);
+}
+
+/* ---- old addresses that cannot be unmapped ---- */
+
+static uint64_t records(struct rig *rig)
+{
+    return sim_counters(rig->device).calls[TARN_SIM_EVENT_RECORD];
+}
+
+/* Their event is done with all the same: it is used for other work meanwhile, and given up once. */
+static void old_addresses_that_were_not_unmapped_need_no_event(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr left = rig_alloc(&rig, 4 * MIB, 1);
+    const tarn_ptr left_too = rig_alloc(&rig, 4 * MIB, 4);
+
+    (void)leave_hole(&rig, 1);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    assert_int_equal(moved(&rig), 15);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 50 * MIB, 1, &ptr, NULL), TARN_ERR_DEVICE);
+    assert_int_equal(pages_of(&rig).retired, 15);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 4), TARN_OK);
+    rig_free(&rig, left);
+    rig_free(&rig, left_too);
+    const tarn_ptr other = rig_alloc(&rig, 4 * MIB, 2); /* marks both */
+
+    assert_int_equal(pages_of(&rig).retired, 0);
+    rig_free(&rig, other);
+    const uint64_t before = reserved(&rig);
+
+    (void)rig_alloc(&rig, 4 * MIB, 3); /* marks stream 2, and takes its pages */
+    assert_int_equal(reserved(&rig), before);
+    (void)rig_alloc(&rig, 4 * MIB, 3);
+    assert_int_equal(reserved(&rig), before + 4 * MIB); /* the others are not done */
+    rig_close(&rig);
+}
+
+/* ---- marks, waits and turns ---- */
+
+/* A stream is marked once for what it freed, be it a single page. */
+static void a_free_page_is_marked_once(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    const tarn_ptr page = rig_alloc(&rig, 2 * MIB, 1);
+
+    (void)rig_alloc(&rig, 2 * MIB, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, page);
+    (void)rig_alloc(&rig, 2 * MIB, 2);
+    assert_int_equal(records(&rig), 1);
+    (void)rig_alloc(&rig, 2 * MIB, 2);
+    assert_int_equal(records(&rig), 1);
+    rig_close(&rig);
+}
+
+/* Pages that a pool handle used for small requests serve others, too. */
+static void pages_of_small_requests_of_a_pool_move(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 512, 1, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 2 * MIB, 2);
+    assert_int_equal(moved(&rig), 1);
+    assert_int_equal(reserved(&rig), 2 * MIB);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Nobody waits for a stream whose free blocks have no whole page. */
+static void a_stream_without_a_whole_page_is_not_waited_for(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 4 * MIB, COMPACT);
+    const tarn_ptr part = rig_alloc(&rig, 2 * MIB - 512, 1);
+
+    (void)rig_alloc(&rig, 2 * MIB + 512, 1);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, part);
+    rig_alloc_oom(&rig, 2 * MIB, 2);
+    assert_int_equal(device_waits(&rig), 0);
+    assert_int_equal(records(&rig), 0);
+    rig_close(&rig);
+}
+
+/* Time for pages of other streams is used up: spent by moving all that was created. */
+static void use_up_time(struct rig *rig)
+{
+    rig_engine(rig->allocator)->compact.moving_ns = 1000000000;
+}
+
+/* A stream that others asked in vain takes no turns, and its pages move in any case; one that had
+ * to give pages takes turns, and they do not. */
+static void streams_take_turns_if_they_gave_pages(void **state)
+{
+    (void)state;
+    for (int gives = 0; gives < 2; gives++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+        (void)leave_hole(&rig, 1);
+        if (gives) {
+            rig_limit(&rig, 32.0 / 1024);
+        }
+        (void)rig_alloc(&rig, 10 * MIB, 2);
+        assert_int_equal(moved(&rig), gives ? 5 : 0);
+        rig_limit(&rig, 1.0);
+        assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, 60 * MIB, 1)); /* needs pages */
+        const uint64_t before = reserved(&rig);
+
+        use_up_time(&rig);
+        (void)rig_alloc(&rig, 60 * MIB, 3);
+        assert_int_equal(reserved(&rig), before + (gives ? 60 * MIB : 0));
+        rig_close(&rig);
+    }
+}
+
+/* ---- host memory that is missing ---- */
+
+/* What a request finds: as many free pages as it needs, or more. */
+enum scarcity {
+    PAGES_OF_THE_STREAM,
+    PAGES_OF_A_BLOCK, /* some of them: its front stays */
+    PAGES_OF_STREAMS, /* two others, which are done with them */
+    PAGES_OF_POOLS,
+    PAGES_OF_SMALL_REQUESTS, /* of pools */
+    PAGES_TO_WAIT_FOR,
+    PAGES_THAT_ARE_KEPT,
+    PLACE_BEHIND_OLD_ADDRESSES,
+    SCARCITIES
+};
+
+struct scarce_request {
+    struct tarn_pool *pools[2];
+    uint64_t size;
+    tarn_stream stream;
+};
+
+/* Streams are marked that have free pages, which needs host memory, too. */
+static void mark_streams(struct rig *rig)
+{
+    for (tarn_stream i = 1; i <= 3; i++) {
+        assert_int_equal(tarn_sim_block_stream(rig->device, i), TARN_OK);
+    }
+    (void)rig_alloc(rig, 2 * MIB, 4); /* a new page */
+    for (tarn_stream i = 1; i <= 3; i++) {
+        assert_int_equal(tarn_sim_unblock_stream(rig->device, i), TARN_OK);
+    }
+}
+
+static void free_two(struct rig *rig, tarn_stream first, tarn_stream second)
+{
+    const tarn_ptr a = rig_alloc(rig, 10 * MIB, first);
+
+    (void)rig_alloc(rig, 2 * MIB, first);
+    const tarn_ptr b = rig_alloc(rig, 10 * MIB, second);
+
+    (void)rig_alloc(rig, 2 * MIB, second);
+    (void)rig_alloc(rig, 60 * MIB, first);
+    rig_free(rig, a);
+    rig_free(rig, b);
+    mark_streams(rig);
+}
+
+/* Memory as far as the request needs it. */
+static struct scarce_request scarce_request(struct rig *rig, enum scarcity what)
+{
+    struct scarce_request request = {.size = 20 * MIB, .stream = 1};
+    tarn_ptr ptrs[2];
+
+    if (what == PAGES_OF_STREAMS) {
+        free_two(rig, 2, 3);
+    } else if (what == PAGES_OF_THE_STREAM || what == PAGES_TO_WAIT_FOR) {
+        free_two(rig, 1, 1);
+    } else if (what == PAGES_OF_A_BLOCK) {
+        ptrs[0] = rig_alloc(rig, 10 * MIB, 1);
+        (void)rig_alloc(rig, 2 * MIB, 1);
+        ptrs[1] = rig_alloc(rig, 10 * MIB, 1);
+        rig_free(rig, ptrs[0]);
+        rig_free(rig, ptrs[1]);
+        request.size = 14 * MIB; /* the second block, and two pages of the first */
+    } else if (what == PAGES_OF_POOLS || what == PAGES_OF_SMALL_REQUESTS) {
+        const bool is_small = what == PAGES_OF_SMALL_REQUESTS;
+
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(tarn_pool_create(rig->allocator, NULL, &request.pools[i], &rig->error),
+                             TARN_OK);
+            assert_int_equal(tarn_pool_alloc(request.pools[i], is_small ? 512 : 10 * MIB, 1 + i,
+                                             &ptrs[i], &rig->error),
+                             TARN_OK);
+        }
+        request.size = is_small ? 4 * MIB : 20 * MIB;
+        rig_free(rig, ptrs[0]);
+        rig_free(rig, ptrs[1]);
+        mark_streams(rig);
+    } else if (what == PAGES_THAT_ARE_KEPT) {
+        keep_pages(rig, 1);
+        request.size = 40 * MIB;
+    } else {
+        ptrs[0] = rig_alloc(rig, 4 * MIB, 1);
+        ptrs[1] = rig_alloc(rig, 20 * MIB, 1);
+        rig_free(rig, ptrs[1]);
+        assert_int_equal(tarn_sim_block_stream(rig->device, 1), TARN_OK);
+        rig_limit(rig, 24.0 / 1024);
+        rig_free(rig, rig_alloc(rig, 20 * MIB, 2));
+        assert_int_equal(moved(rig), 10);
+    }
+    if (what == PAGES_TO_WAIT_FOR) {
+        assert_int_equal(tarn_sim_block_stream(rig->device, 1), TARN_OK);
+        rig_limit(rig, (double)reserved(rig) / (double)GIB);
+        request.stream = 2;
+    }
+    return request;
+}
+
+/* Host memory that is not to be had from some allocation on. */
+struct lack {
+    uint64_t calls;
+    uint64_t from; /* 0: there is enough */
+};
+
+static void *lack_alloc(void *context, size_t size, size_t alignment)
+{
+    struct lack *lack = context;
+    void *memory = NULL;
+
+    lack->calls++;
+    if (lack->from > 0 && lack->calls >= lack->from) {
+        return NULL;
+    }
+    return posix_memalign(&memory, alignment > sizeof(void *) ? alignment : sizeof(void *), size)
+               ? NULL
+               : memory;
+}
+
+static void lack_release(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+static struct lack lack;
+
+/* With the n-th host allocation failing, or all from that one on; whether there are so many. */
+static bool fails_at(enum scarcity what, uint64_t n, bool lasts)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    rig_open(&rig, GIB, COMPACT);
+    const struct scarce_request request = scarce_request(&rig, what);
+    const uint64_t before = reserved(&rig);
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+    scarce_begin(rig.allocator);
+    tarn_host_fail_nth(lasts ? 0 : n);
+    lack = (struct lack){.from = lasts ? n : 0};
+    const enum tarn_status st =
+        tarn_allocator_alloc(rig.allocator, request.size, request.stream, &ptr, &rig.error);
+    const bool is_reached = tarn_host_get_usage().alloc_calls - calls >= n;
+
+    tarn_host_fail_nth(0);
+    lack.from = 0;
+    scarce_end();
+    assert_true(st == TARN_OK || st == TARN_ERR_HOST_MEMORY);
+    rig_check(&rig);
+    assert_int_equal(reserved(&rig), before);
+    if (st != TARN_OK) {
+        (void)rig_alloc(&rig, request.size, request.stream);
+        assert_int_equal(reserved(&rig), before);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (request.pools[i]) {
+            tarn_pool_destroy(request.pools[i]);
+        }
+    }
+    rig_close(&rig);
+    return is_reached;
+}
+
+/* A request that lacks host memory fails, or does without: it takes no new pages in place of free
+ * ones, leaves nothing half done, and succeeds the next time. */
+static void a_request_without_host_memory_takes_no_new_pages(void **state)
+{
+    const struct tarn_host_hooks hooks = {.struct_size = sizeof hooks,
+                                          .alloc = lack_alloc,
+                                          .release = lack_release,
+                                          .context = &lack};
+
+    (void)state;
+    assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
+    for (unsigned i = 0; i < 2 * SCARCITIES; i++) {
+        uint64_t n = 1;
+
+        while (fails_at(i / 2, n, i % 2)) {
+            n++;
+        }
+        assert_true(n > 2);
+    }
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
+}
+
+/* ---- places that moving makes, and those that only few pages fill ---- */
+
+/* A place at the beginning of a hole is looked for again when pages have moved: behind the old
+ * addresses of a block there may be one that lacks less, here 2 of 5 pages. */
+static void a_place_behind_pages_that_moved_is_found(void **state)
+{
+    tarn_ptr parts[4];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    (void)rig_alloc(&rig, 2 * MIB, 1);
+    for (int i = 0; i < 4; i++) {
+        static const uint64_t sizes[] = {4 * MIB, 10 * MIB, 4 * MIB, 8 * MIB};
+
+        parts[i] = rig_alloc(&rig, sizes[i], 1);
+    }
+    (void)rig_alloc(&rig, 2 * MIB, 1);
+    rig_free(&rig, parts[2]);
+    (void)rig_alloc(&rig, 30 * MIB, 1);
+    (void)rig_alloc(&rig, 30 * MIB, 1); /* the old addresses are unmapped */
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, parts[0]);
+    (void)rig_alloc(&rig, 30 * MIB, 1);
+    assert_int_equal(moved(&rig), 4); /* two addresses are old, in front of the hole's blocks */
+    rig_free(&rig, parts[1]);
+    rig_free(&rig, parts[3]);
+    tarn_sim_advance_ns(rig.device, 1000000000);
+    assert_int_equal(rig_alloc(&rig, 10 * MIB, 1), parts[2]);
+    assert_int_equal(moved(&rig), 9);
+    assert_int_equal(pages_of(&rig).kept, 3);
+    rig_check(&rig);
+    rig_close(&rig);
+}
+
+/* Before a request fails nothing counts but the fewest pages: 2 that another stream has, and 4
+ * shared ones where they are, in the middle of a hole. */
+static void the_fewest_pages_count_when_memory_is_short(void **state)
+{
+    tarn_ptr parts[2];
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    for (int i = 0; i < 2; i++) {
+        parts[i] = rig_alloc(&rig, 8 * MIB, 1);
+    }
+    (void)rig_alloc(&rig, 2 * MIB, 1);
+    share(&rig, parts[1]);
+    rig_free(&rig, parts[0]);
+    (void)rig_alloc(&rig, 30 * MIB, 1);
+    assert_int_equal(moved(&rig), 4);
+    (void)rig_alloc(&rig, 30 * MIB, 1); /* the old addresses are unmapped */
+    rig_free(&rig, parts[1]);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 2), TARN_OK);
+    const tarn_ptr other = rig_alloc(&rig, 4 * MIB, 2);
+
+    rig_free(&rig, other);
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, reserved(&rig), &rig.error), TARN_OK);
+    tarn_sim_advance_ns(rig.device, 1000000000);
+    assert_int_equal(rig_alloc(&rig, 12 * MIB, 1), parts[0] + 4 * MIB);
+    assert_int_equal(moved(&rig), 6);
+    assert_int_equal(device_waits(&rig), 1);
+    rig_close(&rig);
+}
+
+/* A free block that waits for host memory has its place again before others look for its pages. */
+static void pages_that_waited_for_host_memory_are_found(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    tarn_ptr parts[6];
+
+    for (int i = 0; i < 6; i++) {
+        parts[i] = rig_alloc(&rig, 6 * MIB, 1);
+    }
+    const struct tn_free_set *set = rig_engine(rig.allocator)->heap.large.sets[0];
+
+    for (int i = 0; i < 5; i += 2) { /* no two are neighbours */
+        tarn_host_fail_nth(1);
+        rig_free(&rig, parts[i]);
+        tarn_host_fail_nth(0);
+    }
+    assert_non_null(set->linked.first);
+    (void)rig_alloc(&rig, 18 * MIB, 2);
+    assert_null(set->linked.first);
+    assert_int_equal(moved(&rig), 9);
+    assert_int_equal(reserved(&rig), 36 * MIB);
+    rig_close(&rig);
+}
+
+/* Every event that was created is destroyed once. */
+static void each_event_is_destroyed_once(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    for (tarn_stream stream = 1; stream <= 3; stream++) {
+        (void)leave_hole(&rig, stream);
+        (void)rig_alloc(&rig, 40 * MIB, stream);
+    }
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)leave_hole(&rig, 1);
+    (void)rig_alloc(&rig, 40 * MIB, 2); /* a mark that is not done */
+    tarn_allocator_destroy(rig.allocator);
+    const struct tarn_sim_counters counters = sim_counters(rig.device);
+
+    assert_true(counters.calls[TARN_SIM_EVENT_CREATE] > 1);
+    assert_int_equal(counters.calls[TARN_SIM_EVENT_DESTROY], counters.calls[TARN_SIM_EVENT_CREATE]);
+    sim_close(rig.device);
+    assert_int_equal(tarn_host_get_usage().live_bytes, rig.host_bytes);
+}
+
+static bool see_requested(void *context, const struct tarn_block_info *block)
+{
+    uint64_t *most = context;
+
+    if (!block->allocated && block->requested_size > *most) {
+        *most = block->requested_size;
+    }
+    return true;
+}
+
+static bool see_segment(void *context, const struct tarn_segment_info *segment)
+{
+    (void)context;
+    (void)segment;
+    return true;
+}
+
+/* What is left of a page behind old addresses was never requested. */
+static void a_rest_behind_old_addresses_was_not_requested(void **state)
+{
+    uint64_t most = 0;
+    const struct tarn_walker walker = {&most, see_segment, see_requested};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 32 * MIB, COMPACT);
+    const tarn_ptr first = rig_alloc(&rig, 4 * MIB, 1);
+    const tarn_ptr last = rig_alloc(&rig, 20 * MIB, 1);
+
+    rig_free(&rig, last);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 28 * MIB, 2));
+    assert_int_equal(rig_alloc(&rig, 5 * MIB, 1), first + 24 * MIB);
+    rig_empty_cache(&rig);
+    assert_int_equal(tarn_allocator_walk(rig.allocator, &walker), TARN_OK);
+    assert_int_equal(most, 0);
+    rig_close(&rig);
+}
+
+/* A try gets the pages of streams that take turns, too, where the device is full before it says so;
+ * or host memory is missing, which is no lack of device memory. */
+static void a_try_gets_pages_of_streams_that_take_turns(void **state)
+{
+    bool is_reached = true;
+
+    (void)state;
+    for (uint64_t n = 1; is_reached; n++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, COMPACT);
+        take_turns(&rig, 5);
+        assert_int_equal(reserved(&rig), 80 * MIB);
+        tarn_sim_set_foreign_memory(rig.device, GIB - 80 * MIB);
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+        scarce_begin(rig.allocator);
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_alloc_try(rig.allocator, 80 * MIB, 1, TARN_ALLOC_TRY, &ptr);
+
+        is_reached = tarn_host_get_usage().alloc_calls - calls >= n;
+        tarn_host_fail_nth(0);
+        scarce_end();
+        assert_true(st == TARN_OK || (st == TARN_ERR_HOST_MEMORY && is_reached));
+        rig_close(&rig);
+    }
+}
+
+/* What one event follows stays mapped as long as that is not known to be done: also the second run
+ * of two, after a wait that failed. */
+static void runs_of_one_event_are_unmapped_together(void **state)
+{
+    tarn_ptr parts[4];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, COMPACT);
+    for (int i = 0; i < 4; i++) {
+        parts[i] = rig_alloc(&rig, 10 * MIB, 1);
+    }
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    rig_free(&rig, parts[0]);
+    rig_free(&rig, parts[2]);
+    (void)rig_alloc(&rig, 24 * MIB, 1);
+    assert_int_equal(pages_of(&rig).retired, 10);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_WAIT, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_cache(rig.allocator, &rig.error), TARN_ERR_DEVICE);
+    assert_int_equal(pages_of(&rig).retired, 10);
+    rig_empty_cache(&rig);
+    assert_int_equal(pages_of(&rig).retired, 0);
+    rig_close(&rig);
+}
+
+/* A pool is looked at once per source: one event marks the stream, and one is recorded for its
+ * pages, which turn out to be shared. */
+static void shared_pages_cost_two_events(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open_with(&rig, (struct tarn_sim_options){.capacity = GIB, .backed = true}, COMPACT);
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    (void)rig_alloc(&rig, 2 * MIB, 0);
+    share(&rig, ptr);
+    rig_free(&rig, ptr);
+    (void)rig_alloc(&rig, 40 * MIB, 0);
+    assert_int_equal(moved(&rig), 0);
+    assert_int_equal(records(&rig), 2);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1682,6 +3161,55 @@ int main(void)
         cmocka_unit_test(the_policy_is_decided_at_creation),
         cmocka_unit_test(options_that_mean_nothing_change_nothing),
         cmocka_unit_test(the_async_backend_is_refused),
+        cmocka_unit_test(half_of_a_device_is_plenty),
+        cmocka_unit_test(streams_that_take_turns_wait_for_their_share_of_time),
+        cmocka_unit_test(time_is_counted_by_the_page),
+        cmocka_unit_test(a_request_costs_what_all_its_steps_do),
+        cmocka_unit_test(a_limit_of_the_whole_device_is_none),
+        cmocka_unit_test(slack_is_used_to_the_page),
+        cmocka_unit_test(slack_is_for_what_is_needed),
+        cmocka_unit_test(shared_pages_keep_no_others_from_moving),
+        cmocka_unit_test(pages_of_a_full_pool_that_shared_ones_divide_are_counted),
+        cmocka_unit_test(a_full_pool_takes_no_more_from_others_than_its_limit_allows),
+        cmocka_unit_test(a_full_pool_waits_for_nobody_during_a_capture),
+        cmocka_unit_test(pages_of_pools_with_a_higher_priority_stay),
+        cmocka_unit_test(free_pages_stay_only_while_the_device_is_far_behind),
+        cmocka_unit_test(kept_pages_of_several_streams_serve_others),
+        cmocka_unit_test(a_stream_takes_no_more_kept_pages_than_it_needs),
+        cmocka_unit_test(the_host_waits_for_nothing_while_pages_suffice),
+        cmocka_unit_test(a_try_makes_no_stream_wait),
+        cmocka_unit_test(kept_pages_stay_during_a_capture),
+        cmocka_unit_test(a_wait_that_fails_is_reported),
+        cmocka_unit_test(an_event_that_cannot_be_recorded_is_explained),
+        cmocka_unit_test(a_soft_limit_makes_no_stream_wait),
+        cmocka_unit_test(nothing_is_given_back_while_old_addresses_are_mapped),
+        cmocka_unit_test(kept_pages_go_back_as_far_as_wanted),
+        cmocka_unit_test(pages_that_cannot_be_given_back_are_kept),
+        cmocka_unit_test(nothing_is_given_back_during_a_capture),
+        cmocka_unit_test(a_watermark_means_nothing_to_the_exact_policy),
+        cmocka_unit_test(free_pages_stay_during_a_capture),
+        cmocka_unit_test(a_cache_is_emptied_during_a_capture_unless_pages_have_moved),
+        cmocka_unit_test(a_request_stays_in_the_middle_of_a_hole_when_pages_are_few),
+        cmocka_unit_test(what_settled_stays_in_the_middle_of_a_hole_while_memory_is_plentiful),
+        cmocka_unit_test(the_hole_that_lacks_least_is_found_behind_others),
+        cmocka_unit_test(a_hole_of_the_right_size_is_filled),
+        cmocka_unit_test(a_range_full_of_old_addresses_is_followed_by_another),
+        cmocka_unit_test(old_addresses_of_other_streams_suggest_no_place),
+        cmocka_unit_test(a_place_in_the_middle_that_was_not_filled_is_found_again),
+        cmocka_unit_test(old_addresses_that_were_not_unmapped_need_no_event),
+        cmocka_unit_test(a_free_page_is_marked_once),
+        cmocka_unit_test(pages_of_small_requests_of_a_pool_move),
+        cmocka_unit_test(a_stream_without_a_whole_page_is_not_waited_for),
+        cmocka_unit_test(streams_take_turns_if_they_gave_pages),
+        cmocka_unit_test(a_request_without_host_memory_takes_no_new_pages),
+        cmocka_unit_test(a_place_behind_pages_that_moved_is_found),
+        cmocka_unit_test(the_fewest_pages_count_when_memory_is_short),
+        cmocka_unit_test(pages_that_waited_for_host_memory_are_found),
+        cmocka_unit_test(each_event_is_destroyed_once),
+        cmocka_unit_test(a_rest_behind_old_addresses_was_not_requested),
+        cmocka_unit_test(a_try_gets_pages_of_streams_that_take_turns),
+        cmocka_unit_test(runs_of_one_event_are_unmapped_together),
+        cmocka_unit_test(shared_pages_cost_two_events),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "support/rig.h"
 #include "tarn/graph_pool.h"
+#include "tarn/pool.h"
 
 static void idle_is(const struct rig *rig, bool expected)
 {
@@ -219,6 +220,74 @@ static void who_waited_for_the_lock_is_routed(void **state)
     assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
 }
 
+/* Deferred blocks are looked at by every request, also by one that names a pool. */
+static void a_request_of_a_pool_looks_at_deferred_blocks(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptrs[2];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "rules:2.14");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 512, 0, &ptrs[0], &rig.error), TARN_OK);
+    const tarn_ptr used = rig_alloc(&rig, 1024, 0);
+
+    rig_record(&rig, used, 7);
+    assert_int_equal(tarn_allocator_begin_capture(rig.allocator, &rig.error), TARN_OK);
+    rig_free(&rig, used);
+    assert_int_equal(tarn_allocator_end_capture(rig.allocator, &rig.error), TARN_OK);
+    assert_int_equal(atomic_load(&rig_engine(rig.allocator)->heap.busy), TN_BUSY_BLOCKS);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 2);
+    assert_int_equal(tarn_pool_alloc(pool, 512, 0, &ptrs[1], &rig.error), TARN_OK);
+    idle_is(&rig, true); /* nothing ran on stream 7 */
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 2);
+    rig_free(&rig, ptrs[1]);
+    rig_free(&rig, ptrs[0]);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+static bool only_stream_9(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 9;
+}
+
+/* What every request has to look at has come when it gets the lock: a block that was freed during a
+ * capture. It leaves the lock to the engine. */
+static void who_waited_for_the_lock_looks_at_deferred_blocks(void **state)
+{
+    static struct encounter encounter;
+    const struct tarn_host_hooks hooks = {.struct_size = sizeof hooks,
+                                          .alloc = host_alloc,
+                                          .release = host_release,
+                                          .context = &encounter};
+    const struct tarn_pool_id id = {0, 1};
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
+    rig_open(&encounter.rig, GIB, "graph_capture_record_stream_reuse:True");
+    const tarn_ptr used = rig_alloc(&encounter.rig, 512, 0);
+
+    rig_record(&encounter.rig, used, 7);
+    assert_int_equal(
+        tarn_allocator_begin_pool(encounter.rig.allocator, id, only_stream_9, NULL, NULL), TARN_OK);
+    assert_int_equal(atomic_load(&rig_engine(encounter.rig.allocator)->heap.busy), TN_BUSY_SOME);
+    assert_int_equal(pthread_create(&thread, NULL, ask_when_told, &encounter), 0);
+    atomic_store(&encounter.stops, true);
+    rig_free(&encounter.rig, used);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(atomic_load(&encounter.stops));
+    assert_int_equal(encounter.status, TARN_OK);
+    assert_int_equal(tarn_allocator_end_pool(encounter.rig.allocator, id, NULL), TARN_OK);
+    rig_free(&encounter.rig, encounter.got);
+    assert_int_equal(tarn_allocator_release_pool(encounter.rig.allocator, id, NULL), TARN_OK);
+    rig_close(&encounter.rig);
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +297,8 @@ int main(void)
         cmocka_unit_test(no_search_may_age_blocks),
         cmocka_unit_test(what_it_does_not_serve_goes_on),
         cmocka_unit_test(who_waited_for_the_lock_is_routed),
+        cmocka_unit_test(a_request_of_a_pool_looks_at_deferred_blocks),
+        cmocka_unit_test(who_waited_for_the_lock_looks_at_deferred_blocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -741,6 +741,53 @@ static void checkpoints_keep_stacks(void **state)
     assert_int_equal(counting.live, 0);
 }
 
+/* A call that captures a stack switches the sink off meanwhile. */
+static struct rig *switching;
+
+static uint64_t switching_capture(void *context, enum tarn_context_level level)
+{
+    const uint64_t stack = counting_capture(context, level);
+
+    if (switching) {
+        set(switching, false, TARN_CONTEXT_ALL);
+    }
+    switching = NULL;
+    return stack;
+}
+
+/* The call goes on without it, and the stack is released, whether the undo log has the block or
+ * not. */
+static void a_stack_of_a_sink_that_is_switched_off_is_released(void **state)
+{
+    (void)state;
+    for (int is_logged = 0; is_logged < 2; is_logged++) {
+        struct rig rig;
+
+        memset(&counting, 0, sizeof counting);
+        rig_open(&rig, GIB, "");
+        struct tarn_sink sink = sink_of(&counting, TARN_CONTEXT_ALL);
+        const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+        sink.capture = switching_capture;
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, 1024, 0));
+        assert_int_equal(counting.live, 0);
+        const uint64_t events = counting.events;
+
+        switching = &rig;
+        const tarn_ptr ptr = rig_alloc(&rig, is_logged ? 1024 : 2048, 0);
+
+        assert_null(switching);
+        assert_int_equal(counting.events, events);
+        rig_free(&rig, ptr);
+        rig_free(&rig, rig_alloc(&rig, 1024, 0));
+        assert_int_equal(counting.live, 0);
+        rig_free(&rig, base);
+        rig_close(&rig);
+        assert_int_equal(counting.live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -762,6 +809,7 @@ int main(void)
         cmocka_unit_test(references_add_up),
         cmocka_unit_test(destroying_a_pool_gives_stacks_back),
         cmocka_unit_test(checkpoints_keep_stacks),
+        cmocka_unit_test(a_stack_of_a_sink_that_is_switched_off_is_released),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

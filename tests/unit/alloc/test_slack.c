@@ -68,6 +68,36 @@ static void what_moved_is_forgotten_when_more_lives(void **state)
     assert_int_equal(slack.grown_to, 0);
 }
 
+/* But not when as much lives again. */
+static void what_moved_counts_while_as_much_lives(void **state)
+{
+    struct tn_slack slack = {0};
+
+    (void)state;
+    tn_slack_note_live(&slack, LIVE);
+    tn_slack_note_moved(&slack, 2 * LIVE, LIVE);
+    tn_slack_note_live(&slack, LIVE);
+    tn_slack_note_moved(&slack, 1, LIVE);
+    assert_int_equal(tn_slack_allowed(&slack), LIVE + 2 * MIB);
+}
+
+/* More than ever before has to live for that, also once less is allowed: what lived at most counts,
+ * not what is allowed. */
+static void it_begins_anew_only_when_more_lives_than_ever(void **state)
+{
+    struct tn_slack slack = {0};
+
+    (void)state;
+    tn_slack_note_live(&slack, LIVE);
+    tn_slack_note_moved(&slack, 3 * LIVE, LIVE);
+    tn_slack_note_live(&slack, LIVE + 2 * MIB);
+    tn_slack_note_moved(&slack, 3 * LIVE, LIVE / 2); /* much was given back */
+    tn_slack_note_live(&slack, LIVE + MIB);
+    assert_int_equal(tn_slack_allowed(&slack), LIVE / 2 + MIB);
+    tn_slack_note_live(&slack, LIVE + 3 * MIB);
+    assert_int_equal(tn_slack_allowed(&slack), (LIVE + 3 * MIB) + (LIVE + 3 * MIB) / 128);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +105,8 @@ int main(void)
         cmocka_unit_test(it_grows_four_times_while_pages_go_on_moving),
         cmocka_unit_test(it_begins_anew_when_more_lives_than_it_allows),
         cmocka_unit_test(what_moved_is_forgotten_when_more_lives),
+        cmocka_unit_test(what_moved_counts_while_as_much_lives),
+        cmocka_unit_test(it_begins_anew_only_when_more_lives_than_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

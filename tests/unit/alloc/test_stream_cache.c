@@ -6,7 +6,9 @@
 #include "support/test.h"
 
 #include "alloc/engine/core_check.h"
+#include "alloc/engine/watch_source.h"
 #include "support/rig.h"
+#include "tarn/graph_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -862,9 +864,10 @@ static void caches_that_pay_forget_that_they_did_not(void **state)
 }
 
 /* The hint of a thread to the cache it used outlives the allocator, and means nothing to the
- * next. */
+ * next; nor does that of a thread that used none. */
 static void another_allocator_has_other_caches(void **state)
 {
+    struct hand hand;
     struct rig rig;
 
     (void)state;
@@ -878,6 +881,10 @@ static void another_allocator_has_other_caches(void **state)
             rig_free(&rig, rig_alloc(&rig, 1024, 5));
         }
         assert_true(atomic_load(&caches->open));
+        hand_open(&hand, &rig, 5);
+        tell(&hand, 1024);
+        tell(&hand, 0);
+        hand_close(&hand);
         rig_free(&rig, base);
         rig_close(&rig);
     }
@@ -937,6 +944,802 @@ static void a_miss_keeps_the_log_within_the_quota(void **state)
     rig_close(&rig);
 }
 
+/* ---- when caches open and whom they serve ---- */
+
+static void ignore(void *context, const struct tarn_trace_event *event)
+{
+    (void)context;
+    (void)event;
+}
+
+static bool only_stream_7(void *context, tarn_stream stream)
+{
+    (void)context;
+    return stream == 7;
+}
+
+/* Caches send no events, and know neither routes nor ages: they stay closed meanwhile, whatever
+ * contention there is, and open afterwards. */
+static void caches_stay_closed_while_something_is_unusual(void **state)
+{
+    const struct tarn_pool_id id = {.first = 1};
+    const struct tarn_sink sink = {.context = &id, .receive = ignore};
+
+    (void)state;
+    for (int what = 0; what < 3; what++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, "garbage_collection_threshold:0.9");
+        struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+        rig_free(&rig, rig_alloc(&rig, 512, 1));
+        if (what == 0) {
+            assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        } else if (what == 1) {
+            assert_int_equal(
+                tarn_allocator_begin_pool(rig.allocator, id, only_stream_7, NULL, NULL), TARN_OK);
+        } else {
+            rig_limit(&rig, 0.9);
+        }
+        for (int i = 0; i < 3; i++) {
+            caches->calls_left = 1;
+            rig_free(&rig, rig_alloc(&rig, UINT64_C(1024) << i, 1));
+            assert_false(atomic_load(&caches->open));
+        }
+        if (what == 0) {
+            assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &id, NULL), TARN_OK);
+        } else if (what == 1) {
+            assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+            assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+        } else {
+            rig_limit(&rig, 1.0);
+        }
+        caches->calls_left = 1;
+        rig_free(&rig, rig_alloc(&rig, 8192, 1));
+        assert_true(atomic_load(&caches->open));
+        rig_close(&rig);
+    }
+}
+
+/* The call that opens a cache is the last of its stream to take the heap's lock. */
+static void a_cache_serves_from_its_first_call_on(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+    rig_free(&rig, rig_alloc(&rig, 512, 1));
+    caches->calls_left = 1;
+    const tarn_ptr ptr = rig_alloc(&rig, 1024, 1);
+
+    assert_true(atomic_load(&caches->open));
+    const uint64_t slow = caches->slow_calls;
+
+    rig_free(&rig, ptr);
+    for (int i = 0; i < 4; i++) {
+        rig_free(&rig, rig_alloc(&rig, 1024, 1));
+    }
+    assert_int_equal(caches->slow_calls, slow);
+    rig_close(&rig);
+}
+
+/* A thread that turns to another stream takes the heap's lock once, and then finds its cache. */
+static void a_thread_finds_the_cache_of_its_stream(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    for (tarn_stream stream = 1; stream <= 2; stream++) {
+        const uint64_t slow = scene.caches->slow_calls;
+
+        for (int i = 0; i < 3; i++) {
+            rig_free(&scene.rig, rig_alloc(&scene.rig, 3 * MIB, stream));
+            assert_int_equal(scene.caches->slow_calls, slow + 1);
+        }
+    }
+    scene_close(&scene);
+}
+
+/* Where a peak rises the heap redoes what is next in the cache's log, which keeps the rest. */
+static void the_heap_redoes_what_the_quota_forbids(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    const struct tn_undo_log *log = &scene.caches->list[0]->log;
+    const uint32_t end = log->end;
+
+    assert_int_equal(log->cursor, 0);
+    for (uint32_t i = 1; i <= end; i++) {
+        const uint64_t slow = scene.caches->slow_calls;
+
+        tell(&scene.hands[0], 3 * MIB);
+        assert_true(scene.caches->slow_calls > slow);
+        assert_int_equal(log->cursor, i);
+        assert_int_equal(log->end, end);
+    }
+    for (uint32_t i = 0; i < end; i++) {
+        tell(&scene.hands[0], 0);
+    }
+    scene_close(&scene);
+}
+
+/* A cache counts the calls that it serves: by its log and otherwise. */
+static void calls_that_a_cache_serves_are_counted(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    struct tn_stream_cache *cache = scene.caches->list[0];
+
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    (void)bytes_of(&scene);
+    const uint64_t before = cache->hits;
+
+    for (int i = 0; i < 10; i++) {
+        tell(&scene.hands[0], 3 * MIB);
+        tell(&scene.hands[0], 0);
+    }
+    (void)bytes_of(&scene);
+    assert_int_equal(cache->hits, before + 20);
+    scene_close(&scene);
+}
+
+/* A block of a cache that another thread frees takes all caches, and counts against them. */
+static void frees_by_other_threads_count(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    tell(&scene.hands[0], 3 * MIB);
+    const uint64_t slow = scene.caches->slow_calls;
+
+    rig_free(&scene.rig, scene.hands[0].ptrs[0]);
+    assert_int_equal(scene.caches->slow_calls, slow + 1);
+    assert_int_equal(bytes_of(&scene).current, 0);
+    scene_close(&scene);
+}
+
+/* What a cache's log has freed is not allocated, whoever frees it once more. */
+static void what_a_log_freed_is_not_freed_again(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    tell(&scene.hands[0], 3 * MIB);
+    const tarn_ptr ptr = scene.hands[0].ptrs[0];
+
+    tell(&scene.hands[0], 0);
+    assert_true(scene.caches->list[0]->log.end > scene.caches->list[0]->log.cursor);
+    assert_int_equal(tarn_allocator_free(scene.rig.allocator, ptr, NULL), TARN_ERR_INVALID_POINTER);
+    assert_int_equal(bytes_of(&scene).current, 0);
+    rig_check(&scene.rig);
+    scene_close(&scene);
+}
+
+/* ---- quotas to the byte ---- */
+
+static int64_t bytes_quota(const struct scene *scene, unsigned cache)
+{
+    return scene->caches->list[cache]->quota.of[1][TARN_STAT_ALL];
+}
+
+/* A scene whose peak is 12 MiB, of which both caches have a half; the first one's log has four
+ * entries of 3 MiB, the second one's none of these. */
+static void scene_open_halves(struct scene *scene)
+{
+    scene_open(scene);
+    for (int k = 0; k < 4; k++) {
+        tell(&scene->hands[0], 3 * MIB);
+    }
+    for (int k = 0; k < 4; k++) {
+        tell(&scene->hands[0], 0);
+    }
+    tell(&scene->hands[1], 2 * MIB); /* all that its log has then */
+    tell(&scene->hands[1], 0);
+    assert_divided(scene, 1, 6, 6);
+}
+
+/* A cache takes what it lacks, no more than that if the other has hardly more, and its log goes on;
+ * each time counts as asked. */
+static void a_log_goes_on_with_the_quota_of_another_cache(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_halves(&scene);
+    static const uint32_t asked[] = {1, 1, 2, 3}; /* at first for a free part of its segment */
+    const struct tn_stream_cache *cache = scene.caches->list[0];
+    const uint64_t slow = scene.caches->slow_calls;
+
+    for (uint32_t k = 1; k <= 4; k++) {
+        tell(&scene.hands[0], 3 * MIB);
+        assert_int_equal(scene.caches->slow_calls, slow);
+        assert_int_equal(cache->asked, asked[k - 1]);
+        assert_int_equal(cache->log.cursor, k);
+        assert_int_equal(cache->log.end, 4);
+        assert_int_equal(bytes_quota(&scene, 0), (k < 3 ? 6 : 3 * (int64_t)k) * (int64_t)MIB);
+        assert_int_equal(bytes_quota(&scene, 0) + bytes_quota(&scene, 1), 12 * (int64_t)MIB);
+    }
+    assert_int_equal(bytes_of(&scene).peak, 12 * MIB);
+    assert_int_equal(scene.caches->slow_calls, slow + asked[3] + 1); /* and this call */
+    for (int k = 0; k < 4; k++) {
+        tell(&scene.hands[0], 0);
+    }
+    scene_close(&scene);
+}
+
+/* It takes half of what the other does not use if that is more than it lacks. */
+static void a_cache_takes_half_of_what_another_does_not_use(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    for (int k = 0; k < 6; k++) { /* raises the peak to 24 MiB */
+        tell(&scene.hands[0], 3 * MIB);
+    }
+    tell(&scene.hands[1], 3 * MIB);
+    tell(&scene.hands[1], 3 * MIB);
+    for (int k = 0; k < 6; k++) {
+        tell(&scene.hands[0], 0);
+    }
+    tell(&scene.hands[1], 0);
+    tell(&scene.hands[1], 0);
+    for (int k = 0; k < 2; k++) { /* all that the logs have then */
+        tell(&scene.hands[k], 2 * MIB);
+        tell(&scene.hands[k], 0);
+    }
+    assert_divided(&scene, 0, 12, 12);
+    const uint64_t slow = scene.caches->slow_calls;
+
+    tell(&scene.hands[0], 17 * MIB); /* lacks 5 */
+    assert_int_equal(scene.caches->slow_calls, slow);
+    assert_int_equal(bytes_quota(&scene, 0), 18 * (int64_t)MIB);
+    assert_int_equal(bytes_quota(&scene, 1), 6 * (int64_t)MIB);
+    tell(&scene.hands[0], 0);
+    assert_int_equal(bytes_of(&scene).peak, 24 * MIB);
+    scene_close(&scene);
+}
+
+/* A cache that gave its quota away may no longer redo what it could before. */
+static void a_log_stops_where_its_quota_went_away(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    assert_divided(&scene, 1, 0, 3);
+    tell(&scene.hands[0], 3 * MIB); /* with the quota of the other */
+    assert_int_equal(bytes_quota(&scene, 0), 3 * MIB);
+    tell(&scene.hands[1], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    tell(&scene.hands[1], 0);
+    assert_int_equal(bytes_of(&scene).peak, 6 * MIB);
+    scene_close(&scene);
+}
+
+/* Of what another cache freed since quotas were divided, only as much can be had as it freed: here
+ * 2 MiB of 3, so that a new peak counts. */
+static void what_a_cache_freed_can_be_had(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    tell(&scene.hands[1], 3 * MIB);
+    tell(&scene.hands[0], 3 * MIB); /* both have a free part */
+    tell(&scene.hands[0], 0);
+    for (int k = 0; k < 2; k++) {
+        tell(&scene.hands[1], 3 * MIB);
+    }
+    tell(&scene.hands[1], 2 * MIB);
+    assert_divided(&scene, 1, 0, 0);
+    tell(&scene.hands[1], 0);
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    assert_int_equal(bytes_of(&scene).peak, 12 * MIB);
+    for (int k = 0; k < 3; k++) {
+        tell(&scene.hands[1], 0);
+    }
+    scene_close(&scene);
+}
+
+/* And only once. */
+static void what_a_cache_freed_is_not_lent_twice(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    tell(&scene.hands[1], 3 * MIB);
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    for (int k = 0; k < 3; k++) {
+        tell(&scene.hands[1], 3 * MIB);
+    }
+    assert_divided(&scene, 1, 0, 0);
+    tell(&scene.hands[1], 0);
+    for (int k = 0; k < 2; k++) {
+        tell(&scene.hands[0], 3 * MIB);
+    }
+    for (int k = 0; k < 2; k++) {
+        tell(&scene.hands[0], 0);
+    }
+    assert_int_equal(bytes_of(&scene).peak, 15 * MIB);
+    for (int k = 0; k < 3; k++) {
+        tell(&scene.hands[1], 0);
+    }
+    scene_close(&scene);
+}
+
+/* A cache that has asked 1,024 times asks no more: the next call looks whether caches pay, where
+ * each time counts as a call that took them all, and so does this one. */
+static void a_cache_asks_only_so_often(void **state)
+{
+    (void)state;
+    for (int pays = 0; pays < 2; pays++) {
+        struct scene scene;
+
+        scene_open_halves(&scene);
+        struct tn_stream_caches *caches = scene.caches;
+        const uint64_t slow = caches->slow_calls;
+
+        for (int k = 0; k < 2; k++) {
+            tell(&scene.hands[0], 3 * MIB);
+        }
+        caches->list[0]->asked = 1023;
+        tell(&scene.hands[0], 3 * MIB);
+        assert_int_equal(caches->slow_calls, slow);
+        assert_int_equal(caches->list[0]->asked, 1024);
+        caches->list[0]->hits = UINT32_MAX;
+        caches->list[1]->hits = 4 * (slow + 1024 + 1) - (pays ? 0 : 1);
+        tell(&scene.hands[0], 3 * MIB);
+        assert_int_equal(atomic_load(&caches->open), pays);
+        for (int k = 0; k < 4; k++) {
+            tell(&scene.hands[0], 0);
+        }
+        assert_int_equal(bytes_of(&scene).peak, 12 * MIB);
+        scene_close(&scene);
+    }
+}
+
+/* Whatever the first cache asks, in any order, it comes to the one that has quota. */
+static void every_other_cache_is_asked(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 3 * MIB, 3)); /* asks the device: caches close */
+    caches_open(&scene);
+    scene.caches->calls_left = 1;
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 2 * MIB, 3));
+    assert_int_equal(scene.caches->count, 3);
+    tarn_allocator_reset_peak_stats(scene.rig.allocator);
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    for (uint32_t first = 0; first < 3; first++) {
+        scene.caches->first = first;
+        (void)bytes_of(&scene); /* the first in turn gets all that its log needs */
+        const uint64_t slow = scene.caches->slow_calls;
+
+        tell(&scene.hands[0], 3 * MIB);
+        assert_int_equal(scene.caches->slow_calls, slow);
+        tell(&scene.hands[0], 0);
+        assert_int_equal(bytes_of(&scene).peak, 3 * MIB);
+    }
+    scene_close(&scene);
+}
+
+static int64_t split_quota(struct scene *scene, uint32_t first)
+{
+    scene->caches->first = first;
+    (void)bytes_of(scene);
+    return scene->caches->list[first]->quota.of[4][TARN_STAT_ALL];
+}
+
+/* To undo what it has allocated a log needs room for the free parts that grow, here 3 MiB between
+ * two blocks and one: it gets that of all that there are, or of 6 MiB. */
+static void logs_need_room_to_undo(void **state)
+{
+    (void)state;
+    for (int others = 0; others <= 6; others += 6) {
+        struct scene scene;
+
+        scene_open(&scene);
+        for (int k = 0; k < 4; k++) {
+            tell(&scene.hands[0], 3 * MIB);
+        }
+        tell(&scene.hands[0], 0);
+        tell(&scene.hands[0], 0); /* two to redo, and 14 MiB free: there were 17 */
+        for (int k = 0; k < others; k++) {
+            if (k == 4) { /* 8 MiB more are free, and soon only 2 */
+                tarn_allocator_reset_peak_stats(scene.rig.allocator);
+            }
+            tell(&scene.hands[1], 3 * MIB);
+        }
+        assert_int_equal(scene.caches->list[0]->log.cursor, 2);
+        assert_int_equal(scene.caches->list[0]->log.end, 4);
+        assert_int_equal(split_quota(&scene, 0), 3 * (int64_t)MIB);
+        for (int k = 0; k < others; k++) {
+            tell(&scene.hands[1], 0);
+        }
+        tell(&scene.hands[0], 0);
+        tell(&scene.hands[0], 0);
+        scene_close(&scene);
+    }
+}
+
+/* ---- what a cache serves ---- */
+
+/* A request that is not the log's next one, when the quota allows both. */
+static void a_cache_serves_other_sizes_than_the_log_s(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open_with_room(&scene);
+    assert_true(scene.caches->list[0]->log.ceiling > 0);
+    const uint64_t slow = scene.caches->slow_calls;
+
+    tell(&scene.hands[0], 2 * MIB + MIB / 2);
+    assert_int_equal(scene.caches->slow_calls, slow);
+    tell(&scene.hands[0], 0);
+    scene_close(&scene);
+}
+
+/* One that would split a block, for which the cache has no node and the log none to give. */
+static void without_a_node_a_cache_splits_nothing(void **state)
+{
+    struct scene scene;
+    tarn_ptr blocks[3];
+
+    (void)state;
+    scene_open_with_room(&scene);
+    for (int k = 0; k < 3; k++) {
+        blocks[k] = rig_alloc(&scene.rig, 3 * MIB, 1);
+    }
+    rig_free(&scene.rig, blocks[0]); /* not the newest: the log is emptied */
+    struct tn_shard *shard = &scene.caches->list[0]->shard;
+
+    assert_int_equal(scene.caches->list[0]->log.end, 0);
+    (void)bytes_of(&scene);
+    while (shard->spare_count > 0) {
+        tn_block_destroy(tn_shard_take_spare(shard));
+    }
+    const uint64_t slow = scene.caches->slow_calls;
+    const tarn_ptr part = rig_alloc(&scene.rig, 2 * MIB, 1);
+
+    assert_int_equal(scene.caches->slow_calls, slow + 1);
+    assert_int_equal(part, blocks[0]);
+    rig_free(&scene.rig, part);
+    rig_free(&scene.rig, blocks[1]);
+    rig_free(&scene.rig, blocks[2]);
+    assert_int_equal(bytes_of(&scene).current, 0);
+    scene_close(&scene);
+}
+
+/* After 2^18 calls one goes to the heap, which looks whether caches pay, whichever cache it is. */
+static void a_cache_that_served_many_calls_lets_one_look(void **state)
+{
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        for (unsigned missing = 0; missing < 2; missing++) {
+            struct scene scene;
+
+            scene_open_with_room(&scene);
+            (void)bytes_of(&scene);
+            scene.caches->list[k]->hits = (1U << 18) - missing;
+            scene.caches->list[1 - k]->hits = 0;
+            tell(&scene.hands[k], 2 * MIB); /* not what the log has */
+            assert_int_equal(atomic_load(&scene.caches->open), missing > 0);
+            tell(&scene.hands[k], 0);
+            scene_close(&scene);
+        }
+    }
+}
+
+/* Calls that the caches served, but for the busiest's, are four times as many as those that took
+ * them all, or caches do not pay; which is looked at after 1,024 of these. */
+static void caches_pay_four_to_one(void **state)
+{
+    static const struct {
+        uint64_t slow;
+        uint64_t hits;
+        bool looks;
+        bool pays;
+    } cases[] = {
+        {1023, 0, false, true},
+        {1024, 4096, true, true},
+        {1024, 4095, true, false},
+    };
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    struct tn_stream_caches *caches = scene.caches;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        caches->slow_calls = cases[i].slow;
+        caches->list[0]->hits = 5000;
+        caches->list[1]->hits = cases[i].hits;
+        assert_int_equal(tn_stream_caches_pay(caches), cases[i].pays);
+        assert_int_equal(caches->slow_calls, cases[i].looks ? 0 : cases[i].slow);
+        assert_int_equal(caches->list[0]->hits, cases[i].looks ? 0 : 5000);
+    }
+    scene_close(&scene);
+}
+
+/* A cache that opens again starts to count its calls anew. */
+static void a_cache_that_opens_again_has_served_nothing(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    scene.caches->list[0]->hits = 1000;
+    rig_empty_cache(&scene.rig);
+    assert_false(atomic_load(&scene.caches->open));
+    rig_free(&scene.rig, rig_alloc(&scene.rig, 3 * MIB, 1)); /* the segment */
+    scene.caches->calls_left = 1;
+    const tarn_ptr ptr = rig_alloc(&scene.rig, 2 * MIB, 1);
+
+    assert_true(scene.caches->list[0]->open);
+    assert_int_equal(scene.caches->list[0]->hits, 0);
+    rig_free(&scene.rig, ptr);
+    scene_close(&scene);
+}
+
+/* ---- what a cache frees ---- */
+
+/* A log that may undo nothing asks for what the growing free parts need, and only a block that is
+ * the newest is undone. */
+static void a_log_undoes_the_newest_block_with_quota_of_another_cache(void **state)
+{
+    (void)state;
+    for (int is_newest = 0; is_newest < 2; is_newest++) {
+        struct rig rig;
+        struct tn_stream_caches *caches = open_thirds(&rig);
+        const struct tn_undo_log *log = &caches->list[0]->log;
+        const tarn_ptr first = rig_alloc(&rig, 10 * MIB, 1);
+        const tarn_ptr second = rig_alloc(&rig, 10 * MIB, 1);
+
+        tarn_allocator_reset_peak_stats(rig.allocator);
+        rig_free(&rig, rig_alloc(&rig, 10 * MIB, 2)); /* one free part, which its log needs */
+        caches->first = 1;
+        const int64_t before = rig_now(&rig, TARN_STAT_ALLOCATION);
+        const uint64_t slow = caches->slow_calls;
+
+        assert_int_equal(log->cursor, 2);
+        assert_int_equal(log->floor, 2);
+        tn_stream_caches_remember(caches, 1);
+        rig_free(&rig, is_newest ? second : first);
+        assert_int_equal(caches->slow_calls, slow); /* one part is enough */
+        assert_int_equal(log->end, is_newest ? 2 : 0);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), before - 1);
+        assert_int_equal(rig_stats(&rig).by_pool[TARN_STAT_INACTIVE_SPLIT][TARN_STAT_ALL].peak, 1);
+        rig_check(&rig);
+        rig_close(&rig);
+    }
+}
+
+/* An entry that a cache adds leaves older ones where the quota does: undone, they would make a
+ * third free part, which only the heap can count. */
+static void a_new_entry_keeps_the_log_within_the_quota(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    struct tn_stream_caches *caches = open_thirds(&rig);
+    const tarn_ptr first = rig_alloc(&rig, 10 * MIB, 1);
+    tarn_ptr second = rig_alloc(&rig, 10 * MIB, 1);
+
+    rig_free(&rig, rig_alloc(&rig, 10 * MIB, 2)); /* the peak of what is allocated */
+    tn_stream_caches_remember(caches, 1);
+    rig_free(&rig, second);             /* leaves one free part */
+    (void)rig_alloc(&rig, 10 * MIB, 2); /* a second one: their peak */
+    tn_stream_caches_remember(caches, 1);
+    const uint64_t slow = caches->slow_calls;
+
+    second = rig_alloc(&rig, 10 * MIB - 1, 1); /* not what the log has */
+    assert_int_equal(caches->slow_calls, slow);
+    rig_free(&rig, second);
+    rig_free(&rig, first);
+    (void)rig_alloc(&rig, 10 * MIB, 1);
+    assert_int_equal(rig_stats(&rig).by_pool[TARN_STAT_INACTIVE_SPLIT][TARN_STAT_ALL].peak, 3);
+    assert_int_equal(rig_now(&rig, TARN_STAT_INACTIVE_SPLIT), 2);
+    rig_close(&rig);
+}
+
+/* Free parts of expandable segments are not counted, so that frees in any order need no quota. */
+static void blocks_of_expandable_segments_are_freed_in_the_cache(void **state)
+{
+    tarn_ptr blocks[4];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+    for (int round = 0; round < 2; round++) {
+        for (int k = 0; k < 4; k++) {
+            blocks[k] = rig_alloc(&rig, 3 * MIB, 1);
+        }
+        if (round == 0) {
+            for (int k = 0; k < 4; k++) {
+                rig_free(&rig, blocks[k]);
+            }
+            caches->calls_left = 1;
+        }
+    }
+    assert_true(atomic_load(&caches->open));
+    const uint64_t slow = caches->slow_calls;
+
+    for (int k = 0; k < 3; k++) {
+        rig_free(&rig, blocks[k]);
+    }
+    assert_int_equal(caches->slow_calls, slow);
+    rig_empty_cache(&rig); /* closes the cache, which knows the last block still */
+    assert_false(atomic_load(&caches->open));
+    rig_free(&rig, blocks[3]);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 0);
+    rig_check(&rig);
+    rig_close(&rig);
+}
+
+/* A cache that is closed frees nothing, though its thread still asks it while others are open. */
+static void a_closed_cache_frees_nothing(void **state)
+{
+    struct rig rig;
+    struct hand hand;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+    hand_open(&hand, &rig, 1);
+    tell(&hand, 3 * MIB);
+    tell(&hand, 3 * MIB);
+    tell(&hand, 0);
+    caches->calls_left = 1;
+    tell(&hand, 2 * MIB);
+    assert_non_null(tn_stream_caches_find(caches, 1));
+    rig_empty_cache(&rig);
+    rig_free(&rig, rig_alloc(&rig, 3 * MIB, 2));
+    caches->calls_left = 1;
+    rig_free(&rig, rig_alloc(&rig, 2 * MIB, 2));
+    assert_null(tn_stream_caches_find(caches, 1));
+    assert_non_null(tn_stream_caches_find(caches, 2));
+    tell(&hand, 0);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 3 * MIB);
+    rig_check(&rig);
+    tell(&hand, 0);
+    hand_close(&hand);
+    rig_close(&rig);
+}
+
+/* Blocks that may not be split are freed by the heap, also where quotas would let the cache. */
+static void oversize_blocks_are_freed_by_the_heap(void **state)
+{
+    const uint64_t sizes[] = {22 * MIB, 30 * MIB};
+    tarn_ptr parts[7];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:22");
+    struct tn_stream_caches *caches = &rig_engine(rig.allocator)->fast.caches;
+
+    for (int i = 0; i < 2; i++) { /* the segments */
+        rig_free(&rig, rig_alloc(&rig, sizes[i], 1));
+    }
+    for (int k = 0; k < 7; k++) {
+        parts[k] = rig_alloc(&rig, 3 * MIB, 1);
+    }
+    for (int k = 0; k < 7; k++) { /* free parts: two segments of 20 MiB, but for a block of each */
+        rig_free(&rig, parts[k]);
+    }
+    caches->calls_left = 1;
+    rig_free(&rig, rig_alloc(&rig, 2 * MIB, 1));
+    assert_true(atomic_load(&caches->open));
+    for (int i = 0; i < 2; i++) {
+        const int64_t before = oversize(&rig);
+        const tarn_ptr ptr = rig_alloc(&rig, sizes[i], 1);
+
+        assert_int_equal(oversize(&rig), before + 1);
+        const uint64_t slow = caches->slow_calls;
+
+        rig_free(&rig, ptr);
+        assert_true(caches->slow_calls > slow);
+        assert_int_equal(oversize(&rig), before);
+    }
+    rig_close(&rig);
+}
+
+/* ---- nodes and visits ---- */
+
+/* A cache keeps a thousand nodes, no more and no fewer. */
+static void a_cache_keeps_as_many_nodes_as_it_may(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    struct tn_heap *heap = &rig_engine(scene.rig.allocator)->heap;
+    struct tn_shard *shard = &scene.caches->list[0]->shard;
+
+    for (int round = 0; round < 2; round++) {
+        while (shard->spare_count < 1024 + 1000U * (unsigned)round) {
+            tn_shard_drop_node(shard, tn_block_create(&heap->slab));
+        }
+        (void)rig_stats(&scene.rig);
+        assert_int_equal(shard->spare_count, 1024);
+    }
+    scene_close(&scene);
+}
+
+/* Who only looks in leaves the caches biased to their threads, does not count as a call that took
+ * them, and lets them go on. */
+static void a_visit_leaves_caches_as_they_are(void **state)
+{
+    struct scene scene;
+    struct tn_observation observation = {.walker = NULL};
+
+    (void)state;
+    scene_open_with_room(&scene);
+    for (int i = 0; i < 500; i++) {
+        tell(&scene.hands[0], 3 * MIB);
+        tell(&scene.hands[0], 0);
+    }
+    const struct tn_biased_lock *lock = &scene.caches->list[0]->lock;
+    const struct tn_seat *seat = atomic_load(&lock->leans);
+    const bool may_be_biased = rig_engine(scene.rig.allocator)->heap.lock.needed > 0;
+    const uint64_t slow = scene.caches->slow_calls;
+
+    assert_true(scene.rig.allocator->methods->observe(scene.rig.allocator, &observation));
+    assert_int_equal(observation.stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].current,
+                     0);
+    assert_int_equal(seat != NULL, may_be_biased);
+    assert_ptr_equal(atomic_load(&lock->leans), seat);
+    assert_int_equal(scene.caches->slow_calls, slow);
+    tell(&scene.hands[0], 3 * MIB);
+    tell(&scene.hands[0], 0);
+    assert_int_equal(scene.caches->slow_calls, slow);
+    scene_close(&scene);
+}
+
+/* Caches that were closed for another reason are not judged: the calls that took them just before
+ * say nothing, and do not put off the next time. */
+static void closed_caches_are_not_judged(void **state)
+{
+    const struct tarn_sink sink = {.context = &sink, .receive = ignore};
+    struct scene scene;
+
+    (void)state;
+    scene_open(&scene);
+    const uint32_t patience = scene.caches->patience;
+
+    scene.caches->slow_calls = 1023;
+    rig_empty_cache(&scene.rig);
+    assert_false(atomic_load(&scene.caches->open));
+    assert_int_equal(tarn_allocator_add_sink(scene.rig.allocator, &sink, NULL), TARN_OK);
+    for (int k = 0; k < 2; k++) {
+        rig_free(&scene.rig, rig_alloc(&scene.rig, (2 + (uint64_t)k) * MIB, 1));
+    }
+    assert_int_equal(scene.caches->patience, patience);
+    scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -965,6 +1768,34 @@ int main(void)
         cmocka_unit_test(caches_that_pay_forget_that_they_did_not),
         cmocka_unit_test(another_allocator_has_other_caches),
         cmocka_unit_test(a_miss_keeps_the_log_within_the_quota),
+        cmocka_unit_test(caches_stay_closed_while_something_is_unusual),
+        cmocka_unit_test(a_cache_serves_from_its_first_call_on),
+        cmocka_unit_test(a_thread_finds_the_cache_of_its_stream),
+        cmocka_unit_test(the_heap_redoes_what_the_quota_forbids),
+        cmocka_unit_test(calls_that_a_cache_serves_are_counted),
+        cmocka_unit_test(frees_by_other_threads_count),
+        cmocka_unit_test(what_a_log_freed_is_not_freed_again),
+        cmocka_unit_test(a_log_goes_on_with_the_quota_of_another_cache),
+        cmocka_unit_test(a_cache_takes_half_of_what_another_does_not_use),
+        cmocka_unit_test(a_log_stops_where_its_quota_went_away),
+        cmocka_unit_test(what_a_cache_freed_can_be_had),
+        cmocka_unit_test(what_a_cache_freed_is_not_lent_twice),
+        cmocka_unit_test(a_cache_asks_only_so_often),
+        cmocka_unit_test(every_other_cache_is_asked),
+        cmocka_unit_test(logs_need_room_to_undo),
+        cmocka_unit_test(a_cache_serves_other_sizes_than_the_log_s),
+        cmocka_unit_test(without_a_node_a_cache_splits_nothing),
+        cmocka_unit_test(a_cache_that_served_many_calls_lets_one_look),
+        cmocka_unit_test(caches_pay_four_to_one),
+        cmocka_unit_test(a_cache_that_opens_again_has_served_nothing),
+        cmocka_unit_test(a_log_undoes_the_newest_block_with_quota_of_another_cache),
+        cmocka_unit_test(a_new_entry_keeps_the_log_within_the_quota),
+        cmocka_unit_test(blocks_of_expandable_segments_are_freed_in_the_cache),
+        cmocka_unit_test(a_closed_cache_frees_nothing),
+        cmocka_unit_test(oversize_blocks_are_freed_by_the_heap),
+        cmocka_unit_test(a_cache_keeps_as_many_nodes_as_it_may),
+        cmocka_unit_test(a_visit_leaves_caches_as_they_are),
+        cmocka_unit_test(closed_caches_are_not_judged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

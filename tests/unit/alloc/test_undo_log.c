@@ -451,6 +451,291 @@ static void entries_send_events(void **state)
     rig_close(&rig);
 }
 
+/* ---- requests that name a pool ---- */
+
+struct pools {
+    struct rig rig;
+    struct tarn_pool *pools[2];
+    tarn_ptr base[2]; /* of 512 bytes, in each */
+};
+
+static void pools_open(struct pools *pools, const char *conf)
+{
+    rig_open(&pools->rig, GIB, conf);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            tarn_pool_create(pools->rig.allocator, NULL, &pools->pools[i], &pools->rig.error),
+            TARN_OK);
+        assert_int_equal(
+            tarn_pool_alloc(pools->pools[i], 512, 0, &pools->base[i], &pools->rig.error), TARN_OK);
+    }
+}
+
+static void pools_close(struct pools *pools)
+{
+    for (int i = 0; i < 2; i++) {
+        rig_free(&pools->rig, pools->base[i]);
+        tarn_pool_destroy(pools->pools[i]);
+    }
+    rig_close(&pools->rig);
+}
+
+static tarn_ptr alloc_in(struct pools *pools, int pool, uint64_t size)
+{
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_pool_alloc(pools->pools[pool], size, 0, &ptr, &pools->rig.error),
+                     TARN_OK);
+    return ptr;
+}
+
+/* They are undone and redone as all others are, and find the lock free. */
+static void requests_of_a_pool_are_redone(void **state)
+{
+    struct pools pools;
+    tarn_ptr ptrs[3];
+
+    (void)state;
+    pools_open(&pools, "");
+    for (int i = 0; i < 3; i++) {
+        ptrs[i] = alloc_in(&pools, 0, 1024);
+    }
+    log_is(&pools.rig, 3, 3);
+    for (int i = 3; i > 0; i--) {
+        rig_free(&pools.rig, ptrs[i - 1]);
+    }
+    log_is(&pools.rig, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(alloc_in(&pools, 0, 1024), ptrs[i]);
+        log_is(&pools.rig, (uint32_t)i + 1, 3);
+    }
+    for (int i = 3; i > 0; i--) {
+        rig_free(&pools.rig, ptrs[i - 1]);
+    }
+    pools_close(&pools);
+}
+
+/* Only by a request of as many bytes, in the same pool. */
+static void other_requests_of_pools_are_not_redone(void **state)
+{
+    struct pools pools;
+
+    (void)state;
+    pools_open(&pools, "");
+    rig_free(&pools.rig, alloc_in(&pools, 0, 1024));
+    const tarn_ptr larger = alloc_in(&pools, 0, 2048);
+    const tarn_ptr next = alloc_in(&pools, 0, 1024);
+
+    assert_int_equal(larger, pools.base[0] + 512);
+    assert_int_equal(next, larger + 2048);
+    assert_int_equal(rig_now(&pools.rig, TARN_STAT_REQUESTED_BYTES), 2 * 512 + 2048 + 1024);
+    rig_free(&pools.rig, next);
+    const tarn_ptr other = alloc_in(&pools, 1, 1024);
+
+    assert_int_equal(other, pools.base[1] + 512);
+    rig_free(&pools.rig, other);
+    rig_free(&pools.rig, larger);
+    pools_close(&pools);
+}
+
+/* As one without a pool, a request beyond all memory goes to the engine, which refuses it. */
+static void a_pool_refuses_what_nobody_can_have(void **state)
+{
+    static const uint64_t sizes[] = {UINT64_MAX, TN_MAX_REQUEST, TN_MAX_REQUEST - 1};
+    struct pools pools;
+
+    (void)state;
+    pools_open(&pools, "");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        tarn_ptr ptr = 0;
+
+        assert_int_equal(tarn_pool_alloc(pools.pools[0], sizes[i], 0, &ptr, NULL),
+                         TARN_ERR_OUT_OF_MEMORY);
+    }
+    assert_int_equal(rig_now(&pools.rig, TARN_STAT_ALLOCATION), 2);
+    pools_close(&pools);
+}
+
+/* ---- what is counted ---- */
+
+/* Blocks that may not be split are counted apart, so they get no entry. */
+static void oversize_blocks_get_no_entry(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:22");
+    rig_free(&rig, rig_alloc(&rig, 22 * MIB, 0)); /* the segment */
+    for (int i = 0; i < 2; i++) {
+        const tarn_ptr ptr = rig_alloc(&rig, 22 * MIB, 0);
+
+        log_is(&rig, 0, 0);
+        assert_int_equal(rig_stats(&rig).oversize_allocations.current, 1);
+        rig_free(&rig, ptr);
+        assert_int_equal(rig_stats(&rig).oversize_allocations.current, 0);
+    }
+    rig_close(&rig);
+}
+
+/* A peak that is reset does not see what was before: with three blocks allocated, the free part of
+ * the segment is smaller than it was without them. */
+static void states_before_the_last_count_leave_no_peak(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptrs[3];
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            ptrs[i] = rig_alloc(&rig, 1024, 0);
+        }
+        for (int i = 3; i > 0 && round == 0; i--) {
+            rig_free(&rig, ptrs[i - 1]);
+        }
+    }
+    log_is(&rig, 3, 3);
+    (void)rig_stats(&rig);
+    tarn_allocator_reset_peak_stats(rig.allocator);
+    const struct tarn_stats stats = rig_stats(&rig);
+    const struct tarn_stat *split = &stats.by_pool[TARN_STAT_INACTIVE_SPLIT_BYTES][TARN_STAT_ALL];
+
+    assert_int_equal(split->current, 2 * MIB - 512 - 3 * 1024);
+    assert_int_equal(split->peak, split->current);
+    for (int i = 3; i > 0; i--) {
+        rig_free(&rig, ptrs[i - 1]);
+    }
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* Entries pay if one of four is redone: 128 of 512, counted anew each time. */
+static void entries_pay_if_one_of_four_is_redone(void **state)
+{
+    struct rig rig;
+    static tarn_ptr ptrs[2 * TN_UNDO_ENTRIES + 1];
+
+    (void)state;
+    for (int redone = TN_UNDO_ENTRIES / 4 - 1; redone <= TN_UNDO_ENTRIES / 4; redone++) {
+        rig_open(&rig, GIB, "");
+        const struct tn_undo_log *log = log_of(&rig);
+        const tarn_ptr base = rig_alloc(&rig, 512, 0);
+        int count = 0;
+
+        for (int round = 0; round < 2; round++) { /* the first pays */
+            const int hits = round == 0 ? TN_UNDO_ENTRIES / 4 : redone;
+
+            for (int i = 0; i < TN_UNDO_ENTRIES + round; i++, count++) {
+                ptrs[count] = rig_alloc(&rig, 512, 0);
+                assert_int_equal(log->backoff.left, 0);
+                for (int k = 0; i == 0 && k < hits; k++) {
+                    rig_free(&rig, ptrs[count]);
+                    assert_int_equal(rig_alloc(&rig, 512, 0), ptrs[count]);
+                }
+            }
+        }
+        const tarn_ptr last = rig_alloc(&rig, 512, 0);
+
+        assert_int_equal(log->backoff.left > 0, redone < TN_UNDO_ENTRIES / 4);
+        rig_free(&rig, last);
+        while (count > 0) {
+            rig_free(&rig, ptrs[--count]);
+        }
+        rig_free(&rig, base);
+        rig_close(&rig);
+    }
+}
+
+/* A full log keeps the newer half of its entries. */
+static void a_full_log_keeps_half(void **state)
+{
+    static tarn_ptr ptrs[TN_UNDO_ENTRIES + 1];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+    for (int i = 0; i <= TN_UNDO_ENTRIES; i++) {
+        ptrs[i] = rig_alloc(&rig, 512, 0);
+        rig_free(&rig, ptrs[i]);
+        assert_int_equal(rig_alloc(&rig, 512, 0), ptrs[i]); /* an entry that pays */
+    }
+    log_is(&rig, TN_UNDO_ENTRIES / 2 + 1, TN_UNDO_ENTRIES / 2 + 1);
+    for (int i = TN_UNDO_ENTRIES; i >= 0; i--) {
+        rig_free(&rig, ptrs[i]);
+    }
+    rig_free(&rig, base);
+    rig_close(&rig);
+}
+
+/* ---- while somebody receives events ---- */
+
+static uint64_t capture(void *context, enum tarn_context_level level)
+{
+    uint64_t *next = context;
+
+    (void)level;
+    return ++*next;
+}
+
+static uint64_t last_stack;
+
+static void note_stack(void *context, const struct tarn_trace_event *event)
+{
+    (void)context;
+    last_stack = event->stack;
+}
+
+static void keep(void *context, uint64_t stack)
+{
+    (void)context;
+    (void)stack;
+}
+
+/* The log serves calls whose stacks are recorded, and each event has the stack of its call; that of
+ * a free has the allocation's if frees have none. */
+static void events_of_entries_have_stacks(void **state)
+{
+    static const enum tarn_context_level levels[] = {TARN_CONTEXT_ALL, TARN_CONTEXT_ALLOC};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        uint64_t next = 0;
+        const struct tarn_sink sink = {.context = &next,
+                                       .level = levels[k],
+                                       .capture = capture,
+                                       .receive = note_stack,
+                                       .retain = keep,
+                                       .release = keep};
+        tarn_ptr ptrs[3];
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        const tarn_ptr base = rig_alloc(&rig, 512, 0);
+
+        assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 3; i++) {
+                ptrs[i] = rig_alloc(&rig, 1024, 0);
+                assert_int_equal(last_stack, next);
+                log_is(&rig, (uint32_t)i + 1, round == 0 ? (uint32_t)i + 1 : 3);
+            }
+            const uint64_t allocated = next;
+
+            for (int i = 3; i > 0; i--) {
+                rig_free(&rig, ptrs[i - 1]);
+                assert_int_equal(last_stack, k == 0 ? next : allocated + (uint64_t)i - 3);
+                log_is(&rig, (uint32_t)i - 1, 3);
+            }
+        }
+        rig_free(&rig, base);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +753,14 @@ int main(void)
         cmocka_unit_test(settings_clear_it),
         cmocka_unit_test(a_long_log_drops_its_beginning),
         cmocka_unit_test(entries_send_events),
+        cmocka_unit_test(requests_of_a_pool_are_redone),
+        cmocka_unit_test(other_requests_of_pools_are_not_redone),
+        cmocka_unit_test(a_pool_refuses_what_nobody_can_have),
+        cmocka_unit_test(oversize_blocks_get_no_entry),
+        cmocka_unit_test(states_before_the_last_count_leave_no_peak),
+        cmocka_unit_test(entries_pay_if_one_of_four_is_redone),
+        cmocka_unit_test(a_full_log_keeps_half),
+        cmocka_unit_test(events_of_entries_have_stacks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
