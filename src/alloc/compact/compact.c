@@ -54,7 +54,7 @@ static bool may_look_at_events(const struct tn_compact *compact)
 static bool is_plentiful(const struct tn_heap *heap, uint64_t pages)
 {
     const uint64_t half = heap->device->total_memory / 2;
-    const bool is_limited = tn_heap_limit_is_set(heap) && heap->limit < heap->device->total_memory;
+    const bool is_limited = heap->limit < heap->device->total_memory;
 
     return heap->reserved + pages * TN_SMALL_BUFFER <= (is_limited ? heap->limit : half);
 }

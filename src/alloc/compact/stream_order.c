@@ -210,7 +210,7 @@ void tn_order_needs(struct tn_stream_order *order, tarn_stream stream)
     struct tn_order_stream *found = stream_find(order, stream);
 
     if (found) {
-        found->takes_turns = found->takes_turns || found->was_taken_from;
+        found->takes_turns = found->was_taken_from;
     }
 }
 

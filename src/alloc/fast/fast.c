@@ -57,7 +57,7 @@ static void fast_collect(struct tn_fast *fast, struct tn_heap *heap)
     if (tn_fast_has_caches(fast)) {
         tn_stream_caches_collect(&fast->caches, heap);
     }
-    (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+    tn_undo_log_count(&fast->log, &heap->shard.counters);
 }
 
 /* The same for a call that the caches did not serve: they close if they do not pay. */
@@ -77,7 +77,7 @@ static void fast_resume(struct tn_fast *fast, struct tn_heap *heap)
         atomic_load_explicit(&heap->busy, memory_order_relaxed) & ~(unsigned)TN_BUSY_CACHES;
 
     if (tn_fast_has_caches(fast)) {
-        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_count(&fast->log, &heap->shard.counters);
         tn_stream_caches_redistribute(&fast->caches, heap);
         busy |= TN_BUSY_CACHES;
     }
@@ -155,7 +155,7 @@ static const struct tn_undo_entry *fast_redo_in_cache(struct tn_fast *fast, stru
     log->ceiling = log->end;
     const struct tn_undo_entry *entry = tn_undo_log_redo(log, request->requested, request->stream);
 
-    (void)tn_undo_log_count(log, &heap->shard.counters);
+    tn_undo_log_count(log, &heap->shard.counters);
     tn_stream_caches_remember(&fast->caches, request->stream);
     return entry;
 }
@@ -202,7 +202,7 @@ TN_NOINLINE bool tn_fast_alloc_miss(struct tn_fast *fast, struct tn_heap *heap, 
     struct tn_request request = {.requested = size, .stream = stream};
 
     if (!tn_undo_log_is_empty(&fast->log)) {
-        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_count(&fast->log, &heap->shard.counters);
         tn_undo_log_flush(heap, &heap->shard, &fast->log);
     }
     const bool served = tn_serve(heap, &heap->shard, &fast->log, &request, NULL, ptr_out);
@@ -228,7 +228,7 @@ TN_NOINLINE bool tn_fast_alloc_in_miss(struct tn_fast *fast, struct tn_heap *hea
 
     if (tn_likely(size < TN_MAX_REQUEST && fast_serves_pool(heap, owner))) {
         if (!tn_undo_log_is_empty(&fast->log)) {
-            (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+            tn_undo_log_count(&fast->log, &heap->shard.counters);
             tn_undo_log_flush(heap, &heap->shard, &fast->log);
         }
         served = tn_serve(heap, &heap->shard, &fast->log, &request, owner, ptr_out);

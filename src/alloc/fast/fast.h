@@ -93,7 +93,7 @@ static inline bool tn_fast_enter(struct tn_heap *heap, unsigned ignored)
 static TN_INLINE bool tn_fast_free_miss(struct tn_fast *fast, struct tn_heap *heap, tarn_ptr ptr)
 {
     if (!tn_undo_log_is_empty(&fast->log)) {
-        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_count(&fast->log, &heap->shard.counters);
         tn_undo_log_invalidate(heap, &heap->shard, &fast->log);
     }
     const struct tn_map_entry entry = tn_heap_look_up(heap, ptr);
@@ -164,7 +164,7 @@ static inline void tn_fast_flush(struct tn_fast *fast, struct tn_heap *heap, enu
         return;
     }
     if (what >= TN_FLUSH_COUNTERS) {
-        (void)tn_undo_log_count(&fast->log, &heap->shard.counters);
+        tn_undo_log_count(&fast->log, &heap->shard.counters);
     }
     if (what >= TN_FLUSH_BLOCKS) {
         tn_undo_log_flush(heap, &heap->shard, &fast->log);

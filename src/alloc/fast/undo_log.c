@@ -141,10 +141,9 @@ static void log_set_counted(struct tn_undo_log *log)
 }
 
 /* Every state between the lowest and the highest cursor has occurred: its peaks count. */
-TN_NOINLINE uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters)
+TN_NOINLINE void tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters)
 {
-    const uint64_t calls = count_all_hits(log, counters);
-
+    (void)count_all_hits(log, counters);
     for (uint32_t i = log->counted; i > log->low; i--) {
         count_state(counters, &log->entries[i - 1], -1);
     }
@@ -155,7 +154,6 @@ TN_NOINLINE uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_c
         count_state(counters, &log->entries[i - 1], -1);
     }
     log_set_counted(log);
-    return calls;
 }
 
 uint64_t tn_undo_log_count_below_peaks(struct tn_undo_log *log, struct tn_counters *counters)

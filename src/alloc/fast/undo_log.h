@@ -34,6 +34,7 @@
 #define TN_ALLOC_FAST_UNDO_LOG_H
 
 #include "alloc/config/fast_path.h"
+#include "alloc/config/size_class.h"
 #include "alloc/fast/backoff.h"
 #include "alloc/pool/core.h"
 #include "alloc/pool/counters.h"
@@ -107,9 +108,9 @@ void tn_undo_log_flush_slow(struct tn_heap *heap, struct tn_shard *shard, struct
 /* Checks whether entries pay, and backs off if not. */
 void tn_undo_log_judge(struct tn_undo_log *log);
 
-/* Counts what was undone and redone since the last time; returns the number of calls. The second
- * leaves out the peaks, for a stream cache, whose quota keeps it below them. */
-uint64_t tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters);
+/* Counts what was undone and redone since the last time. The second leaves out the peaks, for a
+ * stream cache, whose quota keeps it below them, and returns the number of calls. */
+void tn_undo_log_count_slow(struct tn_undo_log *log, struct tn_counters *counters);
 uint64_t tn_undo_log_count_below_peaks(struct tn_undo_log *log, struct tn_counters *counters);
 
 /* Then it is flushed and counted as well. */
@@ -141,9 +142,11 @@ static inline void tn_undo_log_invalidate(struct tn_heap *heap, struct tn_shard 
     }
 }
 
-static inline uint64_t tn_undo_log_count(struct tn_undo_log *log, struct tn_counters *counters)
+static inline void tn_undo_log_count(struct tn_undo_log *log, struct tn_counters *counters)
 {
-    return log->low == log->high ? 0 : tn_undo_log_count_slow(log, counters);
+    if (log->low != log->high) {
+        tn_undo_log_count_slow(log, counters);
+    }
 }
 
 /* Whether an allocation that could get an entry should. Ask once for each. */
@@ -175,8 +178,8 @@ static TN_INLINE struct tn_undo_entry *tn_undo_log_redo_in(struct tn_undo_log *l
     }
     struct tn_block *block = entry->block;
 
-    if (owner && block->set->pool->owner != owner) {
-        return NULL;
+    if (owner ? block->set->pool->owner != owner : requested >= TN_MAX_REQUEST) {
+        return NULL; /* another pool's, or a size that looks like the key of a pool's request */
     }
     log->cursor++;
     log->high = log->cursor > log->high ? log->cursor : log->high;

@@ -963,7 +963,7 @@ static bool only_stream_7(void *context, tarn_stream stream)
 static void caches_stay_closed_while_something_is_unusual(void **state)
 {
     const struct tarn_pool_id id = {.first = 1};
-    const struct tarn_sink sink = {.context = &id, .receive = ignore};
+    const struct tarn_sink sink = {.receive = ignore};
 
     (void)state;
     for (int what = 0; what < 3; what++) {
@@ -1722,7 +1722,7 @@ static void a_visit_leaves_caches_as_they_are(void **state)
  * say nothing, and do not put off the next time. */
 static void closed_caches_are_not_judged(void **state)
 {
-    const struct tarn_sink sink = {.context = &sink, .receive = ignore};
+    const struct tarn_sink sink = {.receive = ignore};
     struct scene scene;
 
     (void)state;

@@ -736,6 +736,22 @@ static void events_of_entries_have_stacks(void **state)
     }
 }
 
+/* A request beyond all memory is none of a pool, whatever the log has. */
+static void a_request_beyond_all_memory_is_not_redone(void **state)
+{
+    struct pools pools;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    pools_open(&pools, "");
+    rig_free(&pools.rig, alloc_in(&pools, 0, 1024));
+    log_is(&pools.rig, 0, 1);
+    assert_int_equal(
+        tarn_allocator_alloc(pools.rig.allocator, (UINT64_C(1) << 63) + 1024, 0, &ptr, NULL),
+        TARN_ERR_OUT_OF_MEMORY);
+    pools_close(&pools);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -756,6 +772,7 @@ int main(void)
         cmocka_unit_test(requests_of_a_pool_are_redone),
         cmocka_unit_test(other_requests_of_pools_are_not_redone),
         cmocka_unit_test(a_pool_refuses_what_nobody_can_have),
+        cmocka_unit_test(a_request_beyond_all_memory_is_not_redone),
         cmocka_unit_test(oversize_blocks_get_no_entry),
         cmocka_unit_test(states_before_the_last_count_leave_no_peak),
         cmocka_unit_test(entries_pay_if_one_of_four_is_redone),
