@@ -7,6 +7,7 @@
 #include "tarn/block.h"
 #include "tarn/pages.h"
 #include "tarn/pool.h"
+#include "tarn/pressure.h"
 #include "tarn/request.h"
 #include "tarn/sleep.h"
 
@@ -1151,9 +1152,11 @@ static void a_pool_goes_after_a_request_that_failed(void **state)
 
         rig_open(&rig, 128 * MIB, settings[i]);
         struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+        const tarn_ptr most = rig_alloc(&rig, 60 * MIB, 0);
 
-        pool_alloc_oom(&rig, pool, 200 * MIB);
+        pool_alloc_oom(&rig, pool, 100 * MIB);
         tarn_pool_destroy(pool);
+        rig_free(&rig, most);
         rig_empty_cache(&rig);
         assert_null(rig_engine(rig.allocator)->heap.private_pools.first);
         rig_close(&rig);
@@ -1213,7 +1216,10 @@ static void a_graph_without_memory_is_not_waited_for(void **state)
             assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
             assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
         }
-        rig_alloc_oom(&rig, 200 * MIB, 1);
+        const tarn_ptr most = rig_alloc(&rig, 60 * MIB, 1);
+
+        rig_alloc_oom(&rig, 100 * MIB, 1);
+        rig_free(&rig, most);
         waits[with] = rig_stats(&rig).num_sync_all_streams;
         rig_close(&rig);
     }
@@ -1289,6 +1295,15 @@ static struct tarn_page_stats page_stats(struct rig *rig)
     return stats;
 }
 
+static bool free_when_missed(void *context, struct tarn_allocator *allocator, uint64_t size,
+                             tarn_stream stream)
+{
+    (void)size;
+    (void)stream;
+    assert_int_equal(tarn_allocator_free(allocator, *(tarn_ptr *)context, NULL), TARN_OK);
+    return true;
+}
+
 /* Those that took pages, and those that failed; how long they took is no more than it can be. */
 static void requests_that_need_pages_are_measured(void **state)
 {
@@ -1297,19 +1312,49 @@ static void requests_that_need_pages_are_measured(void **state)
 
     (void)state;
     rig_open(&rig, 128 * MIB, "policy:compact");
-    const tarn_ptr ptr = rig_alloc(&rig, 60 * MIB, 0);
+    tarn_ptr ptr = rig_alloc(&rig, 60 * MIB, 0);
 
     assert_int_equal(page_stats(&rig).requests, 1);
     rig_free(&rig, ptr);
     assert_int_equal(rig_alloc(&rig, 60 * MIB, 0), ptr);
     assert_int_equal(page_stats(&rig).requests, 1); /* it was free */
-    rig_alloc_oom(&rig, 100 * MIB, 0);
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, 60 * MIB, &rig.error), TARN_OK);
+    const uint64_t created = page_stats(&rig).created;
+
+    rig_alloc_oom(&rig, 60 * MIB, 0);
+    assert_int_equal(page_stats(&rig).created, created);
+    assert_int_equal(page_stats(&rig).requests, 2);
+    assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, free_when_missed, &ptr),
+                     TARN_OK);
+    assert_int_equal(rig_alloc(&rig, 60 * MIB, 0), ptr);
     const struct tarn_page_stats stats = page_stats(&rig);
 
-    assert_int_equal(stats.requests, 2);
+    assert_int_equal(stats.requests, 2); /* it was made free */
     assert_true(stats.longest_ns > 0 && stats.longest_ns <= stats.request_ns);
     assert_true(stats.request_ns <= clock_ns() - begin_ns);
     rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+/* Of a pool with a source of its own: its segments are no pages, and stay. */
+static void segments_of_a_source_are_no_pages(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 128 * MIB, "policy:compact");
+    struct source source = {.device = rig.device};
+    const struct tarn_pool_source from = {sizeof from, &source, source_alloc, source_free,
+                                          source_gone};
+    struct tarn_pool *pool =
+        pool_open(&rig, (struct tarn_pool_options){.source = &from, .priority = -1});
+    struct tarn_pool *asking = pool_open(&rig, (struct tarn_pool_options){.priority = 1});
+
+    rig_free(&rig, pool_alloc(&rig, pool, 60 * MIB, 0));
+    rig_free(&rig, pool_alloc(&rig, asking, 100 * MIB, 0));
+    assert_int_equal(pool_stats(pool).reserved, 0);
+    tarn_pool_destroy(pool);
+    tarn_pool_destroy(asking);
     rig_close(&rig);
 }
 
@@ -1356,6 +1401,7 @@ int main(void)
         cmocka_unit_test(a_failing_flush_ends_the_request),
         cmocka_unit_test(without_host_memory_nothing_is_borrowed),
         cmocka_unit_test(requests_that_need_pages_are_measured),
+        cmocka_unit_test(segments_of_a_source_are_no_pages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
