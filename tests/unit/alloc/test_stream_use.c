@@ -750,6 +750,8 @@ static void every_failing_query_is_reported_once(void **state)
         if (failed) {
             assert_non_null(strstr(rig.error.text, "querying an event"));
             failures++;
+        } else {
+            assert_int_equal(rig.error.text[0], 0);
         }
         rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
         assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), (failed ? 60 : 100) * (int64_t)MIB);
