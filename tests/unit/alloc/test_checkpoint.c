@@ -1279,6 +1279,86 @@ static void a_block_whose_event_fails_waits_later(void **state)
     rig_close(&rig);
 }
 
+/* Between the blocks of a range and those that are mapped now lies nothing: what is mapped behind
+ * the address is another range. */
+static void a_range_that_is_unmapped_is_refused(void **state)
+{
+    struct tarn_checkpoint_delta delta = {0};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptrs[3];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        ptrs[i] = alloc_of(&rig, pool, 20 * MIB);
+    }
+    rig_free(&rig, ptrs[0]);
+    rig_free(&rig, ptrs[2]);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool); /* of the second alone */
+
+    assert_int_equal(alloc_of(&rig, pool, 20 * MIB), ptrs[0]);
+    assert_int_equal(alloc_of(&rig, pool, 20 * MIB), ptrs[2]);
+    rig_free(&rig, ptrs[0]);
+    rig_free(&rig, ptrs[1]);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+                     TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "is not in its pool"));
+    rig_check(&rig);
+    rig_free(&rig, ptrs[2]);
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Whichever allocation of the host fails, also those that can be done without: nothing is changed,
+ * or all is restored, though the device refuses the event of a block that is freed. */
+static void each_lack_of_host_memory_is_survived(void **state)
+{
+    bool failed = true;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; failed; n++) {
+        struct tarn_checkpoint_delta delta = {0};
+        struct tarn_pool *pool = NULL;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+        (void)alloc_of(&rig, pool, 20 * MIB);
+        struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+
+        for (uint64_t i = 0; i < 3; i++) {
+            rig_record(&rig, alloc_of(&rig, pool, (30 + 2 * i) * MIB), 2);
+        }
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_CREATE, 1, TARN_ERR_DEVICE);
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error);
+
+        tarn_host_fail_nth(0);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_CREATE, 0, TARN_OK);
+        failed = tarn_host_get_usage().alloc_calls - before >= n;
+        assert_true(st == TARN_OK || (failed && st == TARN_ERR_HOST_MEMORY));
+        assert_int_equal(delta.freed_count, st ? 0 : 4);
+        assert_int_equal(delta.created_count, st ? 0 : 1);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), st ? 4 : 1);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+        tarn_checkpoint_delta_fini(&delta);
+        tarn_checkpoint_destroy(checkpoint);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+    assert_true(failures >= 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1311,6 +1391,8 @@ int main(void)
         cmocka_unit_test(a_checkpoint_counts_the_blocks_that_wait),
         cmocka_unit_test(a_checkpoint_completes_deferred_frees),
         cmocka_unit_test(a_block_whose_event_fails_waits_later),
+        cmocka_unit_test(a_range_that_is_unmapped_is_refused),
+        cmocka_unit_test(each_lack_of_host_memory_is_survived),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
