@@ -5,6 +5,7 @@
 #include "alloc/engine/gc.h"
 #include "support/rig.h"
 #include "tarn/block.h"
+#include "tarn/pages.h"
 #include "tarn/pool.h"
 
 /* Segments given back since the last look, in order. */
@@ -1124,6 +1125,129 @@ static void a_failing_free_of_a_stream_is_reported(void **state)
     }
 }
 
+/* ---- blocks without a place ---- */
+
+/* A block that was freed when the host had no memory is in no bin yet, but free like any. */
+static void what_was_freed_without_host_memory_goes_back(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        tarn_ptr ptr = 0;
+        enum tarn_status st;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        struct tarn_pool *pool = pool_open(&rig, 0);
+
+        assert_int_equal(tarn_pool_alloc(pool, 30 * MIB, 0, &ptr, &rig.error), TARN_OK);
+        const struct tn_free_set *set =
+            rig_engine(rig.allocator)->heap.private_pools.first->large.sets[0];
+
+        tarn_host_fail_nth(1);
+        rig_free(&rig, ptr);
+        tarn_host_fail_nth(0);
+        assert_non_null(set->linked.first);
+        if (way == 0) {
+            st = tarn_pool_trim(pool, 0, NULL, &rig.error);
+        } else if (way == 1) {
+            st = tarn_allocator_trim(rig.allocator, 0, NULL, &rig.error);
+        } else if (way == 2) {
+            st = tarn_allocator_release_stream(rig.allocator, 0, &rig.error);
+        } else {
+            st = tarn_allocator_empty_cache(rig.allocator, &rig.error);
+        }
+        assert_int_equal(st, TARN_OK);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 0);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+/* ---- old addresses of pages that moved ---- */
+
+/* Under the compact policy 15 pages moved whose old addresses stay mapped, because their stream has
+ * not come by. */
+static void retired_open(struct rig *rig)
+{
+    rig_open(rig, GIB, "policy:compact");
+    const tarn_ptr hole = rig_alloc(rig, 30 * MIB, 1);
+
+    (void)rig_alloc(rig, 2 * MIB, 1);
+    rig_free(rig, hole);
+    assert_int_equal(tarn_sim_block_stream(rig->device, 1), TARN_OK);
+    (void)rig_alloc(rig, 40 * MIB, 1);
+}
+
+static uint64_t retired(struct rig *rig)
+{
+    struct tarn_page_stats pages = {.struct_size = sizeof pages};
+
+    tarn_allocator_get_page_stats(rig->allocator, &pages);
+    return pages.retired;
+}
+
+/* Not in a capture, in which nothing can be waited for. */
+static void old_addresses_stay_while_requests_are_routed(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    retired_open(&rig);
+    assert_int_equal(retired(&rig), 15);
+    begin_routing(&rig, id);
+    rig_empty_cache(&rig); /* succeeds */
+    assert_int_equal(retired(&rig), 15);
+    end_routing(&rig, id);
+    rig_empty_cache(&rig);
+    assert_int_equal(retired(&rig), 0);
+    rig_close(&rig);
+}
+
+/* A pool that has no more than it may keep is not waited for. */
+static void a_pool_below_its_target_waits_for_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    retired_open(&rig);
+    struct tarn_pool *pool = pool_open(&rig, 0);
+    tarn_ptr ptr = 0;
+
+    assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 0, &ptr, &rig.error), TARN_OK);
+    const uint64_t before = retired(&rig);
+
+    assert_true(before > 0);
+    assert_int_equal(tarn_pool_trim(pool, 30 * MIB, NULL, &rig.error), TARN_OK);
+    assert_int_equal(retired(&rig), before);
+    assert_int_equal(tarn_pool_trim(pool, 20 * MIB, NULL, &rig.error), TARN_OK);
+    assert_int_equal(retired(&rig), before);
+    assert_int_equal(tarn_pool_trim(pool, 20 * MIB - 1, NULL, &rig.error), TARN_OK);
+    assert_int_equal(retired(&rig), 0);
+    rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* An old address that cannot be unmapped ends it before anything of the pool goes. */
+static void an_old_address_that_stays_keeps_the_pool(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    retired_open(&rig);
+    struct tarn_pool *pool = pool_open(&rig, 0);
+
+    pool_leave_free(&rig, pool, 20 * MIB);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_empty_pool(rig.allocator, tarn_pool_get_id(pool), &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(pool_reserved(pool), 20 * MIB);
+    rig_check(&rig);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1166,6 +1290,10 @@ int main(void)
         cmocka_unit_test(a_failing_free_leaves_the_rest_of_the_set),
         cmocka_unit_test(what_one_stream_cached_goes),
         cmocka_unit_test(a_failing_free_of_a_stream_is_reported),
+        cmocka_unit_test(what_was_freed_without_host_memory_goes_back),
+        cmocka_unit_test(old_addresses_stay_while_requests_are_routed),
+        cmocka_unit_test(a_pool_below_its_target_waits_for_nothing),
+        cmocka_unit_test(an_old_address_that_stays_keeps_the_pool),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
