@@ -6,6 +6,7 @@
 #include "support/scarce.h"
 #include "tarn/pool.h"
 #include "tarn/pressure.h"
+#include "tarn/request.h"
 
 static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
                                        "rules:2.14"};
@@ -1110,6 +1111,86 @@ static void a_failing_free_after_a_callback_is_reported(void **state)
     rig_close(&rig);
 }
 
+/* As what_a_callback_defers_is_waited_for, while another block waits already: the failure of the
+ * deferred one is not forgotten over it. */
+static void a_failure_while_others_wait_is_reported(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr other = rig_alloc(&rig, 100 * MIB, 0);
+    struct late_free late = {.rig = &rig, .ptr = rig_alloc(&rig, 600 * MIB, 0)};
+
+    rig_record(&rig, other, 3);
+    rig_record(&rig, late.ptr, 2);
+    for (tarn_stream stream = 2; stream <= 3; stream++) {
+        assert_int_equal(tarn_sim_block_stream(rig.device, stream), TARN_OK);
+    }
+    rig_free(&rig, other);
+    soft_limit(&rig, 700 * MIB);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, free_in_capture, &late),
+                     TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 800 * MIB, 0, &ptr, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(late.ptr, 0);
+    rig_check(&rig);
+    rig_free(&rig, rig_alloc(&rig, 800 * MIB, 0));
+    rig_close(&rig);
+}
+
+/* A pool's source, called without the lock: the nodes that the allocator kept ahead are taken
+ * meanwhile, and the host has no more. */
+static tarn_ptr give_and_take_nodes(void *context, uint64_t size, tarn_stream stream)
+{
+    struct rig *rig = context;
+    tarn_ptr ptr = 0;
+
+    (void)stream;
+    assert_int_equal(rig->device->ops->alloc(rig->device, size, &ptr), TARN_OK);
+    scarce_begin(rig->allocator);
+    tarn_host_fail_nth(1);
+    return ptr;
+}
+
+static void take_segment(void *context, tarn_ptr ptr)
+{
+    struct rig *rig = context;
+
+    assert_int_equal(rig->device->ops->free(rig->device, ptr), TARN_OK);
+}
+
+static void a_source_may_leave_no_nodes(void **state)
+{
+    (void)state;
+    for (int tries = 0; tries < 2; tries++) {
+        struct rig rig;
+        struct tarn_pool *pool = NULL;
+        tarn_ptr ptr = 0;
+
+        rig_open(&rig, GIB, "");
+        const struct tarn_pool_source source = {.struct_size = sizeof source,
+                                                .context = &rig,
+                                                .alloc = give_and_take_nodes,
+                                                .free = take_segment};
+        const struct tarn_pool_options options = {.struct_size = sizeof options, .source = &source};
+
+        assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+        const enum tarn_status st = tries ? tarn_pool_alloc_try(pool, 5 * MIB, 0, 0, &ptr)
+                                          : tarn_pool_alloc(pool, 5 * MIB, 0, &ptr, &rig.error);
+
+        tarn_host_fail_nth(0);
+        scarce_end();
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        assert_int_equal(ptr, 0);
+        rig_check(&rig);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1147,6 +1228,8 @@ int main(void)
         cmocka_unit_test(a_pool_at_its_limit_takes_only_its_own),
         cmocka_unit_test(what_is_freed_of_a_pool_goes_back),
         cmocka_unit_test(a_failing_free_after_a_callback_is_reported),
+        cmocka_unit_test(a_failure_while_others_wait_is_reported),
+        cmocka_unit_test(a_source_may_leave_no_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
