@@ -1191,6 +1191,35 @@ static void a_source_may_leave_no_nodes(void **state)
     }
 }
 
+static uint64_t reset_counters(void *context, const struct tarn_pressure *pressure)
+{
+    ++*(int *)context;
+    tarn_allocator_reset_accumulated_stats(pressure->allocator);
+    return pressure->bytes;
+}
+
+/* Counters that are set back are no free. */
+static void a_callback_that_resets_counters_frees_nothing(void **state)
+{
+    static const uint64_t sizes[] = {512, 100 * MIB};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int calls = 0;
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, "");
+        const tarn_ptr ptr = rig_alloc(&rig, sizes[i], 0);
+
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, reset_counters, &calls), TARN_OK);
+        rig_alloc_oom(&rig, 200 * MIB, 0);
+        assert_int_equal(calls, TARN_PRESSURE_ROUNDS);
+        rig_free(&rig, ptr);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1230,6 +1259,7 @@ int main(void)
         cmocka_unit_test(a_failing_free_after_a_callback_is_reported),
         cmocka_unit_test(a_failure_while_others_wait_is_reported),
         cmocka_unit_test(a_source_may_leave_no_nodes),
+        cmocka_unit_test(a_callback_that_resets_counters_frees_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -577,12 +577,16 @@ static void engines_without_a_cache_ask_the_device(void **state)
 {
     const struct tarn_alloc_options aligned =
         options_of((struct tarn_alloc_options){.alignment = MIB});
+    const struct tarn_alloc_options as_any =
+        options_of((struct tarn_alloc_options){.alignment = 512});
     struct rig rig;
 
     (void)state;
     rig_open(&rig, GIB, "backend:cudaMallocAsync");
     tarn_ptr ptr = 0;
 
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &as_any, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
     assert_int_equal(tarn_alloc_try(rig.allocator, MIB, 0, 0, &ptr), TARN_OK);
     rig_free(&rig, ptr);
     assert_int_equal(tarn_alloc_try(rig.allocator, 2 * GIB, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
@@ -757,20 +761,34 @@ static void take_large(struct rig *rig)
     (void)rig_alloc(rig, 2 * MIB, 0);
 }
 
-/* Blocks from the cache make no room on the device. */
+static void take_small_and_reset(struct rig *rig)
+{
+    take_small(rig);
+    tarn_allocator_reset_accumulated_stats(rig->allocator);
+}
+
+static void take_large_and_reset(struct rig *rig)
+{
+    take_large(rig);
+    tarn_allocator_reset_accumulated_stats(rig->allocator);
+}
+
+/* Blocks from the cache make no room on the device, nor do counters that are set back. */
 static void a_refusal_outlasts_allocations(void **state)
 {
     struct rig rig;
 
     (void)state;
-    rig_open(&rig, 2 * GIB, "");
+    rig_open(&rig, 3 * GIB, "");
     const tarn_ptr most = rig_alloc(&rig, GIB, 0);
-    const tarn_ptr large = rig_alloc(&rig, 820 * MIB, 0);
+    const tarn_ptr large = rig_alloc(&rig, 1640 * MIB, 0);
 
     rig_free(&rig, large);
     rig_free(&rig, rig_alloc(&rig, 512, 0));
-    assert_true(asked_meanwhile(&rig, 900 * MIB, 0, take_small) < 200);
-    assert_true(asked_meanwhile(&rig, 900 * MIB, 0, take_large) < 200);
+    assert_true(asked_meanwhile(&rig, 1700 * MIB, 0, take_small) < 200);
+    assert_true(asked_meanwhile(&rig, 1700 * MIB, 0, take_large) < 200);
+    assert_true(asked_meanwhile(&rig, 1700 * MIB, 0, take_small_and_reset) < 200);
+    assert_true(asked_meanwhile(&rig, 1700 * MIB, 0, take_large_and_reset) < 200);
     rig_free(&rig, most);
     rig_close(&rig);
 }

@@ -1481,6 +1481,31 @@ static void a_failed_sleep_saves_nothing(void **state)
     }
 }
 
+/* A block that was freed while its pool slept has no memory to lend. */
+static void what_is_freed_asleep_is_not_lent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 100 * MIB, settings[i]);
+        const tarn_ptr kept = alloc_in(&rig, pool, 20 * MIB);
+        const tarn_ptr freed = alloc_in(&rig, pool, 60 * MIB);
+
+        assert_int_equal(tarn_allocator_set_pool_use_on_oom(rig.allocator, pool, true), TARN_OK);
+        sleep_well(&rig, &discard);
+        rig_free(&rig, freed);
+        const tarn_ptr ptr = rig_alloc(&rig, 80 * MIB, 0);
+
+        rig_alloc_oom(&rig, 60 * MIB, 0);
+        rig_check(&rig);
+        rig_free(&rig, ptr);
+        wake_up(&rig);
+        rig_free(&rig, kept);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest by_one_thread[] = {
@@ -1524,6 +1549,7 @@ int main(void)
         cmocka_unit_test(a_pool_goes_after_a_wake_that_made_room),
         cmocka_unit_test(without_host_memory_a_pool_sleeps_wholly_or_not),
         cmocka_unit_test(a_failed_sleep_saves_nothing),
+        cmocka_unit_test(what_is_freed_asleep_is_not_lent),
     };
     const struct CMUnitTest beside_others[] = {
         cmocka_unit_test(other_threads_go_on),
