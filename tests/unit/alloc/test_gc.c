@@ -1248,6 +1248,32 @@ static void an_old_address_that_stays_keeps_the_pool(void **state)
     rig_close(&rig);
 }
 
+/* The pool of a graph has no priority: what it caches is not given back, so that nothing is waited
+ * for on its account. */
+static void the_pool_of_a_graph_is_not_waited_for(void **state)
+{
+    const struct tarn_pool_id id = {0, 1};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    leave_free(&rig, id, 20 * MIB);
+    const tarn_ptr hole = rig_alloc(&rig, 30 * MIB, 1);
+
+    (void)rig_alloc(&rig, 2 * MIB, 1);
+    rig_free(&rig, hole);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    (void)rig_alloc(&rig, 40 * MIB, 1);
+    const uint64_t before = retired(&rig);
+
+    assert_true(before > 0);
+    rig_limit(&rig, 64.0 / 1024);
+    rig_alloc_oom(&rig, 100 * MIB, 1);
+    assert_int_equal(retired(&rig), before);
+    assert_int_equal(sim_counters(rig.device).forced_unblocks, 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1294,6 +1320,7 @@ int main(void)
         cmocka_unit_test(old_addresses_stay_while_requests_are_routed),
         cmocka_unit_test(a_pool_below_its_target_waits_for_nothing),
         cmocka_unit_test(an_old_address_that_stays_keeps_the_pool),
+        cmocka_unit_test(the_pool_of_a_graph_is_not_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

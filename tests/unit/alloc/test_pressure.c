@@ -1220,6 +1220,58 @@ static void a_callback_that_resets_counters_frees_nothing(void **state)
     }
 }
 
+/* Without a callback nobody can be asked: the soft limit decides nothing then. */
+static void a_soft_limit_without_callbacks_changes_nothing(void **state)
+{
+    enum {
+        CALLS = 300,
+        LIVE = 16
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            uint64_t numbers = seed;
+            tarn_ptr ptrs[2][LIVE] = {{0}};
+            struct rig rigs[2];
+
+            rig_open(&rigs[0], GIB, settings[i]);
+            rig_open(&rigs[1], GIB, settings[i]);
+            soft_limit(&rigs[1], 60 * MIB);
+            for (int call = 0; call < CALLS; call++) {
+                numbers = numbers * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                const uint64_t number = numbers >> 33;
+                const uint64_t size = (number % 20 + 1) * 2 * MIB;
+                const tarn_stream stream = number / 32 % 2;
+                const uint64_t place = number / 64 % LIVE;
+
+                for (int k = 0; k < 2; k++) {
+                    if (ptrs[k][place]) {
+                        rig_free(&rigs[k], ptrs[k][place]);
+                        ptrs[k][place] = 0;
+                    } else {
+                        ptrs[k][place] = rig_alloc(&rigs[k], size, stream);
+                    }
+                }
+                assert_int_equal(ptrs[0][place], ptrs[1][place]);
+                assert_int_equal(rig_now(&rigs[0], TARN_STAT_RESERVED_BYTES),
+                                 rig_now(&rigs[1], TARN_STAT_RESERVED_BYTES));
+            }
+            for (int place = 0; place < LIVE; place++) {
+                for (int k = 0; k < 2; k++) {
+                    if (ptrs[k][place]) {
+                        rig_free(&rigs[k], ptrs[k][place]);
+                    }
+                }
+            }
+            tarn_allocator_destroy(rigs[1].allocator);
+            sim_close(rigs[1].device);
+            tarn_allocator_destroy(rigs[0].allocator);
+            sim_close(rigs[0].device);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1260,6 +1312,7 @@ int main(void)
         cmocka_unit_test(a_failure_while_others_wait_is_reported),
         cmocka_unit_test(a_source_may_leave_no_nodes),
         cmocka_unit_test(a_callback_that_resets_counters_frees_nothing),
+        cmocka_unit_test(a_soft_limit_without_callbacks_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
