@@ -1174,6 +1174,42 @@ static void requests_with_options_have_the_caller_s_stack(void **state)
     rig_close(&rig);
 }
 
+/* An aligned block is cut at both ends, for which it needs two nodes: also where one is left. */
+static void an_aligned_block_needs_two_nodes(void **state)
+{
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = 4 * MIB});
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr address = SIM_BASE + 256 * MIB - SIM_BASE % (4 * MIB) + 2 * MIB;
+
+    assert_int_equal(tarn_sim_script_alloc(rig.device, address), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
+    rig_free(&rig,
+             rig_alloc(&rig, 20 * MIB, 0)); /* there is room for its pointer, and for events */
+    scarce_begin(rig.allocator);
+    scarce_count--; /* but one */
+    scarce_held[scarce_count].slab->live++;
+    tn_block_destroy(scarce_held[scarce_count].node);
+    tarn_host_fail_nth(1);
+    const enum tarn_status st =
+        tarn_alloc_with(rig.allocator, 10 * MIB, 0, &options, &ptr, &rig.error);
+
+    tarn_host_fail_nth(0);
+    scarce_end();
+    assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+    assert_int_equal(ptr, 0);
+    rig_check(&rig);
+    assert_int_equal(tarn_alloc_with(rig.allocator, 10 * MIB, 0, &options, &ptr, &rig.error),
+                     TARN_OK);
+    assert_int_equal(ptr, address + 2 * MIB);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1212,6 +1248,7 @@ int main(void)
         cmocka_unit_test(max_split_size_forbids_a_split_in_front),
         cmocka_unit_test(without_nodes_a_request_is_refused_or_served),
         cmocka_unit_test(requests_with_options_have_the_caller_s_stack),
+        cmocka_unit_test(an_aligned_block_needs_two_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
