@@ -1358,6 +1358,45 @@ static void segments_of_a_source_are_no_pages(void **state)
     rig_close(&rig);
 }
 
+static bool is_no_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+/* A full device is asked again only after something went back to it: where nothing can, as often as
+ * in a capture, in which nothing may, and once after completing frees. */
+static void a_full_device_is_not_asked_in_vain(void **state)
+{
+    const struct tarn_pool_id id = {0, 101};
+    uint64_t refusals[2];
+
+    (void)state;
+    for (int captured = 0; captured < 2; captured++) {
+        struct rig rig;
+
+        rig_open(&rig, 64 * MIB, "policy:compact");
+        const tarn_ptr most = rig_alloc(&rig, 64 * MIB, 0);
+
+        if (captured) {
+            assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, is_no_stream, NULL, NULL),
+                             TARN_OK);
+        }
+        const uint64_t before = sim_counters(rig.device).calls[TARN_SIM_PAGE_CREATE];
+
+        rig_alloc_oom(&rig, 2 * MIB, 0);
+        refusals[captured] = sim_counters(rig.device).calls[TARN_SIM_PAGE_CREATE] - before;
+        if (captured) {
+            assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+        }
+        rig_free(&rig, most);
+        rig_close(&rig);
+    }
+    assert_true(refusals[0] > 0);
+    assert_true(refusals[0] <= refusals[1] + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1402,6 +1441,7 @@ int main(void)
         cmocka_unit_test(without_host_memory_nothing_is_borrowed),
         cmocka_unit_test(requests_that_need_pages_are_measured),
         cmocka_unit_test(segments_of_a_source_are_no_pages),
+        cmocka_unit_test(a_full_device_is_not_asked_in_vain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
