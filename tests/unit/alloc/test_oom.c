@@ -326,8 +326,9 @@ static void a_capture_runs_out_without_a_flush(void **state)
 /* The limit that a report names is the smaller one, of the allocator or of the pool. */
 static void a_report_names_the_limit_that_counts(void **state)
 {
-    static const uint64_t limits[][3] = {{100 * MIB, 500 * MIB, 100 * MIB},
-                                         {500 * MIB, 100 * MIB, 100 * MIB}}; /* pool, all, told */
+    static const uint64_t limits[][3] = {
+        {100 * MIB, 500 * MIB, 100 * MIB},
+        {500 * MIB, 100 * MIB, 100 * MIB}}; /* of the pool, of all, reported */
     tarn_ptr ptr = 0;
 
     (void)state;
