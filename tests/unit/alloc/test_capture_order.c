@@ -632,6 +632,203 @@ static void there_is_no_view_outside_of_a_capture(void **state)
     rig_close(&rig);
 }
 
+/* A block that goes to and fro, each time with the same work before it. */
+static void a_block_comes_back_each_time(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    capture_open(&rig, REUSE);
+    const tarn_ptr x = rig_alloc(&rig, SIZE, MAIN);
+
+    join(&rig, SIDE, MAIN);
+    for (int i = 0; i < 5; i++) {
+        rig_record(&rig, x, SIDE);
+        rig_free(&rig, x);
+        assert_int_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    }
+    capture_close(&rig);
+}
+
+/* Of a stream in a capture of its own that has no work yet. */
+static void a_stream_of_another_capture_proves_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    capture_open(&rig, REUSE);
+    capture(&rig, THIRD, true);
+    const tarn_ptr x = rig_alloc(&rig, SIZE, MAIN);
+
+    join(&rig, SIDE, MAIN);
+    work(&rig, SIDE);
+    rig_record(&rig, x, THIRD);
+    rig_record(&rig, x, SIDE);
+    rig_free(&rig, x);
+    join(&rig, MAIN, SIDE);
+    work(&rig, MAIN);
+    assert_int_not_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    capture(&rig, THIRD, false);
+    capture_close(&rig);
+}
+
+/* The block's own stream had no work when it was freed, the other one did. */
+static void work_of_the_other_stream_alone_counts(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 2 * GIB, REUSE);
+    begin_routing(&rig, any_stream);
+    capture(&rig, MAIN, true);
+    join(&rig, SIDE, MAIN);
+    const tarn_ptr x = rig_alloc(&rig, SIZE, MAIN);
+
+    work(&rig, SIDE);
+    rig_record(&rig, x, SIDE);
+    rig_free(&rig, x);
+    work(&rig, MAIN);
+    assert_int_not_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    join(&rig, MAIN, SIDE);
+    work(&rig, MAIN);
+    assert_int_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    capture_close(&rig);
+}
+
+/* Each stream has its own view of the graph, which is walked on. */
+static void each_stream_walks_the_graph_once(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    capture_open(&rig, REUSE);
+    join(&rig, THIRD, MAIN);
+    work(&rig, THIRD);
+    const tarn_stream streams[] = {MAIN, THIRD};
+
+    for (int i = 0; i < 2; i++) { /* one block of each, which SIDE uses */
+        const tarn_ptr ptr = rig_alloc(&rig, SIZE, streams[i]);
+
+        join(&rig, SIDE, streams[i]);
+        work(&rig, SIDE);
+        rig_record(&rig, ptr, SIDE);
+        rig_free(&rig, ptr);
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)rig_alloc(&rig, 512, streams[i]);
+    }
+    const uint64_t before = calls(&rig, TARN_SIM_GRAPH_NODE_PARENTS);
+
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < 2; i++) {
+            (void)rig_alloc(&rig, 512, streams[i]);
+        }
+    }
+    assert_int_equal(calls(&rig, TARN_SIM_GRAPH_NODE_PARENTS), before);
+    assert_int_equal(rig_engine(rig.allocator)->waits.order.views.count, 2);
+    capture_close(&rig);
+}
+
+/* The device is asked only where a block of the stream could come back. */
+static void what_cannot_come_back_costs_no_call(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    capture_open(&rig, "");
+    (void)freed_on_side(&rig); /* without marks */
+    rig_configure(&rig, REUSE);
+    (void)rig_alloc(&rig, SIZE, MAIN);
+    assert_int_equal(calls(&rig, TARN_SIM_CAPTURE_INFO), 0);
+    (void)freed_on_side(&rig); /* with */
+    const uint64_t before = calls(&rig, TARN_SIM_CAPTURE_INFO);
+
+    (void)rig_alloc(&rig, SIZE, SIDE);
+    (void)rig_alloc(&rig, SIZE, STRANGER);
+    assert_int_equal(calls(&rig, TARN_SIM_CAPTURE_INFO), before);
+    capture_close(&rig);
+}
+
+/* The capture is over, the routing is not: nothing is proven any more. */
+static void without_a_capture_nothing_comes_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    capture_open(&rig, REUSE);
+    const tarn_ptr x = freed_on_side(&rig);
+
+    join(&rig, MAIN, SIDE);
+    capture(&rig, MAIN, false);
+    assert_int_not_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    end_routing(&rig);
+    rig_close(&rig);
+}
+
+/* A block that came back has no uses: later it waits for the streams that it meets then. */
+static void uses_are_forgotten_when_a_block_comes_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    capture_open(&rig, REUSE);
+    const tarn_ptr x = freed_on_side(&rig);
+
+    join(&rig, MAIN, SIDE);
+    assert_int_equal(rig_alloc(&rig, SIZE, MAIN), x);
+    capture(&rig, MAIN, false);
+    end_routing(&rig);
+    rig_record(&rig, x, STRANGER);
+    assert_int_equal(tarn_sim_block_stream(rig.device, SIDE), TARN_OK);
+    rig_free(&rig, x);
+    assert_int_equal(calls(&rig, TARN_SIM_EVENT_RECORD), 1);
+    rig_free(&rig, rig_alloc(&rig, 512, MAIN));
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 0);
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, SIDE), TARN_OK);
+    rig_close(&rig);
+}
+
+/* How many allocations of the host, each of which fails once, end a request that walks a graph. */
+static unsigned failures_of_a_walk(int nodes)
+{
+    unsigned failures = 0;
+    bool failed = true;
+
+    for (uint64_t n = 1; failed; n++) {
+        struct rig rig;
+        tarn_ptr y = 0;
+
+        capture_open(&rig, REUSE);
+        for (int i = 0; i < nodes; i++) {
+            work(&rig, MAIN);
+        }
+        const tarn_ptr x = freed_on_side(&rig);
+
+        join(&rig, MAIN, SIDE);
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = try_alloc(&rig, &y);
+
+        tarn_host_fail_nth(0);
+        failed = tarn_host_get_usage().alloc_calls - before >= n;
+        assert_true(st == TARN_OK || (failed && st == TARN_ERR_HOST_MEMORY));
+        failures += st != TARN_OK;
+        rig_check(&rig);
+        assert_int_equal(st ? try_alloc(&rig, &y) : TARN_OK, TARN_OK);
+        assert_int_equal(y, x);
+        capture_close(&rig);
+    }
+    return failures;
+}
+
+/* A long walk needs more memory on its way, and says when there is none. */
+static void a_walk_without_host_memory_is_reported(void **state)
+{
+    (void)state;
+    assert_true(failures_of_a_walk(200) > failures_of_a_walk(2) + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -653,6 +850,14 @@ int main(void)
         cmocka_unit_test(many_streams_take_part),
         cmocka_unit_test(what_was_walked_goes_with_the_routing),
         cmocka_unit_test(every_failure_can_be_tried_again),
+        cmocka_unit_test(a_block_comes_back_each_time),
+        cmocka_unit_test(a_stream_of_another_capture_proves_nothing),
+        cmocka_unit_test(work_of_the_other_stream_alone_counts),
+        cmocka_unit_test(each_stream_walks_the_graph_once),
+        cmocka_unit_test(what_cannot_come_back_costs_no_call),
+        cmocka_unit_test(without_a_capture_nothing_comes_back),
+        cmocka_unit_test(uses_are_forgotten_when_a_block_comes_back),
+        cmocka_unit_test(a_walk_without_host_memory_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

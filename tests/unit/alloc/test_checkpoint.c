@@ -2,6 +2,7 @@
 /* Checkpoints of private pools: PyTorch's TestBlockStateAbsorption, and what is refused. */
 #include "support/test.h"
 
+#include "alloc/engine/checkpoint.h"
 #include "support/rig.h"
 #include "tarn/block.h"
 #include "tarn/pool.h"
@@ -693,15 +694,16 @@ static void a_pool_that_was_made_again_is_refused(void **state)
     rig_close(&rig);
 }
 
-/* Of two segments one was made, in which the second begins somewhere within, or at a block. */
+/* Of two segments one was made, in which the second begins somewhere within, or at a block, or in
+ * the last block. */
 static void segments_that_grew_together_are_refused(void **state)
 {
-    static const uint64_t second[] = {30 * MIB, 20 * MIB};
+    static const uint64_t second[] = {30 * MIB, 20 * MIB, 10 * MIB};
     const tarn_ptr address = SIM_BASE + 256 * MIB;
     struct rig rig;
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         struct tarn_checkpoint *checkpoint = NULL;
         struct tarn_checkpoint_delta delta = {0};
 
@@ -993,6 +995,404 @@ static void without_host_memory_nothing_changes(void **state)
     rig_close(&rig);
 }
 
+/* ---- the order in which segments are restored ---- */
+
+static struct tarn_checkpoint_delta restore_by(struct rig *rig,
+                                               const struct tarn_checkpoint *checkpoint,
+                                               struct tn_checkpoint_order order)
+{
+    struct tarn_checkpoint_delta delta = {0};
+
+    assert_int_equal(
+        tn_checkpoint_set(rig_engine(rig->allocator), checkpoint, &order, &delta, &rig->error),
+        TARN_OK);
+    rig_check(rig);
+    return delta;
+}
+
+static void pointers_are(const tarn_ptr *ptrs, size_t count, const tarn_ptr *expected,
+                         size_t expected_count)
+{
+    assert_int_equal(count, expected_count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(ptrs[i], expected[i]);
+    }
+}
+
+/* Four segments, each beginning where the one before it ends. Those that are named come first, by
+ * any address inside; the rest by address. */
+static void segments_are_restored_in_an_order(void **state)
+{
+    enum {
+        COUNT = 4
+    };
+    static const int orders[][COUNT] = {
+        {2, 0, 1, 3}, /* of which the first two are named */
+        {3, 1, 0, 2}, {1, 0, 2, 3}, {0, 1, 2, 3}, {3, 2, 0, 1},
+    };
+    const tarn_ptr base = SIM_BASE + 256 * MIB;
+    tarn_ptr ptrs[COUNT];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    for (uint64_t i = 0; i < COUNT; i++) {
+        ptrs[i] = alloc_graph_at(&rig, base + i * 20 * MIB, 20 * MIB, 1);
+    }
+    struct tarn_checkpoint *checkpoint = take(&rig);
+
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+        for (uint64_t inside = 0; inside < 20 * MIB; inside += 10 * MIB) {
+            const int *order = orders[k];
+            const uint64_t named[] = {ptrs[order[0]] + inside, ptrs[order[1]] + inside};
+            const int *other = orders[(k + 1) % (sizeof orders / sizeof *orders)];
+            const uint64_t then[] = {ptrs[other[0]] + inside, ptrs[other[1]] + inside};
+            struct tarn_checkpoint_delta delta =
+                restore_by(&rig, checkpoint, (struct tn_checkpoint_order){named, 2, then, 2});
+
+            for (int i = 0; i < COUNT; i++) {
+                assert_int_equal(delta.freed[i], ptrs[order[i]]);
+                assert_int_equal(delta.created[i], ptrs[other[i]]);
+            }
+            assert_int_equal(delta.freed_count, COUNT);
+            assert_int_equal(delta.created_count, COUNT);
+            tarn_checkpoint_delta_fini(&delta);
+            assert_null(delta.freed);
+            assert_null(delta.created);
+            assert_int_equal(delta.freed_count + delta.created_count, 0);
+            tarn_checkpoint_delta_fini(&delta); /* nothing any more */
+        }
+    }
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+/* Ranges of one expandable segment, with holes between them, are restored each for itself. */
+static void ranges_between_holes_are_restored_in_an_order(void **state)
+{
+    enum {
+        COUNT = 5
+    };
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptrs[COUNT];
+    bool live = false;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < COUNT; i++) {
+        ptrs[i] = alloc_of(&rig, pool, 20 * MIB);
+    }
+    rig_free(&rig, ptrs[1]);
+    rig_free(&rig, ptrs[3]);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    const tarn_ptr forward[] = {ptrs[0], ptrs[2], ptrs[4]};
+    const tarn_ptr mixed[] = {ptrs[0], ptrs[4], ptrs[2]};
+    const tarn_ptr backward[] = {ptrs[4], ptrs[2], ptrs[0]};
+    const tarn_ptr *const orders[] = {forward, mixed, backward};
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+
+    for (size_t k = 0; k < 3; k++) {
+        struct tarn_checkpoint_delta delta = restore_by(
+            &rig, checkpoint, (struct tn_checkpoint_order){orders[k], 3, orders[2 - k], 3});
+
+        pointers_are(delta.freed, delta.freed_count, orders[k], 3);
+        pointers_are(delta.created, delta.created_count, orders[2 - k], 3);
+        tarn_checkpoint_delta_fini(&delta);
+    }
+    assert_int_equal(tarn_allocator_check_pool_live(rig.allocator, tarn_pool_get_id(pool), backward,
+                                                    3, &live, &rig.error),
+                     TARN_OK);
+    assert_true(live);
+    for (int i = 0; i < 3; i++) {
+        rig_free(&rig, forward[i]);
+    }
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Pages at the end of a range went back to the device since. */
+static void a_range_that_became_shorter_is_refused(void **state)
+{
+    struct tarn_checkpoint_delta delta = {0};
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    const tarn_ptr first = alloc_of(&rig, pool, 20 * MIB);
+    const tarn_ptr second = alloc_of(&rig, pool, 20 * MIB);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+
+    rig_free(&rig, second);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+                     TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "has only 20971520 of 41943040 bytes"));
+    rig_check(&rig);
+    rig_free(&rig, first);
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* The address is that of another pool's segment by now, with the same stream and size. */
+static void a_segment_of_another_pool_is_refused(void **state)
+{
+    const tarn_ptr address = SIM_BASE + 256 * MIB;
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct tarn_checkpoint_delta delta = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    rig_free(&rig, alloc_graph_at(&rig, address, 30 * MIB, 1));
+    checkpoint = take(&rig);
+    assert_int_equal(tarn_allocator_release_pool(rig.allocator, graph, NULL), TARN_OK);
+    rig_empty_cache(&rig);
+    assert_int_equal(tarn_sim_script_alloc(rig.device, address), TARN_OK);
+    assert_int_equal(rig_alloc(&rig, 30 * MIB, 1), address);
+    begin(&rig); /* the pool again, with nothing */
+    end(&rig);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+                     TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "is not in its pool"));
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), 1);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+/* ---- streams ---- */
+
+static void a_checkpoint_counts_the_blocks_that_wait(void **state)
+{
+    struct tarn_checkpoint *checkpoint = NULL;
+    tarn_ptr ptrs[2];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    begin(&rig);
+    for (int i = 0; i < 2; i++) {
+        ptrs[i] = rig_alloc(&rig, 30 * MIB, 0);
+    }
+    end(&rig);
+    assert_int_equal(tarn_sim_block_stream(rig.device, 1), TARN_OK);
+    for (int i = 0; i < 2; i++) {
+        rig_record(&rig, ptrs[i], 1);
+        rig_free(&rig, ptrs[i]);
+    }
+    assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error),
+                     TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "(0, 1) has 2 blocks that wait"));
+    assert_int_equal(tarn_sim_unblock_stream(rig.device, 1), TARN_OK);
+    rig_close(&rig);
+}
+
+/* Of events of frees. */
+struct stacks {
+    int count;
+    tarn_ptr address[16];
+    uint64_t stack[16];
+};
+
+static uint64_t some_stack(void *context, enum tarn_context_level level)
+{
+    (void)context;
+    (void)level;
+    return 77;
+}
+
+static void note_frees(void *context, const struct tarn_trace_event *event)
+{
+    struct stacks *stacks = context;
+
+    if (event->action == TARN_ACTION_FREE_REQUESTED ||
+        event->action == TARN_ACTION_FREE_COMPLETED) {
+        assert_true(stacks->count < 16);
+        stacks->address[stacks->count] = event->address;
+        stacks->stack[stacks->count++] = event->stack;
+    }
+}
+
+/* Frees that a capture deferred are completed by a checkpoint, and the device may refuse. Nobody
+ * called for those frees, so that their events have no stack. */
+static void a_checkpoint_completes_deferred_frees(void **state)
+{
+    struct stacks stacks = {.count = 0};
+    const struct tarn_sink sink = {.context = &stacks,
+                                   .level = TARN_CONTEXT_ALL,
+                                   .capture = some_stack,
+                                   .receive = note_frees};
+    struct tarn_checkpoint *checkpoint = NULL;
+    struct tarn_checkpoint_delta delta = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr before = rig_alloc(&rig, 40 * MIB, 0);
+
+    rig_record(&rig, before, 1);
+    begin(&rig);
+    const tarn_ptr kept = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr ptr = rig_alloc(&rig, 30 * MIB, 0);
+
+    rig_record(&rig, ptr, 1);
+    rig_free(&rig, before);
+    rig_free(&rig, ptr);
+    end(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 3);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_get_checkpoint(rig.allocator, graph, &checkpoint, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_null(checkpoint);
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    checkpoint = take(&rig);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE), 2); /* `before` waits */
+    assert_int_equal(stacks.count, 1);
+    assert_int_equal(stacks.address[0], ptr);
+    assert_int_equal(stacks.stack[0], 0);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+                     TARN_OK);
+    pointers_are(delta.freed, delta.freed_count, &kept, 1);
+    assert_int_equal(stacks.address[1], kept); /* the first that is freed */
+    assert_int_equal(stacks.stack[1], 0);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &stacks, &rig.error), TARN_OK);
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_close(&rig);
+}
+
+/* Restoring frees blocks of segments that the checkpoint does not know, even if the device records
+ * no event: they wait, for all of their streams, from the next request on. */
+static void a_block_whose_event_fails_waits_later(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    const tarn_ptr full = alloc_of(&rig, pool, 20 * MIB);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+    const tarn_ptr first = alloc_of(&rig, pool, 30 * MIB);
+    const tarn_ptr second = alloc_of(&rig, pool, 40 * MIB);
+
+    rig_record(&rig, second, 3);
+    begin(&rig);
+    rig_record(&rig, first, 2); /* in a capture, and the only ones of that block */
+    rig_record(&rig, first, 4);
+    end(&rig);
+    for (tarn_stream stream = 2; stream <= 4; stream++) {
+        assert_int_equal(tarn_sim_block_stream(rig.device, stream), TARN_OK);
+    }
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    struct tarn_checkpoint_delta delta = restored(&rig, checkpoint);
+
+    assert_int_equal(delta.freed_count, 3);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 90 * MIB);
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 20 * MIB);
+    rig_free(&rig, rig_alloc(&rig, 512, 0)); /* tries again */
+    assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), 90 * MIB);
+    assert_int_equal(rig_engine(rig.allocator)->waits.pending, 3);
+    for (tarn_stream stream = 2; stream <= 4; stream++) {
+        assert_int_equal(tarn_sim_unblock_stream(rig.device, stream), TARN_OK);
+        rig_free(&rig, rig_alloc(&rig, 512, 0));
+        assert_int_equal(rig_now(&rig, TARN_STAT_ACTIVE_BYTES), (stream == 2   ? 90
+                                                                 : stream == 3 ? 50
+                                                                               : 20) *
+                                                                    (int64_t)MIB);
+    }
+    tarn_checkpoint_delta_fini(&delta);
+    tarn_checkpoint_destroy(checkpoint);
+    rig_free(&rig, full);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Between the blocks of a range and those that are mapped now lies nothing: what is mapped behind
+ * the address is another range. */
+static void a_range_that_is_unmapped_is_refused(void **state)
+{
+    struct tarn_checkpoint_delta delta = {0};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptrs[3];
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "expandable_segments:True");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        ptrs[i] = alloc_of(&rig, pool, 20 * MIB);
+    }
+    rig_free(&rig, ptrs[0]);
+    rig_free(&rig, ptrs[2]);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool); /* of the second alone */
+
+    assert_int_equal(alloc_of(&rig, pool, 20 * MIB), ptrs[0]);
+    assert_int_equal(alloc_of(&rig, pool, 20 * MIB), ptrs[2]);
+    rig_free(&rig, ptrs[0]);
+    rig_free(&rig, ptrs[1]);
+    assert_int_equal(tarn_pool_trim(pool, 0, NULL, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error),
+                     TARN_ERR_STATE);
+    assert_non_null(strstr(rig.error.text, "is not in its pool"));
+    rig_check(&rig);
+    rig_free(&rig, ptrs[2]);
+    tarn_checkpoint_destroy(checkpoint);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* Whichever allocation of the host fails, also those that can be done without: nothing is changed,
+ * or all is restored, though the device refuses the event of a block that is freed. */
+static void each_lack_of_host_memory_is_survived(void **state)
+{
+    bool failed = true;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; failed; n++) {
+        struct tarn_checkpoint_delta delta = {0};
+        struct tarn_pool *pool = NULL;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+        (void)alloc_of(&rig, pool, 20 * MIB);
+        struct tarn_checkpoint *checkpoint = checkpoint_of(&rig, pool);
+
+        for (uint64_t i = 0; i < 3; i++) {
+            rig_record(&rig, alloc_of(&rig, pool, (30 + 2 * i) * MIB), 2);
+        }
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_CREATE, 1, TARN_ERR_DEVICE);
+        const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+        tarn_host_fail_nth(n);
+        const enum tarn_status st =
+            tarn_allocator_set_checkpoint(rig.allocator, checkpoint, &delta, &rig.error);
+
+        tarn_host_fail_nth(0);
+        tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_CREATE, 0, TARN_OK);
+        failed = tarn_host_get_usage().alloc_calls - before >= n;
+        assert_true(st == TARN_OK || (failed && st == TARN_ERR_HOST_MEMORY));
+        assert_int_equal(delta.freed_count, st ? 0 : 4);
+        assert_int_equal(delta.created_count, st ? 0 : 1);
+        assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATION), st ? 4 : 1);
+        rig_check(&rig);
+        failures += st != TARN_OK;
+        tarn_checkpoint_delta_fini(&delta);
+        tarn_checkpoint_destroy(checkpoint);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+    assert_true(failures >= 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1019,6 +1419,15 @@ int main(void)
         cmocka_unit_test(many_blocks_need_room_in_the_map),
         cmocka_unit_test(a_list_may_find_no_memory),
         cmocka_unit_test(without_host_memory_nothing_changes),
+        cmocka_unit_test(segments_are_restored_in_an_order),
+        cmocka_unit_test(ranges_between_holes_are_restored_in_an_order),
+        cmocka_unit_test(a_range_that_became_shorter_is_refused),
+        cmocka_unit_test(a_segment_of_another_pool_is_refused),
+        cmocka_unit_test(a_checkpoint_counts_the_blocks_that_wait),
+        cmocka_unit_test(a_checkpoint_completes_deferred_frees),
+        cmocka_unit_test(a_block_whose_event_fails_waits_later),
+        cmocka_unit_test(a_range_that_is_unmapped_is_refused),
+        cmocka_unit_test(each_lack_of_host_memory_is_survived),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

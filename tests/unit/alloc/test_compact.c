@@ -3096,6 +3096,115 @@ static void shared_pages_cost_two_events(void **state)
     rig_close(&rig);
 }
 
+/* ---- free pages that were shared, of pools ---- */
+
+/* Pools with a free block of 20 MiB each whose pages were shared, and as many in the default pool,
+ * at a limit without room for more. */
+struct shared_pools {
+    struct rig rig;
+    struct tarn_pool *low;
+    struct tarn_pool *same;
+    struct tarn_pool *high;
+    struct tarn_pool *still; /* its pages do not move */
+};
+
+static struct tarn_pool *shared_pool(struct rig *rig, struct tarn_pool_options options)
+{
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+
+    options.struct_size = sizeof options;
+    assert_int_equal(tarn_pool_create(rig->allocator, &options, &pool, &rig->error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 20 * MIB, 1, &ptr, &rig->error), TARN_OK);
+    share(rig, ptr);
+    rig_free(rig, ptr);
+    return pool;
+}
+
+static void shared_pools_open(struct shared_pools *shared)
+{
+    rig_open_with(&shared->rig, (struct tarn_sim_options){.capacity = GIB, .backed = true},
+                  COMPACT);
+    rig_limit(&shared->rig, 104.0 / 1024);
+    const tarn_ptr ptr = rig_alloc(&shared->rig, 20 * MIB, 1);
+
+    share(&shared->rig, ptr);
+    rig_free(&shared->rig, ptr);
+    shared->high = shared_pool(&shared->rig, (struct tarn_pool_options){.priority = 1});
+    shared->same = shared_pool(&shared->rig, (struct tarn_pool_options){.priority = 0});
+    shared->low = shared_pool(&shared->rig, (struct tarn_pool_options){.priority = -1});
+    shared->still =
+        shared_pool(&shared->rig, (struct tarn_pool_options){.priority = -1, .pages_stay = true});
+    assert_int_equal(reserved(&shared->rig), 100 * MIB);
+}
+
+static void shared_pools_close(struct shared_pools *shared)
+{
+    tarn_pool_destroy(shared->low);
+    tarn_pool_destroy(shared->same);
+    tarn_pool_destroy(shared->high);
+    tarn_pool_destroy(shared->still);
+    rig_close(&shared->rig);
+}
+
+static uint64_t reserved_of(struct tarn_pool *pool)
+{
+    struct tarn_pool_stats stats = {.struct_size = sizeof stats};
+
+    assert_int_equal(tarn_pool_get_stats(pool, &stats), TARN_OK);
+    return stats.reserved;
+}
+
+/* As much as the request needs: those of the default pools first. */
+static void shared_pages_go_back_as_far_as_needed(void **state)
+{
+    struct shared_pools shared;
+
+    (void)state;
+    shared_pools_open(&shared);
+    (void)rig_alloc(&shared.rig, 20 * MIB, 2);
+    assert_int_equal(reserved(&shared.rig), 100 * MIB);
+    assert_int_equal(reserved_of(shared.low), 20 * MIB);
+    assert_int_equal(reserved_of(shared.same), 20 * MIB);
+    assert_int_equal(reserved_of(shared.high), 20 * MIB);
+    assert_int_equal(reserved_of(shared.still), 20 * MIB);
+    shared_pools_close(&shared);
+}
+
+/* Of pools that have no higher priority than the request, and whose pages may move. */
+static void shared_pages_of_a_higher_priority_stay(void **state)
+{
+    struct shared_pools shared;
+
+    (void)state;
+    shared_pools_open(&shared);
+    (void)rig_alloc(&shared.rig, 62 * MIB, 2);
+    assert_int_equal(reserved_of(shared.low), 0);
+    assert_int_equal(reserved_of(shared.same), 0);
+    assert_int_equal(reserved_of(shared.high), 20 * MIB);
+    assert_int_equal(reserved_of(shared.still), 20 * MIB);
+    shared_pools_close(&shared);
+}
+
+/* The device refuses: the request says so, whichever pool it was. */
+static void shared_pages_that_do_not_go_back_are_reported(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 30; n += 5) {
+        struct shared_pools shared;
+        tarn_ptr ptr = 0;
+
+        shared_pools_open(&shared);
+        tarn_sim_fail_nth(shared.rig.device, TARN_SIM_UNMAP, n, TARN_ERR_DEVICE);
+        assert_int_equal(
+            tarn_allocator_alloc(shared.rig.allocator, 62 * MIB, 2, &ptr, &shared.rig.error),
+            TARN_ERR_DEVICE);
+        rig_check(&shared.rig);
+        (void)rig_alloc(&shared.rig, 62 * MIB, 2);
+        shared_pools_close(&shared);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -3210,6 +3319,9 @@ int main(void)
         cmocka_unit_test(a_try_gets_pages_of_streams_that_take_turns),
         cmocka_unit_test(runs_of_one_event_are_unmapped_together),
         cmocka_unit_test(shared_pages_cost_two_events),
+        cmocka_unit_test(shared_pages_go_back_as_far_as_needed),
+        cmocka_unit_test(shared_pages_of_a_higher_priority_stay),
+        cmocka_unit_test(shared_pages_that_do_not_go_back_are_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "tarn/pool.h"
 
 #include <stdio.h>
 
@@ -322,6 +323,65 @@ static void a_capture_runs_out_without_a_flush(void **state)
     rig_close(&rig);
 }
 
+/* The limit that a report names is the smaller one, of the allocator or of the pool. */
+static void a_report_names_the_limit_that_counts(void **state)
+{
+    static const uint64_t limits[][3] = {
+        {100 * MIB, 500 * MIB, 100 * MIB},
+        {500 * MIB, 100 * MIB, 100 * MIB}}; /* of the pool, of all, reported */
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct tarn_pool_options options = {.struct_size = sizeof options,
+                                                  .limit = limits[i][0]};
+        struct tarn_pool *pool = NULL;
+        struct rig rig;
+        struct witness witness = {.rig = &rig};
+
+        rig_open(&rig, GIB, "");
+        rig_limit(&rig, (double)limits[i][1] / (double)GIB);
+        assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, witness_oom, &witness),
+                         TARN_OK);
+        assert_int_equal(tarn_pool_alloc(pool, 600 * MIB, 0, &ptr, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(witness.oom.limit, limits[i][2]);
+        rig_free(&rig, witness.ptr);
+        rig_alloc_oom(&rig, 600 * MIB, 0); /* of no pool */
+        assert_int_equal(witness.oom.limit, limits[i][1]);
+        rig_free(&rig, witness.ptr);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+static void note_oom_event(void *context, const struct tarn_trace_event *event)
+{
+    if (event->action == TARN_ACTION_OOM) {
+        *(uint64_t *)context = event->address;
+    }
+}
+
+/* The event has the free bytes of the device, 0 if that does not know. */
+static void the_event_has_the_free_bytes(void **state)
+{
+    uint64_t free_bytes = 7;
+    const struct tarn_sink sink = {.context = &free_bytes, .receive = note_oom_event};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    rig_alloc_oom(&rig, 2 * GIB, 0);
+    assert_int_equal(free_bytes, GIB);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_MEMORY_INFO, 1, TARN_ERR_DEVICE);
+    rig_alloc_oom(&rig, 2 * GIB, 0);
+    assert_int_equal(free_bytes, 0);
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &free_bytes, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +396,8 @@ int main(void)
         cmocka_unit_test(one_of_several_callbacks_helps),
         cmocka_unit_test(a_request_beyond_the_limit_can_be_refused_at_once),
         cmocka_unit_test(a_capture_runs_out_without_a_flush),
+        cmocka_unit_test(a_report_names_the_limit_that_counts),
+        cmocka_unit_test(the_event_has_the_free_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,12 +5,15 @@
 #include "support/draw.h"
 #include "support/rig.h"
 #include "tarn/block.h"
+#include "tarn/pages.h"
 #include "tarn/pool.h"
+#include "tarn/pressure.h"
 #include "tarn/request.h"
 #include "tarn/sleep.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
                                        "rules:2.14"};
@@ -1327,6 +1330,284 @@ static void a_request_beyond_a_pools_limit_moves_nothing(void **state)
     rig_close(&rig);
 }
 
+/* A request as large as the limit needs all of the pool's memory, and that of no other. */
+static void a_request_of_the_whole_limit_takes_only_its_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        struct tarn_pool *low =
+            pool_open(&rig, (struct tarn_pool_options){.priority = -1, .pages_stay = true});
+        struct tarn_pool *pool =
+            pool_open(&rig, (struct tarn_pool_options){.limit = 60 * MIB, .pages_stay = true});
+
+        rig_free(&rig, pool_alloc(&rig, low, 20 * MIB, 0));
+        rig_free(&rig, pool_alloc(&rig, pool, 60 * MIB, 1));
+        rig_free(&rig, pool_alloc(&rig, pool, 60 * MIB, 0));
+        assert_int_equal(pool_stats(pool).reserved, 60 * MIB);
+        assert_int_equal(pool_stats(low).reserved, 20 * MIB);
+        tarn_pool_destroy(low);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+/* A request that failed leaves nothing that keeps its pool. */
+static void a_pool_goes_after_a_request_that_failed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, settings[i]);
+        struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){0});
+        const tarn_ptr most = rig_alloc(&rig, 60 * MIB, 0);
+
+        pool_alloc_oom(&rig, pool, 100 * MIB);
+        tarn_pool_destroy(pool);
+        rig_free(&rig, most);
+        rig_empty_cache(&rig);
+        assert_null(rig_engine(rig.allocator)->heap.private_pools.first);
+        rig_close(&rig);
+    }
+}
+
+/* Free memory of graphs that are gone: of as many as it takes. Their pages do not move. */
+static void memory_of_graphs_that_are_gone_serves_others(void **state)
+{
+    static const struct tarn_pool_id ids[] = {{0, 101}, {0, 102}};
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        for (int failing = 0; failing < 2; failing++) {
+            struct rig rig;
+            tarn_ptr ptr = 0;
+
+            rig_open(&rig, 128 * MIB, settings[i]);
+            for (size_t k = 0; k < 2; k++) {
+                assert_int_equal(
+                    tarn_allocator_begin_pool(rig.allocator, ids[k], is_any_stream, NULL, NULL),
+                    TARN_OK);
+                rig_free(&rig, rig_alloc(&rig, 60 * MIB, 1));
+                assert_int_equal(tarn_allocator_end_pool(rig.allocator, ids[k], NULL), TARN_OK);
+                assert_int_equal(tarn_allocator_release_pool(rig.allocator, ids[k], NULL), TARN_OK);
+            }
+            if (failing) {
+                tarn_sim_fail_nth(rig.device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+                tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 1, TARN_ERR_DEVICE);
+                assert_int_equal(
+                    tarn_allocator_alloc(rig.allocator, 100 * MIB, 1, &ptr, &rig.error),
+                    TARN_ERR_DEVICE);
+                rig_check(&rig);
+                tarn_sim_fail_nth(rig.device, TARN_SIM_FREE, 0, TARN_OK);
+                tarn_sim_fail_nth(rig.device, TARN_SIM_UNMAP, 0, TARN_OK);
+            }
+            rig_free(&rig, rig_alloc(&rig, 100 * MIB, 1));
+            rig_close(&rig);
+        }
+    }
+}
+
+/* A graph that is gone and had no memory is no reason to wait. */
+static void a_graph_without_memory_is_not_waited_for(void **state)
+{
+    const struct tarn_pool_id id = {0, 101};
+    int64_t waits[2];
+
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, "policy:compact");
+        if (with) {
+            assert_int_equal(
+                tarn_allocator_begin_pool(rig.allocator, id, is_any_stream, NULL, NULL), TARN_OK);
+            assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+            assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
+        }
+        const tarn_ptr most = rig_alloc(&rig, 60 * MIB, 1);
+
+        rig_alloc_oom(&rig, 100 * MIB, 1);
+        rig_free(&rig, most);
+        waits[with] = rig_stats(&rig).num_sync_all_streams;
+        rig_close(&rig);
+    }
+    assert_int_equal(waits[0], waits[1]);
+}
+
+/* The device does not take back what is cached for another stream. */
+static void a_failing_flush_ends_the_request(void **state)
+{
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 128 * MIB, "");
+    rig_free(&rig, rig_alloc(&rig, 100 * MIB, 1));
+    tarn_sim_fail_nth(rig.device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 100 * MIB, 0, &ptr, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 0);
+    rig_check(&rig);
+    rig_free(&rig, rig_alloc(&rig, 100 * MIB, 0));
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 1);
+    rig_close(&rig);
+}
+
+/* Borrowing needs a list of the stream's blocks, for which there may be no memory. */
+static void without_host_memory_nothing_is_borrowed(void **state)
+{
+    enum tarn_status st = TARN_ERR_HOST_MEMORY;
+    uint64_t failures = 0;
+
+    (void)state;
+    for (uint64_t n = 1; st != TARN_ERR_OUT_OF_MEMORY; n++) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, "");
+        struct tarn_pool *pool = pool_open(&rig, (struct tarn_pool_options){.use_on_oom = true});
+        const tarn_ptr most = rig_alloc(&rig, 100 * MIB, 0);
+        const tarn_ptr first = rig_alloc(&rig, 12 * MIB, 5); /* all that the stream itself needs */
+
+        rig_free(&rig, first);
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+        tarn_host_fail_nth(n);
+        st = tarn_allocator_alloc(rig.allocator, 60 * MIB, 5, &ptr, NULL);
+        tarn_host_fail_nth(0);
+        assert_int_equal(st, tarn_host_get_usage().alloc_calls - calls >= n
+                                 ? TARN_ERR_HOST_MEMORY
+                                 : TARN_ERR_OUT_OF_MEMORY);
+        failures += st == TARN_ERR_HOST_MEMORY;
+        rig_check(&rig);
+        rig_free(&rig, most);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+    assert_true(failures > 0);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static struct tarn_page_stats page_stats(struct rig *rig)
+{
+    struct tarn_page_stats stats = {.struct_size = sizeof stats};
+
+    tarn_allocator_get_page_stats(rig->allocator, &stats);
+    return stats;
+}
+
+static bool free_when_missed(void *context, struct tarn_allocator *allocator, uint64_t size,
+                             tarn_stream stream)
+{
+    (void)size;
+    (void)stream;
+    assert_int_equal(tarn_allocator_free(allocator, *(tarn_ptr *)context, NULL), TARN_OK);
+    return true;
+}
+
+/* Those that took pages, and those that failed; how long they took is no more than it can be. */
+static void requests_that_need_pages_are_measured(void **state)
+{
+    const uint64_t begin_ns = clock_ns();
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 128 * MIB, "policy:compact");
+    tarn_ptr ptr = rig_alloc(&rig, 60 * MIB, 0);
+
+    assert_int_equal(page_stats(&rig).requests, 1);
+    rig_free(&rig, ptr);
+    assert_int_equal(rig_alloc(&rig, 60 * MIB, 0), ptr);
+    assert_int_equal(page_stats(&rig).requests, 1); /* it was free */
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, 60 * MIB, &rig.error), TARN_OK);
+    const uint64_t created = page_stats(&rig).created;
+
+    rig_alloc_oom(&rig, 60 * MIB, 0);
+    assert_int_equal(page_stats(&rig).created, created);
+    assert_int_equal(page_stats(&rig).requests, 2);
+    assert_int_equal(tarn_allocator_add_memory_callback(rig.allocator, free_when_missed, &ptr),
+                     TARN_OK);
+    assert_int_equal(rig_alloc(&rig, 60 * MIB, 0), ptr);
+    const struct tarn_page_stats stats = page_stats(&rig);
+
+    assert_int_equal(stats.requests, 2); /* it was made free */
+    assert_true(stats.longest_ns > 0 && stats.longest_ns <= stats.request_ns);
+    assert_true(stats.request_ns <= clock_ns() - begin_ns);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+/* Of a pool with a source of its own: its segments are no pages, and stay. */
+static void segments_of_a_source_are_no_pages(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 128 * MIB, "policy:compact");
+    struct source source = {.device = rig.device};
+    const struct tarn_pool_source from = {sizeof from, &source, source_alloc, source_free,
+                                          source_gone};
+    struct tarn_pool *pool =
+        pool_open(&rig, (struct tarn_pool_options){.source = &from, .priority = -1});
+    struct tarn_pool *asking = pool_open(&rig, (struct tarn_pool_options){.priority = 1});
+
+    rig_free(&rig, pool_alloc(&rig, pool, 60 * MIB, 0));
+    rig_free(&rig, pool_alloc(&rig, asking, 100 * MIB, 0));
+    assert_int_equal(pool_stats(pool).reserved, 0);
+    tarn_pool_destroy(pool);
+    tarn_pool_destroy(asking);
+    rig_close(&rig);
+}
+
+static bool is_no_stream(void *context, tarn_stream stream)
+{
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+/* A full device is asked again only after something went back to it: where nothing can, as often as
+ * in a capture, in which nothing may, and once after completing frees. */
+static void a_full_device_is_not_asked_in_vain(void **state)
+{
+    const struct tarn_pool_id id = {0, 101};
+    uint64_t refusals[2];
+
+    (void)state;
+    for (int captured = 0; captured < 2; captured++) {
+        struct rig rig;
+
+        rig_open(&rig, 64 * MIB, "policy:compact");
+        const tarn_ptr most = rig_alloc(&rig, 64 * MIB, 0);
+
+        if (captured) {
+            assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, is_no_stream, NULL, NULL),
+                             TARN_OK);
+        }
+        const uint64_t before = sim_counters(rig.device).calls[TARN_SIM_PAGE_CREATE];
+
+        rig_alloc_oom(&rig, 2 * MIB, 0);
+        refusals[captured] = sim_counters(rig.device).calls[TARN_SIM_PAGE_CREATE] - before;
+        if (captured) {
+            assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
+        }
+        rig_free(&rig, most);
+        rig_close(&rig);
+    }
+    assert_true(refusals[0] > 0);
+    assert_true(refusals[0] <= refusals[1] + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1369,6 +1650,15 @@ int main(void)
         cmocka_unit_test(pages_of_a_higher_priority_are_not_had_by_waiting),
         cmocka_unit_test(every_failure_is_survived),
         cmocka_unit_test(threads_share_pools),
+        cmocka_unit_test(a_request_of_the_whole_limit_takes_only_its_own),
+        cmocka_unit_test(a_pool_goes_after_a_request_that_failed),
+        cmocka_unit_test(memory_of_graphs_that_are_gone_serves_others),
+        cmocka_unit_test(a_graph_without_memory_is_not_waited_for),
+        cmocka_unit_test(a_failing_flush_ends_the_request),
+        cmocka_unit_test(without_host_memory_nothing_is_borrowed),
+        cmocka_unit_test(requests_that_need_pages_are_measured),
+        cmocka_unit_test(segments_of_a_source_are_no_pages),
+        cmocka_unit_test(a_full_device_is_not_asked_in_vain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

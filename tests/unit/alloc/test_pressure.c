@@ -6,6 +6,7 @@
 #include "support/scarce.h"
 #include "tarn/pool.h"
 #include "tarn/pressure.h"
+#include "tarn/request.h"
 
 static const char *const settings[] = {"", "expandable_segments:True", "policy:compact",
                                        "rules:2.14"};
@@ -560,8 +561,11 @@ static void other_engines_refuse(void **state)
 
 /* A device that fails while callbacks make room: reported, and nothing is lost. */
 /* Takes the nodes that the allocator keeps ahead, and the host has no more. */
+static int nodes_taken; /* how often */
+
 static uint64_t take_nodes(void *context, const struct tarn_pressure *pressure)
 {
+    nodes_taken++;
     scarce_begin(context);
     tarn_host_fail_nth(1);
     return pressure->bytes / 2;
@@ -585,12 +589,14 @@ static void without_nodes_a_request_ends(void **state)
         assert_int_equal(
             tarn_allocator_add_pressure_callback(rig.allocator, take_nodes, rig.allocator),
             TARN_OK);
+        nodes_taken = 0;
         const uint64_t size = (soft ? 200 : 600) * MIB;
         const enum tarn_status st = tarn_allocator_alloc(rig.allocator, size, 0, &ptr, &rig.error);
 
         tarn_host_fail_nth(0);
         scarce_end();
         assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        assert_int_equal(nodes_taken, 1); /* nobody is asked again */
         assert_int_equal(ptr, 0);
         assert_int_equal(rig_stats(&rig).num_ooms, 0);
         rig_check(&rig);
@@ -696,6 +702,576 @@ static void a_failing_device_is_reported(void **state)
     }
 }
 
+/* ---- how often, and for how much ---- */
+
+/* Answers in phases. */
+struct phased {
+    struct rig *rig;
+    int calls;
+    int lies;       /* of the first calls: nothing is freed */
+    tarn_ptr block; /* freed by the call after them, 0 = none */
+};
+
+static uint64_t answer_in_phases(void *context, const struct tarn_pressure *pressure)
+{
+    struct phased *phased = context;
+    const int call = phased->calls++;
+    tarn_ptr ptr = 0;
+
+    if (call < phased->lies) {
+        return 1;
+    }
+    if (phased->block) {
+        rig_free(phased->rig, phased->block);
+        phased->block = 0;
+        return 1;
+    }
+    assert_int_equal(tarn_allocator_alloc(pressure->allocator, 512, 0, &ptr, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_free(pressure->allocator, ptr, NULL), TARN_OK);
+    return 1;
+}
+
+static int calls_in_phases(bool soft, int lies, bool frees)
+{
+    struct phased phased = {.lies = lies};
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    rig_open(&rig, 256 * MIB, "");
+    phased.rig = &rig;
+    const tarn_ptr most = rig_alloc(&rig, 200 * MIB, 0);
+
+    phased.block = frees ? rig_alloc(&rig, 512, 0) : 0;
+    rig_free(&rig, rig_alloc(&rig, 512, 0));
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, answer_in_phases, &phased),
+                     TARN_OK);
+    if (soft) {
+        assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, 20 * MIB, &rig.error),
+                         TARN_OK);
+        ptr = rig_alloc(&rig, 30 * MIB, 0);
+        rig_free(&rig, ptr);
+    } else {
+        rig_alloc_oom(&rig, 100 * MIB, 0);
+    }
+    assert_int_equal(phased.block, 0);
+    rig_free(&rig, most);
+    rig_close(&rig);
+    return phased.calls;
+}
+
+/* After a call that has freed something the rounds in vain are counted anew, of both kinds. */
+static void a_free_that_helps_starts_the_count_anew(void **state)
+{
+    (void)state;
+    const int in_vain = calls_in_phases(false, 0, false);
+
+    assert_true(in_vain >= 1000);
+    assert_int_equal(calls_in_phases(true, 0, false), in_vain);
+    for (int soft = 0; soft < 2; soft++) {
+        assert_int_equal(calls_in_phases(soft, 0, true), 1 + in_vain);
+        assert_int_equal(calls_in_phases(soft, TARN_PRESSURE_ROUNDS - 1, true),
+                         TARN_PRESSURE_ROUNDS + in_vain);
+        assert_int_equal(calls_in_phases(soft, TARN_PRESSURE_ROUNDS + 1, false),
+                         TARN_PRESSURE_ROUNDS);
+    }
+}
+
+struct hoard {
+    struct rig *rig;
+    uint64_t size;
+    tarn_ptr blocks[64];
+    int count;
+};
+
+static uint64_t hoard_more(void *context, const struct tarn_pressure *pressure)
+{
+    struct hoard *hoard = context;
+
+    assert_true(hoard->count < 64);
+    hoard->blocks[hoard->count++] = rig_alloc(hoard->rig, hoard->size, 0);
+    return pressure->bytes;
+}
+
+/* Whatever it allocates. */
+static void a_callback_that_only_allocates_ends(void **state)
+{
+    static const uint64_t sizes[] = {512, MIB, 2 * MIB};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct hoard hoard = {.size = sizes[i]};
+        struct rig rig;
+
+        rig_open(&rig, 256 * MIB, "");
+        hoard.rig = &rig;
+        const tarn_ptr most = rig_alloc(&rig, 150 * MIB, 0);
+
+        rig_free(&rig, rig_alloc(&rig, 2 * MIB, 0));
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, hoard_more, &hoard),
+                         TARN_OK);
+        rig_alloc_oom(&rig, 200 * MIB, 0);
+        assert_int_equal(hoard.count, TARN_PRESSURE_ROUNDS);
+        for (int k = 0; k < hoard.count; k++) {
+            rig_free(&rig, hoard.blocks[k]);
+        }
+        rig_free(&rig, most);
+        rig_close(&rig);
+    }
+}
+
+/* A segment, or whole pages of the policy. */
+static void callbacks_are_asked_for_what_the_device_would_give(void **state)
+{
+    static const uint64_t bytes[] = {30 * MIB, 40 * MIB, 30 * MIB, 30 * MIB};
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct liar liar = {.says = 0};
+        struct rig rig;
+
+        rig_open(&rig, 256 * MIB, settings[i]);
+        const tarn_ptr most = rig_alloc(&rig, 240 * MIB, 0);
+
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie_in_turn, &liar),
+                         TARN_OK);
+        rig_alloc_oom(&rig, 30 * MIB, 0);
+        assert_int_equal(liar.asked_for, bytes[i]);
+        rig_free(&rig, most);
+        rig_close(&rig);
+    }
+}
+
+/* The first says that it freed just what was missing. */
+static void nobody_is_asked_for_nothing(void **state)
+{
+    struct liar liars[] = {{.says = 100 * MIB}, {.says = MIB}};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    const tarn_ptr most = rig_alloc(&rig, 200 * MIB, 0);
+    int calls = 0;
+
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie_in_turn, &liars[0]),
+                     TARN_OK);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
+    rig_alloc_oom(&rig, 100 * MIB, 0);
+    assert_int_equal(liars[0].asked_for, 100 * MIB);
+    assert_int_equal(calls, 0);
+    rig_free(&rig, most);
+    rig_close(&rig);
+}
+
+/* ---- the soft limit ---- */
+
+static void soft_limit(struct rig *rig, uint64_t bytes)
+{
+    assert_int_equal(tarn_allocator_set_soft_limit(rig->allocator, bytes, &rig->error), TARN_OK);
+}
+
+static void what_just_reaches_the_soft_limit_asks_nobody(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        int calls = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        soft_limit(&rig, 100 * MIB);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
+        const tarn_ptr first = rig_alloc(&rig, 60 * MIB, 0);
+        const tarn_ptr second = rig_alloc(&rig, 40 * MIB, 0);
+
+        assert_int_equal(calls, 0);
+        rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
+        assert_true(calls > 0);
+        rig_free(&rig, first);
+        rig_free(&rig, second);
+        rig_close(&rig);
+    }
+}
+
+/* Pages are small under the policy: a small hole in the budget is enough. */
+static void pages_fill_the_budget(void **state)
+{
+    int calls = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    soft_limit(&rig, 30 * MIB);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
+    const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr second = rig_alloc(&rig, 4 * MIB, 0);
+
+    assert_int_equal(calls, 0);
+    rig_free(&rig, first);
+    rig_free(&rig, second);
+    rig_close(&rig);
+}
+
+/* Free pages in two holes serve the request, and nothing grows. */
+static void pages_that_move_need_no_budget(void **state)
+{
+    int calls = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr first = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr between = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr last = rig_alloc(&rig, 20 * MIB, 0);
+    const tarn_ptr end = rig_alloc(&rig, 20 * MIB, 0);
+
+    rig_free(&rig, first);
+    rig_free(&rig, last);
+    soft_limit(&rig, 80 * MIB);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, lie, &calls), TARN_OK);
+    const tarn_ptr moved = rig_alloc(&rig, 40 * MIB, 0);
+
+    assert_int_equal(calls, 0);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 80 * MIB);
+    rig_free(&rig, moved);
+    rig_free(&rig, between);
+    rig_free(&rig, end);
+    rig_close(&rig);
+}
+
+struct first_call {
+    int calls;
+    bool is_soft;
+};
+
+static uint64_t note_first(void *context, const struct tarn_pressure *pressure)
+{
+    struct first_call *first = context;
+
+    first->is_soft = first->calls++ == 0 ? pressure->is_soft : first->is_soft;
+    return 0;
+}
+
+/* A segment that the limit refuses anyway is not asked for on account of the budget; pages may come
+ * from elsewhere. */
+static void beyond_both_limits_the_hard_one_asks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct first_call first = {0};
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        const tarn_ptr most = rig_alloc(&rig, 160 * MIB, 0);
+
+        soft_limit(&rig, 100 * MIB);
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 200 * MIB, &rig.error), TARN_OK);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, note_first, &first),
+                         TARN_OK);
+        rig_alloc_oom(&rig, 100 * MIB, 0);
+        assert_true(first.calls > 0);
+        assert_int_equal(first.is_soft, strstr(settings[i], "compact") != NULL);
+        rig_free(&rig, most);
+        rig_close(&rig);
+    }
+}
+
+/* 150 MiB are missing at first, and 50 after the first answer. */
+static void the_soft_limit_asks_for_the_rest(void **state)
+{
+    struct cache cache;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    soft_limit(&rig, 300 * MIB);
+    cache_fill(&cache, &rig, 3);
+    const tarn_ptr ptr = rig_alloc(&rig, 150 * MIB, 0);
+
+    assert_int_equal(cache.calls, 2);
+    assert_int_equal(cache.last.bytes, 50 * MIB);
+    rig_free(&rig, ptr);
+    cache_empty(&cache);
+    rig_close(&rig);
+}
+
+/* The block is there, though the callback says that it has freed next to nothing. */
+static void a_block_that_fits_ends_the_soft_limit_s_questions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct cache cache;
+        struct rig rig;
+
+        rig_open(&rig, GIB, settings[i]);
+        soft_limit(&rig, 300 * MIB);
+        cache_fill(&cache, &rig, 3);
+        assert_int_equal(tarn_allocator_remove_pressure_callback(rig.allocator, evict, &cache),
+                         TARN_OK);
+        assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, evict_little, &cache),
+                         TARN_OK);
+        const tarn_ptr ptr = rig_alloc(&rig, 90 * MIB, 0);
+
+        assert_int_equal(cache.calls, 1);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 300 * MIB);
+        rig_free(&rig, ptr);
+        cache_empty(&cache);
+        rig_close(&rig);
+    }
+}
+
+/* ---- what is tried again ---- */
+
+/* Frees these blocks at once. */
+struct release {
+    struct rig *rig;
+    tarn_ptr blocks[2];
+};
+
+static uint64_t release_blocks(void *context, const struct tarn_pressure *pressure)
+{
+    struct release *release = context;
+    uint64_t freed = 0;
+
+    (void)pressure;
+    for (int i = 0; i < 2; i++) {
+        if (release->blocks[i]) {
+            rig_free(release->rig, release->blocks[i]);
+            release->blocks[i] = 0;
+            freed++;
+        }
+    }
+    return freed;
+}
+
+static void release_when_asked(struct rig *rig, struct release *release)
+{
+    release->rig = rig;
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig->allocator, release_blocks, release),
+                     TARN_OK);
+}
+
+/* A pool at its limit gives back what the callback has freed of it, and no other memory goes. */
+static void a_pool_at_its_limit_takes_only_its_own(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 60 * MIB};
+    struct tarn_pool *pool = NULL;
+    struct release release = {0};
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 60 * MIB, 1, &release.blocks[0], &rig.error), TARN_OK);
+    release.blocks[1] = rig_alloc(&rig, 20 * MIB, 0);
+    release_when_asked(&rig, &release);
+    assert_int_equal(tarn_pool_alloc(pool, 50 * MIB, 0, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 70 * MIB);
+    assert_int_equal(rig_stats(&rig).num_alloc_retries, 1); /* before the callback */
+    rig_free(&rig, ptr);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* What a callback frees may be a pool's that has the same priority as the request. */
+static void what_is_freed_of_a_pool_goes_back(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options};
+    struct tarn_pool *pool = NULL;
+    struct release release = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 128 * MIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc(pool, 100 * MIB, 0, &release.blocks[0], &rig.error), TARN_OK);
+    release_when_asked(&rig, &release);
+    rig_free(&rig, rig_alloc(&rig, 90 * MIB, 0));
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* The device does not take back what the callback has freed. */
+static void a_failing_free_after_a_callback_is_reported(void **state)
+{
+    struct release release = {0};
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 128 * MIB, "");
+    release.blocks[0] = rig_alloc(&rig, 50 * MIB, 1);
+    release.blocks[1] = rig_alloc(&rig, 60 * MIB, 1);
+    release_when_asked(&rig, &release);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_FREE, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 90 * MIB, 0, &ptr, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(release.blocks[0], 0);
+    rig_check(&rig);
+    rig_free(&rig, rig_alloc(&rig, 90 * MIB, 0));
+    rig_close(&rig);
+}
+
+/* As what_a_callback_defers_is_waited_for, while another block waits already: the failure of the
+ * deferred one is not forgotten over it. */
+static void a_failure_while_others_wait_is_reported(void **state)
+{
+    struct rig rig;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    rig_open(&rig, GIB, "policy:compact");
+    const tarn_ptr other = rig_alloc(&rig, 100 * MIB, 0);
+    struct late_free late = {.rig = &rig, .ptr = rig_alloc(&rig, 600 * MIB, 0)};
+
+    rig_record(&rig, other, 3);
+    rig_record(&rig, late.ptr, 2);
+    for (tarn_stream stream = 2; stream <= 3; stream++) {
+        assert_int_equal(tarn_sim_block_stream(rig.device, stream), TARN_OK);
+    }
+    rig_free(&rig, other);
+    soft_limit(&rig, 700 * MIB);
+    assert_int_equal(tarn_allocator_add_pressure_callback(rig.allocator, free_in_capture, &late),
+                     TARN_OK);
+    tarn_sim_fail_nth(rig.device, TARN_SIM_EVENT_RECORD, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 800 * MIB, 0, &ptr, &rig.error),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(late.ptr, 0);
+    rig_check(&rig);
+    rig_free(&rig, rig_alloc(&rig, 800 * MIB, 0));
+    rig_close(&rig);
+}
+
+/* A pool's source, called without the lock: the nodes that the allocator kept ahead are taken
+ * meanwhile, and the host has no more. */
+static tarn_ptr give_and_take_nodes(void *context, uint64_t size, tarn_stream stream)
+{
+    struct rig *rig = context;
+    tarn_ptr ptr = 0;
+
+    (void)stream;
+    assert_int_equal(rig->device->ops->alloc(rig->device, size, &ptr), TARN_OK);
+    scarce_begin(rig->allocator);
+    tarn_host_fail_nth(1);
+    return ptr;
+}
+
+static void take_segment(void *context, tarn_ptr ptr)
+{
+    struct rig *rig = context;
+
+    assert_int_equal(rig->device->ops->free(rig->device, ptr), TARN_OK);
+}
+
+static void a_source_may_leave_no_nodes(void **state)
+{
+    (void)state;
+    for (int tries = 0; tries < 2; tries++) {
+        struct rig rig;
+        struct tarn_pool *pool = NULL;
+        tarn_ptr ptr = 0;
+
+        rig_open(&rig, GIB, "");
+        const struct tarn_pool_source source = {.struct_size = sizeof source,
+                                                .context = &rig,
+                                                .alloc = give_and_take_nodes,
+                                                .free = take_segment};
+        const struct tarn_pool_options options = {.struct_size = sizeof options, .source = &source};
+
+        assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+        const enum tarn_status st = tries ? tarn_pool_alloc_try(pool, 5 * MIB, 0, 0, &ptr)
+                                          : tarn_pool_alloc(pool, 5 * MIB, 0, &ptr, &rig.error);
+
+        tarn_host_fail_nth(0);
+        scarce_end();
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        assert_int_equal(ptr, 0);
+        rig_check(&rig);
+        tarn_pool_destroy(pool);
+        rig_close(&rig);
+    }
+}
+
+static uint64_t reset_counters(void *context, const struct tarn_pressure *pressure)
+{
+    ++*(int *)context;
+    tarn_allocator_reset_accumulated_stats(pressure->allocator);
+    return pressure->bytes;
+}
+
+/* Counters that are set back are no free. */
+static void a_callback_that_resets_counters_frees_nothing(void **state)
+{
+    static const uint64_t sizes[] = {512, 100 * MIB};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        int calls = 0;
+        struct rig rig;
+
+        rig_open(&rig, 128 * MIB, "");
+        const tarn_ptr ptr = rig_alloc(&rig, sizes[i], 0);
+
+        assert_int_equal(
+            tarn_allocator_add_pressure_callback(rig.allocator, reset_counters, &calls), TARN_OK);
+        rig_alloc_oom(&rig, 200 * MIB, 0);
+        assert_int_equal(calls, TARN_PRESSURE_ROUNDS);
+        rig_free(&rig, ptr);
+        rig_close(&rig);
+    }
+}
+
+/* Without a callback nobody can be asked: the soft limit decides nothing then. */
+static void a_soft_limit_without_callbacks_changes_nothing(void **state)
+{
+    enum {
+        CALLS = 300,
+        LIVE = 16
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SETTINGS; i++) {
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            uint64_t numbers = seed;
+            tarn_ptr ptrs[2][LIVE] = {{0}};
+            struct rig rigs[2];
+
+            rig_open(&rigs[0], GIB, settings[i]);
+            rig_open(&rigs[1], GIB, settings[i]);
+            soft_limit(&rigs[1], 60 * MIB);
+            for (int call = 0; call < CALLS; call++) {
+                numbers = numbers * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                const uint64_t number = numbers >> 33;
+                const uint64_t size = (number % 20 + 1) * 2 * MIB;
+                const tarn_stream stream = number / 32 % 2;
+                const uint64_t place = number / 64 % LIVE;
+
+                for (int k = 0; k < 2; k++) {
+                    if (ptrs[k][place]) {
+                        rig_free(&rigs[k], ptrs[k][place]);
+                        ptrs[k][place] = 0;
+                    } else {
+                        ptrs[k][place] = rig_alloc(&rigs[k], size, stream);
+                    }
+                }
+                assert_int_equal(ptrs[0][place], ptrs[1][place]);
+                assert_int_equal(rig_now(&rigs[0], TARN_STAT_RESERVED_BYTES),
+                                 rig_now(&rigs[1], TARN_STAT_RESERVED_BYTES));
+            }
+            for (int place = 0; place < LIVE; place++) {
+                for (int k = 0; k < 2; k++) {
+                    if (ptrs[k][place]) {
+                        rig_free(&rigs[k], ptrs[k][place]);
+                    }
+                }
+            }
+            tarn_allocator_destroy(rigs[1].allocator);
+            sim_close(rigs[1].device);
+            tarn_allocator_destroy(rigs[0].allocator);
+            sim_close(rigs[0].device);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -720,6 +1296,23 @@ int main(void)
         cmocka_unit_test(a_failing_device_is_reported),
         cmocka_unit_test(without_nodes_a_request_ends),
         cmocka_unit_test(what_a_callback_defers_is_waited_for),
+        cmocka_unit_test(a_free_that_helps_starts_the_count_anew),
+        cmocka_unit_test(a_callback_that_only_allocates_ends),
+        cmocka_unit_test(callbacks_are_asked_for_what_the_device_would_give),
+        cmocka_unit_test(nobody_is_asked_for_nothing),
+        cmocka_unit_test(what_just_reaches_the_soft_limit_asks_nobody),
+        cmocka_unit_test(pages_fill_the_budget),
+        cmocka_unit_test(pages_that_move_need_no_budget),
+        cmocka_unit_test(beyond_both_limits_the_hard_one_asks),
+        cmocka_unit_test(the_soft_limit_asks_for_the_rest),
+        cmocka_unit_test(a_block_that_fits_ends_the_soft_limit_s_questions),
+        cmocka_unit_test(a_pool_at_its_limit_takes_only_its_own),
+        cmocka_unit_test(what_is_freed_of_a_pool_goes_back),
+        cmocka_unit_test(a_failing_free_after_a_callback_is_reported),
+        cmocka_unit_test(a_failure_while_others_wait_is_reported),
+        cmocka_unit_test(a_source_may_leave_no_nodes),
+        cmocka_unit_test(a_callback_that_resets_counters_frees_nothing),
+        cmocka_unit_test(a_soft_limit_without_callbacks_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/rig.h"
+#include "support/scarce.h"
 #include "tarn/block.h"
 #include "tarn/pool.h"
 #include "tarn/pressure.h"
@@ -360,6 +361,9 @@ static void an_aligned_block_needs_room_for_two(void **state)
             st = tarn_alloc_with(rig.allocator, MIB, 0, &options, &ptr, &rig.error);
         }
         assert_int_equal(st, TARN_OK);
+        const struct tn_ptr_map *map = &rig_engine(rig.allocator)->heap.shard.map;
+
+        assert_true(tn_ptr_map_room(map->buckets) > map->count);
         rig_free(&rig, ptr);
     }
     assert_true(failures > 0);
@@ -573,12 +577,16 @@ static void engines_without_a_cache_ask_the_device(void **state)
 {
     const struct tarn_alloc_options aligned =
         options_of((struct tarn_alloc_options){.alignment = MIB});
+    const struct tarn_alloc_options as_any =
+        options_of((struct tarn_alloc_options){.alignment = 512});
     struct rig rig;
 
     (void)state;
     rig_open(&rig, GIB, "backend:cudaMallocAsync");
     tarn_ptr ptr = 0;
 
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &as_any, &ptr, &rig.error), TARN_OK);
+    rig_free(&rig, ptr);
     assert_int_equal(tarn_alloc_try(rig.allocator, MIB, 0, 0, &ptr), TARN_OK);
     rig_free(&rig, ptr);
     assert_int_equal(tarn_alloc_try(rig.allocator, 2 * GIB, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
@@ -726,6 +734,490 @@ static void every_failure_is_survived(void **state)
     assert_true(failures > 20);
 }
 
+/* ---- what was refused ---- */
+
+enum {
+    TRIES = 60
+};
+
+/* Tries that the device refuses, with a call of `between` after each: whether it was not asked each
+ * time, as when its refusal is remembered. */
+static bool is_remembered(struct rig *rig, uint64_t size, unsigned flags,
+                          void (*between)(struct rig *rig))
+{
+    const uint64_t before = asked(rig);
+
+    for (int k = 0; k < TRIES; k++) {
+        tarn_ptr ptr = 0;
+
+        assert_int_equal(tarn_alloc_try(rig->allocator, size, 0, flags, &ptr),
+                         TARN_ERR_OUT_OF_MEMORY);
+        if (between) {
+            between(rig);
+        }
+    }
+    return asked(rig) - before < TRIES - 1; /* the first may be answered by an earlier one's */
+}
+
+static void take_small(struct rig *rig)
+{
+    (void)rig_alloc(rig, 512, 0);
+}
+
+static void take_large(struct rig *rig)
+{
+    (void)rig_alloc(rig, 2 * MIB, 0);
+}
+
+static void take_small_and_reset(struct rig *rig)
+{
+    take_small(rig);
+    tarn_allocator_reset_accumulated_stats(rig->allocator);
+}
+
+static void take_large_and_reset(struct rig *rig)
+{
+    take_large(rig);
+    tarn_allocator_reset_accumulated_stats(rig->allocator);
+}
+
+/* Blocks from the cache make no room on the device, nor do counters that are set back. */
+static void a_refusal_outlasts_allocations(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 2 * GIB, "");
+    const tarn_ptr most = rig_alloc(&rig, GIB, 0);
+    const tarn_ptr large = rig_alloc(&rig, 600 * MIB, 0);
+
+    rig_free(&rig, large);
+    rig_free(&rig, rig_alloc(&rig, 512, 0));
+    assert_true(is_remembered(&rig, 1100 * MIB, 0, take_small));
+    assert_true(is_remembered(&rig, 1100 * MIB, 0, take_large));
+    assert_true(is_remembered(&rig, 1100 * MIB, 0, take_small_and_reset));
+    assert_true(is_remembered(&rig, 1100 * MIB, 0, take_large_and_reset));
+    rig_free(&rig, most);
+    rig_close(&rig);
+}
+
+/* Limits that just suffice are none: it was the device that refused. */
+static void within_every_limit_a_refusal_is_the_device_s(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 150 * MIB, "");
+    assert_int_equal(tarn_allocator_set_limit(rig.allocator, 200 * MIB, &rig.error), TARN_OK);
+    assert_true(is_remembered(&rig, 200 * MIB, 0, NULL));
+    rig_close(&rig);
+    for (uint64_t soft = 200 * MIB; soft <= 300 * MIB; soft += 100 * MIB) {
+        rig_open(&rig, 150 * MIB, "");
+        assert_int_equal(tarn_allocator_set_soft_limit(rig.allocator, soft, &rig.error), TARN_OK);
+        assert_true(is_remembered(&rig, 200 * MIB, TARN_ALLOC_WITHIN_BUDGET, NULL));
+        rig_close(&rig);
+    }
+}
+
+static tarn_ptr give_nothing(void *context, uint64_t size, tarn_stream stream)
+{
+    (void)context;
+    (void)size;
+    (void)stream;
+    return 0;
+}
+
+static void take_nothing(void *context, tarn_ptr ptr)
+{
+    (void)context;
+    (void)ptr;
+}
+
+/* What a pool's limit or its source refuses the device may have, as may one that failed once. */
+static void only_a_full_device_is_a_refusal(void **state)
+{
+    const struct tarn_pool_options options = {.struct_size = sizeof options, .limit = 100 * MIB};
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, &options, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc_try(pool, 200 * MIB, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    rig_free(&rig, try_alloc(&rig, 200 * MIB, 0));
+    tarn_pool_destroy(pool);
+    const struct tarn_pool_source source = {
+        .struct_size = sizeof source, .alloc = give_nothing, .free = take_nothing};
+    const struct tarn_pool_options with_source = {.struct_size = sizeof with_source,
+                                                  .source = &source};
+
+    assert_int_equal(tarn_pool_create(rig.allocator, &with_source, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_pool_alloc_try(pool, 250 * MIB, 0, 0, &ptr), TARN_ERR_OUT_OF_MEMORY);
+    rig_free(&rig, try_alloc(&rig, 250 * MIB, 0));
+    tarn_sim_fail_nth(rig.device, TARN_SIM_ALLOC, 1, TARN_ERR_DEVICE);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 300 * MIB, 0, 0, &ptr), TARN_ERR_DEVICE);
+    rig_free(&rig, try_alloc(&rig, 300 * MIB, 0));
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A try that never grows takes what any request would, and leaves what is too large for it. */
+static void a_try_leaves_oversize_blocks(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "max_split_size_mb:40");
+    rig_free(&rig, rig_alloc(&rig, 100 * MIB, 0));
+    try_fails(&rig, 30 * MIB, TARN_ALLOC_NEVER_GROW);
+    try_fails(&rig, 60 * MIB, TARN_ALLOC_NEVER_GROW);
+    rig_close(&rig);
+}
+
+/* ---- running out, with options ---- */
+
+static void a_request_with_options_runs_out_as_any(void **state)
+{
+    const struct tarn_alloc_options aligned =
+        options_of((struct tarn_alloc_options){.alignment = 2 * MIB});
+    const struct tarn_alloc_options plain = options_of((struct tarn_alloc_options){.name = "x"});
+    const struct tarn_alloc_options *const options[] = {&plain, &aligned};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        tarn_ptr ptr = 0x123;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "");
+        assert_int_equal(tarn_alloc_with(rig.allocator, 2 * GIB, 0, options[i], &ptr, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        assert_non_null(strstr(rig.error.text, "CUDA out of memory. Tried to allocate 2.00 GiB"));
+        assert_int_equal(rig_stats(&rig).num_ooms, 1);
+        rig_configure(&rig, "throw_on_cudamalloc_oom:True");
+        assert_int_equal(tarn_allocator_set_limit(rig.allocator, 100 * MIB, &rig.error), TARN_OK);
+        assert_int_equal(tarn_alloc_with(rig.allocator, 200 * MIB, 0, options[i], &ptr, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(rig_stats(&rig).num_ooms, 1);
+        assert_int_equal(rig_stats(&rig).num_oom_rejections, 1);
+        assert_int_equal(ptr, 0x123);
+        rig_close(&rig);
+    }
+}
+
+/* Sizes and alignments that no device can have. */
+static void what_cannot_be_is_refused_by_name(void **state)
+{
+    const struct tarn_alloc_options huge =
+        options_of((struct tarn_alloc_options){.alignment = TN_MAX_REQUEST / 2});
+    tarn_ptr ptr = 0x123;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_alloc_with(rig.allocator, TN_MAX_REQUEST, 0, NULL, &ptr, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_non_null(strstr(rig.error.text, "more than 1EB"));
+    rig.error.text[0] = 0;
+    assert_int_equal(tarn_alloc_with(rig.allocator, MIB, 0, &huge, &ptr, &rig.error),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_non_null(strstr(rig.error.text, "more than 1EB"));
+    assert_int_equal(ptr, 0x123);
+    rig_close(&rig);
+}
+
+static void nothing_has_the_address_zero(void **state)
+{
+    struct tarn_pool *pool = NULL;
+    tarn_ptr ptr = 0x123;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_pool_create(rig.allocator, NULL, &pool, &rig.error), TARN_OK);
+    assert_int_equal(tarn_alloc_try(rig.allocator, 0, 0, 0, &ptr), TARN_OK);
+    assert_int_equal(ptr, 0);
+    ptr = 0x123;
+    assert_int_equal(tarn_pool_alloc_try(pool, 0, 0, 0, &ptr), TARN_OK);
+    assert_int_equal(ptr, 0);
+    ptr = 0x123;
+    assert_int_equal(tarn_alloc_with(rig.allocator, 0, 0, NULL, &ptr, &rig.error), TARN_OK);
+    assert_int_equal(ptr, 0);
+    tarn_pool_destroy(pool);
+    rig_close(&rig);
+}
+
+/* A report that nobody reads has no text to write to. */
+static void a_writer_needs_a_place_for_its_text(void **state)
+{
+    tarn_ptr ptr = 0;
+    int called = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, 256 * MIB, "");
+    assert_int_equal(tarn_allocator_set_oom_writer(rig.allocator, write_too_much, NULL), TARN_OK);
+    assert_int_equal(tarn_allocator_add_oom_observer(rig.allocator, count_oom, &called), TARN_OK);
+    assert_int_equal(tarn_allocator_alloc(rig.allocator, 300 * MIB, 0, &ptr, NULL),
+                     TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(called, 1);
+    rig_close(&rig);
+}
+
+/* ---- alignments ---- */
+
+static tarn_ptr alloc_aligned(struct rig *rig, struct tarn_pool *pool, uint64_t size,
+                              uint64_t alignment)
+{
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = alignment, .pool = pool});
+    tarn_ptr ptr = 0;
+
+    if (tarn_alloc_with(rig->allocator, size, 0, &options, &ptr, &rig->error) != TARN_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+    assert_int_equal(ptr % alignment, 0);
+    rig_check(rig);
+    return ptr;
+}
+
+/* All blocks have 512. */
+static void an_alignment_of_512_is_none(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
+    const tarn_ptr ptr = alloc_aligned(&rig, NULL, 20 * MIB - 512 * 1024, 512);
+
+    assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 20 * MIB); /* not split for that */
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+/* Only a block that has to be split at its front is refused where that is forbidden. */
+static void what_lies_well_needs_no_split_in_front(void **state)
+{
+    static const uint64_t at = 256 * MIB;
+    struct rig rig;
+
+    (void)state;
+    for (int off = 0; off < 2; off++) {
+        for (int no_split = 0; no_split < 2; no_split++) {
+            const struct tarn_pool_options whole = {.struct_size = sizeof whole,
+                                                    .no_split = no_split != 0};
+            const struct tarn_alloc_options options =
+                options_of((struct tarn_alloc_options){.alignment = 4 * MIB});
+            struct tarn_alloc_options in_pool = options;
+            tarn_ptr ptr = 0;
+
+            rig_open(&rig, GIB, "");
+            assert_int_equal(tarn_pool_create(rig.allocator, &whole, &in_pool.pool, &rig.error),
+                             TARN_OK);
+            const tarn_ptr address = SIM_BASE + at - SIM_BASE % (4 * MIB) + off * 2 * MIB;
+
+            assert_int_equal(tarn_sim_script_alloc(rig.device, address), TARN_OK);
+            const enum tarn_status st =
+                tarn_alloc_with(rig.allocator, 20 * MIB, 0, &in_pool, &ptr, &rig.error);
+
+            assert_int_equal(st, off && no_split ? TARN_ERR_NOT_SUPPORTED : TARN_OK);
+            assert_int_equal(ptr, st ? 0 : address + off * 2 * MIB);
+            rig_check(&rig);
+            if (ptr) {
+                rig_free(&rig, ptr);
+            }
+            tarn_pool_destroy(in_pool.pool);
+            rig_close(&rig);
+        }
+    }
+}
+
+/* Blocks of max_split_size are not split, those below are. */
+static void max_split_size_forbids_a_split_in_front(void **state)
+{
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = 4 * MIB});
+
+    (void)state;
+    for (uint64_t size = 58 * MIB; size <= 60 * MIB; size += 2 * MIB) {
+        tarn_ptr ptr = 0;
+        struct rig rig;
+
+        rig_open(&rig, GIB, "max_split_size_mb:64");
+        const tarn_ptr address = SIM_BASE + 256 * MIB - SIM_BASE % (4 * MIB) + 2 * MIB;
+
+        assert_int_equal(tarn_sim_script_alloc(rig.device, address), TARN_OK);
+        assert_int_equal(tarn_alloc_with(rig.allocator, size + 512, 0, &options, &ptr, &rig.error),
+                         size < 60 * MIB ? TARN_OK : TARN_ERR_NOT_SUPPORTED);
+        rig_check(&rig);
+        rig_close(&rig);
+    }
+}
+
+/* Without the nodes that are kept ahead: whichever allocation of the host fails, the request is
+ * served or refused, and nothing is lost. */
+static void without_nodes_a_request_is_refused_or_served(void **state)
+{
+    static const struct {
+        uint64_t size;
+        uint64_t alignment;
+    } kinds[] = {{40 * MIB, 0}, {10 * MIB, 4 * MIB}, {5 * MIB, 0}, {512, 0}};
+
+    unsigned failures = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 4 * SETTINGS; i++) {
+        const struct tarn_alloc_options options = options_of((struct tarn_alloc_options){
+            .flags = TARN_ALLOC_TRY, .alignment = kinds[i % 4].alignment});
+        bool failed = true;
+
+        for (uint64_t n = 1; failed; n++) {
+            tarn_ptr ptr = 0;
+            struct rig rig;
+
+            rig_open(&rig, GIB, settings[i / 4]);
+            const tarn_ptr first = rig_alloc(&rig, 22 * MIB, 0);
+
+            if (kinds[i % 4].alignment) {
+                rig_free(&rig, rig_alloc(&rig, 30 * MIB, 0));
+            }
+            scarce_begin(rig.allocator);
+            const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+            tarn_host_fail_nth(n);
+            const enum tarn_status st =
+                tarn_alloc_with(rig.allocator, kinds[i % 4].size, 0, &options, &ptr, NULL);
+
+            tarn_host_fail_nth(0);
+            failed = tarn_host_get_usage().alloc_calls - before >= n;
+            scarce_end();
+            assert_true(st == TARN_OK || (failed && st == TARN_ERR_HOST_MEMORY));
+            assert_int_equal(ptr != 0, st == TARN_OK);
+            failures += st != TARN_OK;
+            rig_check(&rig);
+            if (ptr) {
+                rig_free(&rig, ptr);
+            }
+            rig_free(&rig, first);
+            rig_close(&rig);
+        }
+    }
+    assert_true(failures > 2 * SETTINGS);
+}
+
+/* ---- stacks ---- */
+
+/* References to a stack that are out. */
+struct stacks {
+    int64_t held;
+    uint64_t of_alloc; /* in the last event */
+};
+
+static uint64_t capture_stack(void *context, enum tarn_context_level level)
+{
+    struct stacks *stacks = context;
+
+    (void)level;
+    stacks->held++;
+    return 77;
+}
+
+static void retain_stack(void *context, uint64_t stack)
+{
+    struct stacks *stacks = context;
+
+    assert_int_equal(stack, 77);
+    stacks->held++;
+}
+
+static void release_stack(void *context, uint64_t stack)
+{
+    struct stacks *stacks = context;
+
+    assert_int_equal(stack, 77);
+    stacks->held--;
+}
+
+static void see_stack(void *context, const struct tarn_trace_event *event)
+{
+    struct stacks *stacks = context;
+
+    if (event->action == TARN_ACTION_ALLOC) {
+        stacks->of_alloc = event->stack;
+    }
+}
+
+/* Requests of every kind have the stack of their caller, and hold no other. */
+static void requests_with_options_have_the_caller_s_stack(void **state)
+{
+    const struct tarn_alloc_options kinds[] = {
+        options_of((struct tarn_alloc_options){.alignment = MIB}),
+        options_of((struct tarn_alloc_options){.flags = TARN_ALLOC_TRY}),
+        options_of((struct tarn_alloc_options){.name = "x"}),
+    };
+    struct stacks stacks = {0};
+    const struct tarn_sink sink = {&stacks,   TARN_CONTEXT_ALL, capture_stack,
+                                   see_stack, retain_stack,     release_stack};
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, &rig.error), TARN_OK);
+    for (size_t i = 0; i < 3; i++) {
+        tarn_ptr ptr = 0;
+
+        stacks.of_alloc = 0;
+        assert_int_equal(tarn_alloc_with(rig.allocator, 30 * MIB, 0, &kinds[i], &ptr, &rig.error),
+                         TARN_OK);
+        assert_int_equal(stacks.of_alloc, 77);
+        rig_free(&rig, ptr);
+        rig_empty_cache(&rig);
+        assert_int_equal(stacks.held, 0);
+        assert_int_equal(tarn_alloc_with(rig.allocator, 2 * GIB, 0, &kinds[i], &ptr, &rig.error),
+                         TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(stacks.held, 0);
+    }
+    assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &stacks, &rig.error), TARN_OK);
+    rig_close(&rig);
+}
+
+/* An aligned block is cut at both ends, for which it needs two nodes: also where one is left. */
+static void an_aligned_block_needs_two_nodes(void **state)
+{
+    const struct tarn_alloc_options options =
+        options_of((struct tarn_alloc_options){.alignment = 4 * MIB});
+    tarn_ptr ptr = 0;
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, GIB, "");
+    const tarn_ptr address = SIM_BASE + 256 * MIB - SIM_BASE % (4 * MIB) + 2 * MIB;
+
+    assert_int_equal(tarn_sim_script_alloc(rig.device, address), TARN_OK);
+    rig_free(&rig, rig_alloc(&rig, 40 * MIB, 0));
+    rig_free(&rig,
+             rig_alloc(&rig, 20 * MIB, 0)); /* there is room for its pointer, and for events */
+    scarce_begin(rig.allocator);
+    scarce_count--; /* but one */
+    scarce_held[scarce_count].slab->live++;
+    tn_block_destroy(scarce_held[scarce_count].node);
+    tarn_host_fail_nth(1);
+    const enum tarn_status st =
+        tarn_alloc_with(rig.allocator, 10 * MIB, 0, &options, &ptr, &rig.error);
+
+    tarn_host_fail_nth(0);
+    scarce_end();
+    assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+    assert_int_equal(ptr, 0);
+    rig_check(&rig);
+    assert_int_equal(tarn_alloc_with(rig.allocator, 10 * MIB, 0, &options, &ptr, &rig.error),
+                     TARN_OK);
+    assert_int_equal(ptr, address + 2 * MIB);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -751,6 +1243,20 @@ int main(void)
         cmocka_unit_test(the_text_can_be_the_program_s_own),
         cmocka_unit_test(without_a_reader_no_report_is_made),
         cmocka_unit_test(every_failure_is_survived),
+        cmocka_unit_test(a_refusal_outlasts_allocations),
+        cmocka_unit_test(within_every_limit_a_refusal_is_the_device_s),
+        cmocka_unit_test(only_a_full_device_is_a_refusal),
+        cmocka_unit_test(a_try_leaves_oversize_blocks),
+        cmocka_unit_test(a_request_with_options_runs_out_as_any),
+        cmocka_unit_test(what_cannot_be_is_refused_by_name),
+        cmocka_unit_test(nothing_has_the_address_zero),
+        cmocka_unit_test(a_writer_needs_a_place_for_its_text),
+        cmocka_unit_test(an_alignment_of_512_is_none),
+        cmocka_unit_test(what_lies_well_needs_no_split_in_front),
+        cmocka_unit_test(max_split_size_forbids_a_split_in_front),
+        cmocka_unit_test(without_nodes_a_request_is_refused_or_served),
+        cmocka_unit_test(requests_with_options_have_the_caller_s_stack),
+        cmocka_unit_test(an_aligned_block_needs_two_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

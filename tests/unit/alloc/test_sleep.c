@@ -5,6 +5,7 @@
  */
 #include "support/test.h"
 
+#include "alloc/pool/asleep.h"
 #include "support/child.h"
 #include "support/rig.h"
 #include "support/share.h"
@@ -16,6 +17,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -1843,6 +1845,201 @@ static void other_threads_go_on(void **state)
     dormitory_close(&d);
 }
 
+/* The default pools have the id (0, 0), and no other id has both numbers. */
+static void one_number_of_an_id_may_be_zero(void **state)
+{
+    static const struct tarn_pool_id half = {5, 0};
+    static const struct tarn_pool_id none = {0, 0};
+    static const struct tarn_pool_id unknown = {6, 0};
+    struct rig rig;
+
+    (void)state;
+    open_backed(&rig, "policy:compact");
+    const tarn_ptr ptr = alloc_in(&rig, half, 5 * MIB);
+
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, half, NULL, &rig.error), TARN_OK);
+    assert_true(tarn_allocator_is_asleep(rig.allocator, half));
+    assert_int_equal(tarn_allocator_wake(rig.allocator, half, &rig.error), TARN_OK);
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, unknown, NULL, &rig.error),
+                     TARN_ERR_NOT_FOUND);
+    assert_int_equal(tarn_allocator_sleep(rig.allocator, none, NULL, &rig.error),
+                     TARN_ERR_NOT_SUPPORTED);
+    rig_free(&rig, ptr);
+    rig_close(&rig);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Sleeps and wakes that succeed are counted, with a time that they can have taken. */
+static void sleeps_and_wakes_are_measured(void **state)
+{
+    struct dormitory d;
+    const uint64_t begin_ns = clock_ns();
+
+    (void)state;
+    dormitory_open(&d, "policy:compact");
+    const struct tarn_sleep_stats first = sleep_stats(&d.rig);
+
+    assert_int_equal(first.bytes + first.host_bytes + first.pools, 0); /* never asleep */
+    assert_int_equal(tarn_allocator_wake(d.rig.allocator, pool, &d.rig.error), TARN_ERR_STATE);
+    assert_int_equal(tarn_allocator_sleep(d.rig.allocator, other_pool, NULL, &d.rig.error),
+                     TARN_ERR_NOT_FOUND);
+    const struct tarn_sleep_stats failed = sleep_stats(&d.rig);
+
+    assert_int_equal(failed.sleeps + failed.wakes, 0);
+    assert_int_equal(failed.sleep_ns + failed.wake_ns, 0);
+    sleep_well(&d.rig, NULL);
+    wake_up(&d.rig);
+    const struct tarn_sleep_stats stats = sleep_stats(&d.rig);
+
+    assert_int_equal(stats.sleeps, 1);
+    assert_int_equal(stats.wakes, 1);
+    assert_true(stats.sleep_ns > 0 && stats.wake_ns > 0);
+    assert_true(stats.sleep_ns + stats.wake_ns <= clock_ns() - begin_ns);
+    dormitory_close(&d);
+}
+
+/* Waking takes the cache of others where there is no room. The pool can go afterwards, also if it
+ * was released while it slept. */
+static void a_pool_goes_after_a_wake_that_made_room(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        struct rig rig;
+
+        rig_open_with(&rig, (struct tarn_sim_options){.capacity = 64 * MIB, .backed = true},
+                      "policy:compact");
+        const tarn_ptr ptr = alloc_in(&rig, pool, 40 * MIB);
+
+        sleep_well(&rig, &discard);
+        rig_free(&rig, rig_alloc(&rig, 50 * MIB, 0));
+        if (early) {
+            assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+        }
+        wake_up(&rig);
+        assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES), 64 * MIB);
+        if (!early) {
+            assert_int_equal(tarn_allocator_release_pool(rig.allocator, pool, NULL), TARN_OK);
+        }
+        rig_free(&rig, ptr);
+        rig_empty_cache(&rig);
+        assert_null(rig_engine(rig.allocator)->heap.private_pools.first);
+        rig_close(&rig);
+    }
+}
+
+/* Whichever allocation of the host fails: a pool that fell asleep has given all of its memory
+ * back. */
+static void without_host_memory_a_pool_sleeps_wholly_or_not(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        unsigned failures = 0;
+        bool failed = true;
+
+        for (uint64_t n = 1; failed; n++) {
+            struct rig rig;
+
+            rig_open(&rig, GIB, settings[i]);
+            const tarn_ptr small = alloc_in(&rig, pool, 512);
+            const tarn_ptr large = alloc_in(&rig, pool, 30 * MIB);
+            const uint64_t used = sim_counters(rig.device).used_bytes;
+            const uint64_t before = tarn_host_get_usage().alloc_calls;
+
+            tarn_host_fail_nth(n);
+            const enum tarn_status st =
+                tarn_allocator_sleep(rig.allocator, pool, &discard, &rig.error);
+
+            tarn_host_fail_nth(0);
+            failed = tarn_host_get_usage().alloc_calls - before >= n;
+            assert_true(st == TARN_OK || (failed && st == TARN_ERR_HOST_MEMORY));
+            failures += st != TARN_OK;
+            rig_check(&rig);
+            assert_int_equal(sleep_stats(&rig).bytes, st ? 0 : used);
+            assert_int_equal(sim_counters(rig.device).used_bytes, st ? used : 0);
+            if (st == TARN_OK) {
+                wake_up(&rig);
+            }
+            rig_free(&rig, small);
+            rig_free(&rig, large);
+            rig_close(&rig);
+        }
+        assert_true(failures > 0);
+    }
+}
+
+/* A sleep that found no host memory half way leaves nothing to the next one, which saves as much as
+ * it would have. */
+static void a_failed_sleep_saves_nothing(void **state)
+{
+    enum {
+        COUNT = 6
+    };
+    bool tried_again = false;
+
+    (void)state;
+    for (uint64_t n = 1; !tried_again; n++) {
+        tarn_ptr ptrs[COUNT];
+        struct rig rig;
+
+        open_backed(&rig, "policy:compact");
+        for (int i = 0; i < COUNT; i++) {
+            ptrs[i] = alloc_in(&rig, pool, 2 * MIB);
+        }
+        for (int i = 1; i < COUNT; i += 2) {
+            rig_free(&rig, ptrs[i]);
+        }
+        tarn_host_fail_nth(n);
+        const enum tarn_status st = tarn_allocator_sleep(rig.allocator, pool, NULL, &rig.error);
+
+        tarn_host_fail_nth(0);
+        assert_int_equal(st, TARN_ERR_HOST_MEMORY);
+        const struct tn_asleep *asleep =
+            rig_engine(rig.allocator)->heap.private_pools.first->asleep;
+
+        if (asleep && asleep->saved.bytes > 0) { /* of the pieces that it knew */
+            sleep_well(&rig, NULL);
+            assert_int_equal(sleep_stats(&rig).host_bytes, COUNT * MIB);
+            tried_again = true;
+        }
+        for (int i = 0; i < COUNT; i += 2) {
+            rig_free(&rig, ptrs[i]);
+        }
+        rig_close(&rig);
+    }
+}
+
+/* A block that was freed while its pool slept has no memory to lend. */
+static void what_is_freed_asleep_is_not_lent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct rig rig;
+
+        rig_open(&rig, 100 * MIB, settings[i]);
+        const tarn_ptr kept = alloc_in(&rig, pool, 20 * MIB);
+        const tarn_ptr freed = alloc_in(&rig, pool, 60 * MIB);
+
+        assert_int_equal(tarn_allocator_set_pool_use_on_oom(rig.allocator, pool, true), TARN_OK);
+        sleep_well(&rig, &discard);
+        rig_free(&rig, freed);
+        const tarn_ptr ptr = rig_alloc(&rig, 80 * MIB, 0);
+
+        rig_alloc_oom(&rig, 60 * MIB, 0);
+        rig_check(&rig);
+        rig_free(&rig, ptr);
+        wake_up(&rig);
+        rig_free(&rig, kept);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest by_one_thread[] = {
@@ -1896,6 +2093,12 @@ int main(void)
         cmocka_unit_test(a_pool_wakes_in_pieces),
         cmocka_unit_test(forgetting_needs_nodes),
         cmocka_unit_test(a_page_that_is_not_released_is_lost),
+        cmocka_unit_test(one_number_of_an_id_may_be_zero),
+        cmocka_unit_test(sleeps_and_wakes_are_measured),
+        cmocka_unit_test(a_pool_goes_after_a_wake_that_made_room),
+        cmocka_unit_test(without_host_memory_a_pool_sleeps_wholly_or_not),
+        cmocka_unit_test(a_failed_sleep_saves_nothing),
+        cmocka_unit_test(what_is_freed_asleep_is_not_lent),
     };
     const struct CMUnitTest beside_others[] = {
         cmocka_unit_test(other_threads_go_on),
