@@ -2751,8 +2751,8 @@ static struct scarce_request scarce_request(struct rig *rig, enum scarcity what)
         for (int i = 0; i < 2; i++) {
             assert_int_equal(tarn_pool_create(rig->allocator, NULL, &request.pools[i], &rig->error),
                              TARN_OK);
-            assert_int_equal(tarn_pool_alloc(request.pools[i], is_small ? 512 : 10 * MIB, 1 + i,
-                                             &ptrs[i], &rig->error),
+            assert_int_equal(tarn_pool_alloc(request.pools[i], is_small ? 512 : 10 * MIB,
+                                             (tarn_stream)i + 1, &ptrs[i], &rig->error),
                              TARN_OK);
         }
         request.size = is_small ? 4 * MIB : 20 * MIB;

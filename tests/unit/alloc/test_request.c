@@ -1003,7 +1003,7 @@ static void what_lies_well_needs_no_split_in_front(void **state)
     struct rig rig;
 
     (void)state;
-    for (int off = 0; off < 2; off++) {
+    for (unsigned off = 0; off < 2; off++) {
         for (int no_split = 0; no_split < 2; no_split++) {
             const struct tarn_pool_options whole = {.struct_size = sizeof whole,
                                                     .no_split = no_split != 0};

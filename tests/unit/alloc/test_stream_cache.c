@@ -963,7 +963,8 @@ static bool only_stream_7(void *context, tarn_stream stream)
 static void caches_stay_closed_while_something_is_unusual(void **state)
 {
     const struct tarn_pool_id id = {.first = 1};
-    const struct tarn_sink sink = {.receive = ignore};
+    int listener;
+    const struct tarn_sink sink = {.context = &listener, .receive = ignore};
 
     (void)state;
     for (int what = 0; what < 3; what++) {
@@ -987,7 +988,7 @@ static void caches_stay_closed_while_something_is_unusual(void **state)
             assert_false(atomic_load(&caches->open));
         }
         if (what == 0) {
-            assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &id, NULL), TARN_OK);
+            assert_int_equal(tarn_allocator_remove_sink(rig.allocator, &listener, NULL), TARN_OK);
         } else if (what == 1) {
             assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
             assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
