@@ -402,6 +402,12 @@ static void every_wrong_value_says_what_and_where(void **state)
         "max_split_size_mb: \"0000000000000000000000000000000000000000...\" at offset 18 "
         "does not fit a number, allowed: at least large_segment_size_mb (here 20)");
     expect_error(
+        "max_split_size_mb:"
+        "-99999999999999999999999999999999999999999999999999999999999999999999999999999999",
+        18,
+        "max_split_size_mb: \"-999999999999999999999999999999999999999...\" at offset 18 "
+        "is negative, allowed: at least large_segment_size_mb (here 20)");
+    expect_error(
         "max_split_size_mb:", 18,
         "max_split_size_mb: expected a value at offset 18, found the end, allowed: at least "
         "large_segment_size_mb (here 20)");

@@ -340,6 +340,7 @@ struct recorder {
     struct tarn_trace_event events[64];
     int count;
     uint64_t next_stack;
+    int references; /* to stacks */
 };
 
 static uint64_t recorder_capture(void *context, enum tarn_context_level level)
@@ -394,6 +395,24 @@ static struct tarn_sink recorder_sink(struct recorder *recorder, enum tarn_conte
                               .receive = recorder_receive};
 }
 
+static uint64_t recorder_capture_counted(void *context, enum tarn_context_level level)
+{
+    ((struct recorder *)context)->references++;
+    return recorder_capture(context, level);
+}
+
+static void recorder_retain(void *context, uint64_t stack)
+{
+    (void)stack;
+    ((struct recorder *)context)->references++;
+}
+
+static void recorder_release(void *context, uint64_t stack)
+{
+    (void)stack;
+    ((struct recorder *)context)->references--;
+}
+
 /* PyTorch's block takes the stack with it when another is split off in front of it, and loses it
  * when both merge; the first mapping behind that gives an expandable segment one again. */
 static void split_segments_say_so(void **state)
@@ -405,8 +424,11 @@ static void split_segments_say_so(void **state)
         struct rig rig;
         struct seen seen = {.left = 0};
         struct recorder recorder = {.count = 0};
-        const struct tarn_sink sink = recorder_sink(&recorder, TARN_CONTEXT_ALL);
+        struct tarn_sink sink = recorder_sink(&recorder, TARN_CONTEXT_ALL);
 
+        sink.capture = recorder_capture_counted;
+        sink.retain = recorder_retain;
+        sink.release = recorder_release;
         rig_open(&rig, GIB, confs[c]);
         assert_int_equal(tarn_allocator_add_sink(rig.allocator, &sink, NULL), TARN_OK);
         const tarn_ptr whole = rig_alloc(&rig, 20 * MIB, 0); /* stack 1 */
@@ -428,6 +450,7 @@ static void split_segments_say_so(void **state)
         assert_int_equal(seen.segment_count, c ? 1 : 2);
         assert_int_equal(seen.segments[c ? 0 : 1].stack, 5);
         assert_false(seen.segments[c ? 0 : 1].was_split);
+        assert_int_equal(recorder.references, seen.segment_count); /* no block is allocated */
         rig_close(&rig);
     }
 }
