@@ -233,6 +233,9 @@ def main():
     equivalent = read_known(given.tree, "equivalent.tsv")
     explained = read_known(given.tree, "survivors.tsv")
     tests = [t for t in read_tests(given.tree) if re.search(given.tests, t.name)]
+    texts = {tuple(m[i] for i in (1, 3, 4, 5, 6)) for m in mutants}
+    for row in sorted((equivalent | explained) - texts):
+        print(f"listed in tests/mutation, but there is no such mutant: {' '.join(row)}")
     judged = []
     lock = threading.Lock()
 
