@@ -37,7 +37,7 @@ static void streams_that_take_turns_wait_for_their_share_of_time(void **state)
         take_turns(&rig, 5);
         rig_free(&rig, rig_alloc(&rig, 40 * MIB, 3));
         assert_int_equal(reserved(&rig), 120 * MIB);
-        tarn_sim_advance_ns(rig.device, 30 * (1240000 - 780000) - early);
+        tarn_sim_advance_ns(rig.device, UINT64_C(30) * (1240000 - 780000) - early);
         rig_free(&rig, rig_alloc(&rig, 80 * MIB, 3));
         assert_int_equal(moved(&rig), early ? 40 : 60);
         rig_close(&rig);
@@ -95,7 +95,7 @@ static void a_request_costs_what_all_its_steps_do(void **state)
 
     (void)rig_alloc(&rig, 60 * MIB, 2);
     assert_int_equal(reserved(&rig), 64 * MIB);
-    const uint64_t ns = (moved(&rig) - before) * TN_PAGE_MOVE_NS + 6 * TN_PAGE_CREATE_NS;
+    const uint64_t ns = (moved(&rig) - before) * TN_PAGE_MOVE_NS + UINT64_C(6) * TN_PAGE_CREATE_NS;
 
     assert_int_equal(rig_engine(rig.allocator)->compact.longest_ns, ns);
     rig_close(&rig);

@@ -472,7 +472,7 @@ static void a_range_that_grows_takes_host_memory_in_steps(void **state)
     for (int i = 0; i < COUNT; i++) {
         (void)rig_alloc(&rig, 20 * MIB, 0);
     }
-    assert_true(tarn_host_get_usage().alloc_calls - calls < 4 * COUNT);
+    assert_true(tarn_host_get_usage().alloc_calls - calls < UINT64_C(4) * COUNT);
     rig_close(&rig);
 }
 
@@ -582,7 +582,7 @@ static void holes_need_host_memory(void **state)
         failures += st != TARN_OK;
     }
     assert_true(failures > 0);
-    device_holds(&rig, 1, COUNT / 2, COUNT / 2 * 20 * MIB);
+    device_holds(&rig, 1, COUNT / 2, UINT64_C(10) * COUNT * MIB);
     rig_close(&rig);
 }
 

@@ -643,13 +643,13 @@ static void trimming_gives_back_what_single_classes_hold(void **state)
 
     (void)state;
     set_insert(set, &last);
-    for (uint64_t i = 0; i < 2 * COUNT; i++) {
+    for (uint64_t i = 0; i < UINT64_C(2) * COUNT; i++) {
         blocks[i] = (struct tn_block){
             .address = 512 * (i + 1),
             .size = 512 * (uint64_t)(i < COUNT ? TN_CHUNK_BINS : 2 * TN_CHUNK_BINS - 1)};
         set_insert(set, &blocks[i]);
     }
-    for (uint64_t i = 0; i < 2 * COUNT; i++) {
+    for (uint64_t i = 0; i < UINT64_C(2) * COUNT; i++) {
         tn_free_set_remove(set, &blocks[i]);
     }
     tn_free_set_trim(set);

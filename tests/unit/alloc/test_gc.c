@@ -891,7 +891,7 @@ static void a_request_takes_the_cache_up_to_its_priority(void **state)
             assert_int_equal(pool_reserved(pools[i]), LOWEST + i <= own ? 0 : 20 * MIB);
         }
         assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES),
-                         (unsigned)(HIGHEST - own) * 20 * MIB + (own < 0 ? 22 * MIB : 0));
+                         (uint64_t)(HIGHEST - own) * 20 * MIB + (own < 0 ? 22 * MIB : 0));
         for (int32_t i = 0; i < POOLS; i++) {
             tarn_pool_destroy(pools[i]);
         }
@@ -1095,7 +1095,7 @@ static void what_one_stream_cached_goes(void **state)
         assert_int_equal(
             tarn_allocator_release_stream(rig.allocator, (tarn_stream)stream, &rig.error), TARN_OK);
         assert_int_equal(rig_now(&rig, TARN_STAT_RESERVED_BYTES),
-                         (unsigned)(1 - stream) * 44 * MIB);
+                         (uint64_t)(1 - stream) * 44 * MIB);
     }
     tarn_pool_destroy(pool);
     rig_close(&rig);

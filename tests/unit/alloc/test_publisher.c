@@ -17,7 +17,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -494,7 +493,9 @@ static uint64_t blocked_in(const char *name)
         FILE *file = fopen(path, "r");
 
         while (file && fgets(line, sizeof line, file)) {
-            (void)sscanf(line, "SigBlk: %" SCNx64, &mask);
+            if (strncmp(line, "SigBlk:", 7) == 0) {
+                mask = strtoull(line + 7, NULL, 16);
+            }
         }
         if (file) {
             (void)fclose(file);

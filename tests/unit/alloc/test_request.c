@@ -989,7 +989,7 @@ static void an_alignment_of_512_is_none(void **state)
     (void)state;
     rig_open(&rig, GIB, "");
     rig_free(&rig, rig_alloc(&rig, 20 * MIB, 0));
-    const tarn_ptr ptr = alloc_aligned(&rig, NULL, 20 * MIB - 512 * 1024, 512);
+    const tarn_ptr ptr = alloc_aligned(&rig, NULL, 20 * MIB - UINT64_C(512) * 1024, 512);
 
     assert_int_equal(rig_now(&rig, TARN_STAT_ALLOCATED_BYTES), 20 * MIB); /* not split for that */
     rig_free(&rig, ptr);
@@ -1015,14 +1015,14 @@ static void what_lies_well_needs_no_split_in_front(void **state)
             rig_open(&rig, GIB, "");
             assert_int_equal(tarn_pool_create(rig.allocator, &whole, &in_pool.pool, &rig.error),
                              TARN_OK);
-            const tarn_ptr address = SIM_BASE + at - SIM_BASE % (4 * MIB) + off * 2 * MIB;
+            const tarn_ptr address = SIM_BASE + at - SIM_BASE % (4 * MIB) + (uint64_t)off * 2 * MIB;
 
             assert_int_equal(tarn_sim_script_alloc(rig.device, address), TARN_OK);
             const enum tarn_status st =
                 tarn_alloc_with(rig.allocator, 20 * MIB, 0, &in_pool, &ptr, &rig.error);
 
             assert_int_equal(st, off && no_split ? TARN_ERR_NOT_SUPPORTED : TARN_OK);
-            assert_int_equal(ptr, st ? 0 : address + off * 2 * MIB);
+            assert_int_equal(ptr, st ? 0 : address + (uint64_t)off * 2 * MIB);
             rig_check(&rig);
             if (ptr) {
                 rig_free(&rig, ptr);

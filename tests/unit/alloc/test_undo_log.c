@@ -602,7 +602,7 @@ static void states_before_the_last_count_leave_no_peak(void **state)
     const struct tarn_stats stats = rig_stats(&rig);
     const struct tarn_stat *split = &stats.by_pool[TARN_STAT_INACTIVE_SPLIT_BYTES][TARN_STAT_ALL];
 
-    assert_int_equal(split->current, 2 * MIB - 512 - 3 * 1024);
+    assert_int_equal(split->current, 2 * MIB - 512 - UINT64_C(3) * 1024);
     assert_int_equal(split->peak, split->current);
     for (int i = 3; i > 0; i--) {
         rig_free(&rig, ptrs[i - 1]);
