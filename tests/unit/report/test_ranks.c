@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test.h"
 
+#include "report/name_table.h"
 #include "report/ranks.h"
 #include "tarn/host.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     ALIKE = 20
@@ -74,11 +76,80 @@ static void without_ranks_nothing_is_compared(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* ---- names ---- */
+
+enum {
+    TEXTS = 1 << 20, /* of which two have the same hash of 32 bits, as good as surely */
+    SLOTS = 2 * TEXTS,
+    DIGITS = 8
+};
+
+struct numbered {
+    uint32_t hash;
+    uint32_t number; /* from 1 on */
+};
+
+static void text_of(char text[DIGITS + 1], uint32_t number)
+{
+    for (int i = DIGITS; i-- > 0; number /= 10) {
+        text[i] = (char)('0' + number % 10);
+    }
+    text[DIGITS] = '\0';
+}
+
+/* Two texts of one length with the same hash. */
+static void find_alike(char a[DIGITS + 1], char b[DIGITS + 1])
+{
+    struct numbered *seen = calloc(SLOTS, sizeof *seen);
+
+    assert_non_null(seen);
+    *a = '\0';
+    for (uint32_t number = 1; number <= TEXTS && !*a; number++) {
+        text_of(b, number);
+        const uint32_t hash = tn_hash_bytes(b, DIGITS);
+        size_t i = hash % SLOTS;
+
+        while (seen[i].number != 0 && seen[i].hash != hash) {
+            i = (i + 1) % SLOTS;
+        }
+        if (seen[i].number != 0) {
+            text_of(a, seen[i].number);
+        }
+        seen[i] = (struct numbered){hash, number};
+    }
+    free(seen);
+    assert_true(*a);
+}
+
+static void names_with_one_hash_are_told_apart(void **state)
+{
+    const struct tn_path_format format = {0};
+    struct tn_name_table table;
+    char texts[2][DIGITS + 1];
+    uint32_t names[2];
+    uint32_t again;
+
+    (void)state;
+    find_alike(texts[0], texts[1]);
+    tn_name_table_init(&table, &format);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(tn_name_find_text(&table, texts[i], DIGITS, &names[i]));
+    }
+    assert_int_not_equal(names[0], names[1]);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(tn_name_find_text(&table, texts[i], DIGITS, &again));
+        assert_int_equal(again, names[i]);
+        assert_memory_equal(tn_name_at(&table, again)->path, texts[i], DIGITS);
+    }
+    tn_name_table_fini(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_farthest_are_compared),
         cmocka_unit_test(without_ranks_nothing_is_compared),
+        cmocka_unit_test(names_with_one_hash_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
