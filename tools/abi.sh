@@ -11,6 +11,10 @@ build=${1:-$root/build/check}
 output=${2:-$root/tests/abi}
 
 for library in libtarn libtarn-tools; do
+    readelf -SW "$build/$library.so" | grep -q '\.debug_info' || {
+        echo "abi: $build/$library.so has no debug information: types would be missing" >&2
+        exit 1
+    }
     abidw --headers-dir "$root/include/tarn" --drop-private-types --drop-undefined-syms \
         --suppressions "$root/tests/abi/private.abignore" --no-corpus-path --no-comp-dir-path \
         --no-show-locs --exported-interfaces-only "$build/$library.so" |

@@ -273,7 +273,7 @@ struct tarn_oom {
     uint64_t device_total;
     uint64_t allocated; /* on the device: without what sleeps (sleep.h) */
     uint64_t reserved;
-    uint64_t private_free; /* free bytes in private pools, the same */
+    uint64_t private_free; /* free bytes in private pools that do not sleep */
     const char *processes; /* "" or one sentence per process that uses the device */
     bool rejected;         /* refused because of the limit, without a device call */
 };
