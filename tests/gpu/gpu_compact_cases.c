@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "gpu/gpu_block.h"
 #include "gpu/gpu_case.h"
+#include "support/any_stream.h"
 #include "tarn/graph_pool.h"
 #include "tarn/pages.h"
 #include "tarn/sleep.h"
@@ -248,20 +249,13 @@ static bool pages_move_at_the_limit(struct gpu *gpu)
 
 static const struct tarn_pool_id tagged = {0, 1};
 
-static bool every_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
-
 static bool tagged_alloc(const struct gpu *gpu, struct tarn_allocator *allocator,
                          struct block *block)
 {
     struct tarn_error error = {.status = TARN_OK};
 
     (void)gpu;
-    return TARN(tarn_allocator_begin_pool(allocator, tagged, every_stream, NULL, &error)) &&
+    return TARN(tarn_allocator_begin_pool(allocator, tagged, any_stream, NULL, &error)) &&
            TARN(tarn_allocator_alloc(allocator, block->size, 0, &block->ptr, &error)) &&
            TARN(tarn_allocator_end_pool(allocator, tagged, &error));
 }

@@ -12,6 +12,7 @@
  * blocking work of the simulated device, which ends where the model's use runs. A request that
  * fails ("keeps") ends there: the engine would go on with other efforts.
  */
+#include "support/any_stream.h"
 #include "support/page_watch.h"
 #include "support/rig.h"
 
@@ -166,13 +167,6 @@ static void take(struct scene *scene, const struct line *line)
     assert_int_equal(tarn_sim_block_stream(scene->sim, stream), TARN_OK);
     place->streams = 1U << stream;
     place->is_live = true;
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 /* The block of a graph that may be replayed from now on. */

@@ -4,6 +4,7 @@
  * allocator: which of them serves a request is decided by the age of its segment. Segments go back
  * all the time, so that new ones lie below older ones.
  */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "reference/model.h"
@@ -53,13 +54,6 @@ struct both {
     size_t count;
     uint64_t below; /* requests that were served below the address of the one before */
 };
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static void both_open(struct both *both, const struct plan *plan, uint64_t capacity)
 {

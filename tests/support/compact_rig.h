@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_COMPACT_RIG_H
 #define TESTS_SUPPORT_COMPACT_RIG_H
 
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
@@ -112,13 +113,6 @@ static inline struct tarn_page_stats pages_of(struct rig *rig)
 
     tarn_allocator_get_page_stats(rig->allocator, &pages);
     return pages;
-}
-
-static inline bool every_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static inline void share(struct rig *rig, tarn_ptr ptr)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocating at a given address (PyTorch's mallocWithAddress). */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
@@ -122,13 +123,6 @@ static void a_block_must_be_free_and_of_the_right_pool_and_stream(void **state)
     place(&rig, 20 * MIB, waits); /* the free is completed first */
     rig_free(&rig, waits);
     rig_close(&rig);
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static void requests_are_routed(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public interface: what single calls promise. Names in comments are PyTorch's tests. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/child.h"
@@ -183,13 +184,6 @@ static void two_allocators_share_a_device(void **state)
     tarn_allocator_destroy(one);
     assert_int_equal(sim_counters(device).used_bytes, 0);
     sim_close(device);
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 /* rig_close checks that nothing is left. */

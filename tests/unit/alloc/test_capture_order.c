@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_capture_record_stream_reuse: blocks of several streams used again within a capture. Names
  * in comments are PyTorch's. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
@@ -17,13 +18,6 @@ enum {
 #define SIZE  (30 * MIB)
 
 static const struct tarn_pool_id pool = {0, 1};
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static bool no_stream(void *context, tarn_stream stream)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints of private pools: PyTorch's TestBlockStateAbsorption, and what is refused. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "alloc/engine/checkpoint.h"
@@ -87,13 +88,6 @@ static int live_blocks(struct rig *rig)
         live += picture.blocks[i].allocated;
     }
     return live;
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static void begin(struct rig *rig)

@@ -893,7 +893,7 @@ static tarn_ptr alloc_in_pool(struct rig *rig, uint64_t size, tarn_stream stream
 {
     const struct tarn_pool_id id = {0, 1};
 
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr ptr = rig_alloc(rig, size, stream);
 
@@ -908,8 +908,7 @@ static void pages_of_a_private_pool_stay(void **state)
 
     (void)state;
     rig_open(&rig, GIB, COMPACT);
-    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, every_stream, NULL, NULL),
-                     TARN_OK);
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, any_stream, NULL, NULL), TARN_OK);
     (void)leave_hole(&rig, 1);
     assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
     (void)rig_alloc(&rig, 40 * MIB, 1);
@@ -995,7 +994,7 @@ static uint64_t warm_and_capture(struct rig *rig, uint64_t batch)
     rig_free(rig, warm);
     assert_int_equal(tarn_allocator_empty_cache(rig->allocator, NULL), TARN_OK);
     assert_int_equal(tarn_sim_set_capturing(rig->device, 1, true), TARN_OK);
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr between = rig_alloc(rig, size, 1);
 

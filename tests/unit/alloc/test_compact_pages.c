@@ -702,7 +702,7 @@ static void free_pages_stay_during_a_capture(void **state)
 /* Emptying the cache during a capture gives back what it may, unless old addresses are mapped. */
 static tarn_ptr alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)
 {
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr ptr = rig_alloc(rig, size, 1);
 

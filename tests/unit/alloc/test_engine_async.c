@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* backend:cudaMallocAsync on the simulated device, through the public functions. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "alloc/engine/allocator.h"
@@ -99,13 +100,6 @@ static void expect_error(const struct rig *rig, enum tarn_status st, enum tarn_s
     assert_int_equal(st, wanted);
     assert_int_equal(rig->error.status, wanted);
     assert_string_equal(rig->error.text, text);
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static void begin(struct rig *rig)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* No caching, and the caching engine switched off and on. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "alloc/config/size_class.h"
@@ -51,13 +52,6 @@ static int64_t allocated_bytes(struct tarn_allocator *allocator)
 
     tarn_allocator_get_stats(allocator, &stats);
     return stats.by_pool[TARN_STAT_ALLOCATED_BYTES][TARN_STAT_ALL].allocated;
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static void oom_observer(void *context, const struct tarn_oom *oom)

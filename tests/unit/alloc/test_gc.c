@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving memory back: by age, a few large blocks, or everything, in PyTorch's orders. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "alloc/engine/gc.h"
@@ -696,17 +697,10 @@ static void a_failing_unmap_stops_the_flush(void **state)
 
 /* ---- pools that requests were routed to ---- */
 
-static bool is_any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
-
 static void begin_routing(struct rig *rig, struct tarn_pool_id id)
 {
-    assert_int_equal(
-        tarn_allocator_begin_pool(rig->allocator, id, is_any_stream, NULL, &rig->error), TARN_OK);
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, &rig->error),
+                     TARN_OK);
 }
 
 static void end_routing(struct rig *rig, struct tarn_pool_id id)

@@ -4,16 +4,10 @@
  * object is one use of a pool; `use_mem_pool` and a capture are another one with routing. Names in
  * comments are PyTorch's tests.
  */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static void pool_create(struct rig *rig, struct tarn_pool_id id)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Running out of memory. Names in comments are PyTorch's tests. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
@@ -13,13 +14,6 @@
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation " \
     "for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"                 \
     "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static void the_message_is_pytorchs(void **state)
 {

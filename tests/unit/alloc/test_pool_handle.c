@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools as handles: kept apart, limited, given back by priority, and no capture is assumed. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/draw.h"
@@ -93,17 +94,10 @@ static void free_memory_of_a_pool_serves_only_its_own_requests(void **state)
 
 /* ---- the same decisions ---- */
 
-static bool is_any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
-
 static tarn_ptr routed_alloc(struct rig *rig, struct tarn_pool_id id, uint64_t size,
                              tarn_stream stream)
 {
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, is_any_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr ptr = rig_alloc(rig, size, stream);
 
@@ -1388,7 +1382,7 @@ static void memory_of_graphs_that_are_gone_serves_others(void **state)
             rig_open(&rig, 128 * MIB, settings[i]);
             for (size_t k = 0; k < 2; k++) {
                 assert_int_equal(
-                    tarn_allocator_begin_pool(rig.allocator, ids[k], is_any_stream, NULL, NULL),
+                    tarn_allocator_begin_pool(rig.allocator, ids[k], any_stream, NULL, NULL),
                     TARN_OK);
                 rig_free(&rig, rig_alloc(&rig, 60 * MIB, 1));
                 assert_int_equal(tarn_allocator_end_pool(rig.allocator, ids[k], NULL), TARN_OK);
@@ -1422,8 +1416,8 @@ static void a_graph_without_memory_is_not_waited_for(void **state)
 
         rig_open(&rig, 128 * MIB, "policy:compact");
         if (with) {
-            assert_int_equal(
-                tarn_allocator_begin_pool(rig.allocator, id, is_any_stream, NULL, NULL), TARN_OK);
+            assert_int_equal(tarn_allocator_begin_pool(rig.allocator, id, any_stream, NULL, NULL),
+                             TARN_OK);
             assert_int_equal(tarn_allocator_end_pool(rig.allocator, id, NULL), TARN_OK);
             assert_int_equal(tarn_allocator_release_pool(rig.allocator, id, NULL), TARN_OK);
         }

@@ -4,6 +4,7 @@
  * and what stays of a pool that is gone. The numbers are worked out by hand: a segment of small
  * requests has 2 MiB, one of requests below 10 MiB has 20 MiB, a larger one its size.
  */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
@@ -53,13 +54,6 @@ static void stat_is(const struct tarn_stat *stat, int64_t current, int64_t peak,
     assert_int_equal(stat->peak, peak * (int64_t)MIB);
     assert_int_equal(stat->allocated, allocated * (int64_t)MIB);
     assert_int_equal(stat->freed, freed * (int64_t)MIB);
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static tarn_ptr alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)

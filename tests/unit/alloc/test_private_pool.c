@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Private pools, through the public interface. Names in comments are PyTorch's tests. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "base/id_table.h"
@@ -8,13 +9,6 @@
 static const struct tarn_pool_id graph = {0, 1};
 static const struct tarn_pool_id other = {0, 2};
 static const struct tarn_pool_id user = {7, 0};
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static bool one_stream(void *context, tarn_stream stream)
 {

@@ -5,6 +5,7 @@
  * (pytorch #175015, #181830). Of free blocks of one size 2.11 takes the one at the lowest address,
  * 2.13 the one whose segment is the oldest (pytorch #183591).
  */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
@@ -12,13 +13,6 @@
 #define MIB ((uint64_t)1 << 20)
 
 static const struct tarn_pool_id user_pool = {0, 1};
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static void begin_use(struct rig *rig)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* syscall */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -676,13 +677,6 @@ static void references_add_up(void **state)
         assert_int_equal(counting.live, 0);
         rig_close(&p.rig);
     }
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 /* Restoring a checkpoint hands out several blocks with one stack. */

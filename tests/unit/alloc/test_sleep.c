@@ -3,6 +3,7 @@
  * Private pools that sleep and wake: contents and addresses, what is refused, every device call and
  * every allocation of host memory failing, and threads that go on meanwhile.
  */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "alloc/pool/asleep.h"
@@ -33,16 +34,9 @@ static const char *const settings[] = {"policy:compact", "expandable_segments:Tr
 
 static const uint64_t sizes[BLOCKS] = {512, 3 * MIB, 100 * KIB, 5 * MIB, MIB + 5 * KIB, 4 * MIB};
 
-static bool every_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
-
 static tarn_ptr alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)
 {
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr ptr = rig_alloc(rig, size, 0);
 
@@ -54,7 +48,7 @@ static enum tarn_status try_alloc_in(struct rig *rig, struct tarn_pool_id id, ui
 {
     tarn_ptr ptr = 0;
 
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, id, any_stream, NULL, NULL),
                      TARN_OK);
     const enum tarn_status st = tarn_allocator_alloc(rig->allocator, size, 0, &ptr, &rig->error);
 
@@ -270,7 +264,7 @@ static void a_pool_without_memory_sleeps(void **state)
 
     (void)state;
     open_backed(&rig, "policy:compact");
-    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, any_stream, NULL, NULL),
                      TARN_OK);
     assert_int_equal(tarn_allocator_end_pool(rig.allocator, pool, NULL), TARN_OK);
     sleep_well(&rig, NULL);
@@ -583,7 +577,7 @@ static void what_cannot_sleep_is_refused(void **state)
     assert_int_equal(tarn_allocator_wake(rig.allocator, pool, NULL), TARN_ERR_STATE);
     assert_int_equal(tarn_allocator_sleep(rig.allocator, pool, &short_one, NULL),
                      TARN_ERR_INVALID_ARGUMENT);
-    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, other_pool, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, other_pool, any_stream, NULL, NULL),
                      TARN_OK);
     expect_sleep(&rig, pool, TARN_ERR_STATE, "captured");
     assert_int_equal(tarn_allocator_end_pool(rig.allocator, other_pool, NULL), TARN_OK);
@@ -1762,7 +1756,7 @@ static void calls_of_a_moving_pool_are_refused(void **state)
 static void capture_meanwhile(struct dormitory *d)
 {
     assert_int_equal(
-        tarn_allocator_begin_pool(d->rig.allocator, other_pool, every_stream, NULL, NULL), TARN_OK);
+        tarn_allocator_begin_pool(d->rig.allocator, other_pool, any_stream, NULL, NULL), TARN_OK);
 }
 
 /* A capture that began while contents were copied keeps the pool awake. */

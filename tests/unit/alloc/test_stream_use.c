@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks used on several streams, through the public interface. Names in comments are PyTorch's. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "support/rig.h"
 #include "tarn/block.h"
 #include "tarn/pool.h"
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static void block_stream(struct rig *rig, tarn_stream stream)
 {

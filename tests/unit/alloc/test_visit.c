@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -13,13 +14,6 @@
 #include "tarn/sleep.h"
 
 static const struct tarn_pool_id graph = {0, 1};
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 enum {
     SEEN_MAX = 32

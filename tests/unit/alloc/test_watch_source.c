@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an allocator publishes about itself, without a reader: rows, and how it starts. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include "alloc/engine/watch_source.h"
@@ -12,13 +13,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
 
 static tarn_ptr alloc_in(struct rig *rig, struct tarn_pool_id id, uint64_t size)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Live allocators to snapshots. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -307,13 +308,6 @@ static void source_free(void *context, tarn_ptr ptr)
     struct tarn_device *device = context;
 
     assert_int_equal(device->ops->free(device, ptr), TARN_OK);
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 /* Beside segments of pages there may be one that the program gave. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What tarn_capture_visit shows of a live allocator. */
+#include "support/any_stream.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -135,13 +136,6 @@ static struct seen visited(const struct scene *scene, const struct tarn_capture_
         fail_msg("%s", error.text);
     }
     return seen;
-}
-
-static bool any_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
 }
 
 static void all_of_it_is_shown(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* RTLD_NEXT, syscall */
+#include "support/any_stream.h"
 #include "support/failing.h"
 #include "support/test.h"
 
@@ -322,13 +323,6 @@ static void cached_memory_goes_back(void **state)
     rig_close(&rig);
 }
 
-static bool every_stream(void *context, tarn_stream stream)
-{
-    (void)context;
-    (void)stream;
-    return true;
-}
-
 static uint64_t reserved_now(struct tarn_allocator *allocator)
 {
     struct tarn_stats stats = {.struct_size = sizeof stats};
@@ -349,7 +343,7 @@ static void a_pool_sleeps_and_wakes(void **state)
     assert_int_equal(tarn_allocator_create(rig.device, &config, &rig.allocator, NULL), TARN_OK);
     rig_watch(&rig, true);
     struct rig second = rig_open(true); /* without the pool */
-    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig.allocator, pool, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr ptr = alloc_ok(rig.allocator, 30 * MIB);
 
@@ -660,7 +654,7 @@ static void sleep_and(struct rig *rig, void (*meanwhile)(struct rig *rig))
 {
     const struct tarn_pool_id pool = {0, 7};
 
-    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, pool, every_stream, NULL, NULL),
+    assert_int_equal(tarn_allocator_begin_pool(rig->allocator, pool, any_stream, NULL, NULL),
                      TARN_OK);
     const tarn_ptr ptr = alloc_ok(rig->allocator, 30 * MIB);
 
