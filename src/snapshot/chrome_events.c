@@ -102,7 +102,9 @@ static enum tarn_status value_find(const struct reading *reading, size_t *size_o
                                   (unsigned long long)tn_input_offset(input));
             }
         }
-        if (scan_ends(&scan, input->at[size], &with)) {
+        const bool ends = scan_ends(&scan, input->at[size], &with);
+
+        if (ends && size + with <= VALUE_MAX) {
             *size_out = size + with;
             return TARN_OK;
         }

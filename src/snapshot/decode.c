@@ -295,7 +295,8 @@ static enum tn_object_kind classes_kind(unsigned classes)
     if (has_all(classes, TN_CLASS_BLOCK | TN_CLASS_SIZE)) {
         return TN_OBJECT_BLOCK;
     }
-    return classes & TN_CLASS_FRAME ? TN_OBJECT_FRAME : TN_OBJECT_DICT;
+    return (classes & (TN_CLASS_FRAME | TN_CLASS_NO_FRAME)) == TN_CLASS_FRAME ? TN_OBJECT_FRAME
+                                                                              : TN_OBJECT_DICT;
 }
 
 /* Whether these items can be a frame's: text and a number. Others are of some metadata. */
@@ -393,7 +394,7 @@ static const struct tn_value_list *block_items(const struct tn_decoder *decoder,
 {
     const struct tn_object *object = value_object(decoder, value, TN_OBJECT_DICT);
     const struct tn_value_list *list =
-        object && !object->open ? tn_chunked_vec_at(&decoder->lists, object->index) : NULL;
+        object ? tn_chunked_vec_at(&decoder->lists, object->index) : NULL;
 
     return list && classes_kind(list->classes) == TN_OBJECT_BLOCK ? list : NULL;
 }
@@ -460,27 +461,29 @@ static enum tarn_status object_choose(struct tn_decoder *decoder, struct tn_obje
     unsigned classes = pairs_classes(pairs, count);
     enum tarn_status status = TARN_OK;
 
-    if (object->kind == TN_OBJECT_DICT && !object->open) {
+    if (object->kind == TN_OBJECT_DICT) {
         const struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
 
         classes |= list->classes;
     }
     enum tn_object_kind kind = classes_kind(classes);
 
-    if (kind == TN_OBJECT_BLOCK || (kind == TN_OBJECT_FRAME && !pairs_fit_frame(pairs, count))) {
+    if (kind == TN_OBJECT_BLOCK) {
+        kind = TN_OBJECT_DICT;
+    } else if (kind != TN_OBJECT_ENTRY && !pairs_fit_frame(pairs, count)) {
+        classes |= TN_CLASS_NO_FRAME;
         kind = TN_OBJECT_DICT;
     }
     if (object->kind == TN_OBJECT_EMPTY_DICT) {
         status = kind == TN_OBJECT_DICT ? object_make_list(decoder, object, kind)
                                         : object_make_record(decoder, object, kind);
-    } else if (object->kind == TN_OBJECT_DICT && !object->open && kind != TN_OBJECT_DICT) {
+    } else if (object->kind == TN_OBJECT_DICT && kind != TN_OBJECT_DICT) {
         status = object_promote(decoder, object, kind);
     }
     if (object->kind == TN_OBJECT_DICT) {
         struct tn_value_list *list = tn_chunked_vec_at(&decoder->lists, object->index);
 
         list->classes = classes;
-        object->open |= (classes & TN_CLASS_OPEN) != 0;
     }
     return status;
 }
@@ -631,6 +634,14 @@ static enum tarn_status list_choose(struct tn_decoder *decoder, struct tn_object
     return TARN_OK;
 }
 
+/* Whether items are frames of a stack, which stack_append seals. */
+static bool list_is_stack(const struct tn_decoder *decoder, const struct tn_object *object,
+                          struct tn_value first)
+{
+    return object->kind == TN_OBJECT_STACK ||
+           (object->kind == TN_OBJECT_EMPTY_LIST && value_object(decoder, first, TN_OBJECT_FRAME));
+}
+
 enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value list,
                                   const struct tn_value *items, size_t count)
 {
@@ -640,7 +651,7 @@ enum tarn_status tn_decode_append(struct tn_decoder *decoder, struct tn_value li
     if (count == 0) {
         return TARN_OK;
     }
-    if (object->kind != TN_OBJECT_STACK && !value_object(decoder, items[0], TN_OBJECT_FRAME)) {
+    if (!list_is_stack(decoder, object, items[0])) {
         values_seal(decoder, items, count, 1);
     }
     status = object_check_open(decoder, list);

@@ -41,7 +41,6 @@ struct tn_object {
     uint64_t sealed : 1;
     uint64_t pieces : 7; /* batches of a stack */
     uint64_t depth : 7;
-    uint64_t open : 1;   /* a dict with a key that only generic dicts have */
     uint64_t walked : 1; /* its items were visited, see tn_field_list */
     uint64_t index : 42; /* of the record, depending on the kind */
 };

@@ -2,6 +2,7 @@
 #include "snapshot/decode_rest.h"
 
 #include "base/assertion.h"
+#include "base/errinfo.h"
 #include "snapshot/decode_field.h"
 #include "snapshot/warning.h"
 
@@ -57,7 +58,11 @@ static enum tarn_status level_push(struct conversion *conversion, struct tn_valu
     struct level level = {.list = list, .kind = kind};
     const size_t count = level_items(&level);
 
-    tn_assert(conversion->depth < DEPTH_MAX && count <= TN_DECODE_ITEMS_MAX);
+    tn_assert(count <= TN_DECODE_ITEMS_MAX);
+    if (tn_never(conversion->depth == DEPTH_MAX)) { /* the decoder's limit is no more */
+        return tn_fail(conversion->decoder->error, TARN_ERR_LIMIT,
+                       "containers are nested more than %d deep, which no snapshot is", DEPTH_MAX);
+    }
     level.fields = tn_arena_alloc_array(&conversion->decoder->scratch, count, sizeof *level.fields);
     if (!level.fields) {
         return tn_decode_memory(conversion->decoder);

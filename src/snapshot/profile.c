@@ -286,7 +286,7 @@ static enum tarn_status input_load(struct tn_input *input, const struct tarn_rea
     enum tarn_status status = tn_snapshot_create(tn_read_limits_memory(limits, input), &snapshot);
 
     if (status) {
-        (void)tn_fail_memory(error);
+        status = tn_fail(error, status, "no memory to read a profile");
         goto out;
     }
     struct tn_model *model = tn_snapshot_model_mutable(snapshot);

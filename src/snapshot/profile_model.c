@@ -63,13 +63,19 @@ struct sweep {
     bool has_changed;
 };
 
-static void open_drop(struct sweep *sweep, int64_t thread, int64_t time_ns)
+/* Closes slices that ended before something on the thread which began then and took until `end_ns`.
+ * One that ended when it began called it if it took no time, and was followed by it otherwise. */
+static void open_drop(struct sweep *sweep, int64_t thread, int64_t begin_ns, int64_t end_ns)
 {
     const struct tn_profile_slice *const *open = sweep->open.items;
 
-    while (sweep->open.count > 0 && (open[sweep->open.count - 1]->thread != thread ||
-                                     open[sweep->open.count - 1]->end_ns < time_ns)) {
-        sweep->open.count--;
+    for (; sweep->open.count > 0; sweep->open.count--) {
+        const struct tn_profile_slice *slice = open[sweep->open.count - 1];
+
+        if (slice->thread == thread &&
+            (slice->end_ns > begin_ns || (slice->end_ns == begin_ns && end_ns == begin_ns))) {
+            return;
+        }
         sweep->has_changed = true;
     }
 }
@@ -86,13 +92,13 @@ static bool sweep_to(struct sweep *sweep, const struct tn_profile_event *event)
             (slice->thread == event->thread && slice->begin_ns > event->time_ns)) {
             break;
         }
-        open_drop(sweep, slice->thread, slice->begin_ns);
+        open_drop(sweep, slice->thread, slice->begin_ns, slice->end_ns);
         if (!tn_vec_add(&sweep->open, &slice)) {
             return false;
         }
         sweep->has_changed = true;
     }
-    open_drop(sweep, event->thread, event->time_ns);
+    open_drop(sweep, event->thread, event->time_ns, event->time_ns);
     return true;
 }
 

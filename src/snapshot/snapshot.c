@@ -78,7 +78,7 @@ static const char *describe_form(const uint8_t *bytes, size_t size)
     if (bytes[0] == '<') {
         return "it looks like HTML. Give the pickle from which the page was made";
     }
-    if (strchr("(lpdIS", bytes[0])) {
+    if (bytes[0] != '\0' && strchr("(lpdIS", bytes[0])) {
         return "it looks like a pickle of protocol 0 or 1, which PyTorch does not write. Save it "
                "again with protocol 2 or later";
     }
@@ -89,7 +89,7 @@ static const char *describe_form(const uint8_t *bytes, size_t size)
 /* Of a pickle of protocol 1 or 0, ( or ] would be the first byte. */
 static bool input_is_json(const struct tn_input *input)
 {
-    return strchr("{[ \t\r\n", input->at[0]) != NULL;
+    return input->at[0] != '\0' && strchr("{[ \t\r\n", input->at[0]);
 }
 
 /* The first bytes decide which reader to use. Files that begin with an import or a call are left to

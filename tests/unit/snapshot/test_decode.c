@@ -442,6 +442,45 @@ static void a_dict_in_a_list_stays_as_it_is(void **state)
     end(&f);
 }
 
+/* Not even behind a frame, which a list of numbers may hold as well. */
+static void a_list_does_not_contain_itself(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value list = list_of(&f, num(1));
+    const struct tn_value items[] = {frame(&f, 1), list};
+    const struct tn_value other = list_of(&f, num(1));
+
+    (void)state;
+    assert_int_equal(tn_decode_append(&f.decoder, list, items, 2), TARN_ERR_FORMAT);
+    assert_non_null(strstr(f.error.text, "contains itself"));
+    append(&f, other, items[0]);
+    assert_int_equal(try_set(&f, items[0], "line", num(2)), TARN_ERR_FORMAT);
+    end(&f);
+}
+
+/* However its items arrive: at once, one by one, or those that a frame could have at the end. */
+static void a_dict_that_is_no_frame_is_kept(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value pairs[] = {str(&f, "name"), num(5),          str(&f, "line"),
+                                     num(1),          str(&f, "file"), num(2)};
+
+    (void)state;
+    for (size_t batch = 1; batch <= 3; batch++) {
+        const struct tn_value value = new_dict(&f);
+
+        for (size_t i = 0; i < 3; i += batch) {
+            const size_t count = batch < 3 - i ? batch : 3 - i;
+
+            assert_int_equal(tn_decode_set_items(&f.decoder, value, pairs + 2 * i, count), TARN_OK);
+        }
+        assert_int_equal(tn_decode_object(&f.decoder, value)->kind, TN_OBJECT_DICT);
+    }
+    end(&f);
+}
+
 /* A stack counts for each segment that has it: each is written with it. */
 static void stacks_of_segments_are_charged(void **state)
 {
@@ -749,6 +788,8 @@ int main(void)
         cmocka_unit_test(sizes_of_segments_stay_in_bounds),
         cmocka_unit_test(stacks_of_segments_are_charged),
         cmocka_unit_test(a_dict_in_a_list_stays_as_it_is),
+        cmocka_unit_test(a_list_does_not_contain_itself),
+        cmocka_unit_test(a_dict_that_is_no_frame_is_kept),
         cmocka_unit_test(what_is_walked_again_is_charged),
         cmocka_unit_test(too_long_a_stack_is_refused),
         cmocka_unit_test(wrong_kinds_are_named),

@@ -127,6 +127,47 @@ static void stacks_are_what_ran_then(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Times are whole microseconds: what begins when another function ended was not called by it. What
+ * takes no time was. */
+static void a_function_that_follows_is_not_called(void **state)
+{
+    static const struct {
+        int begin;
+        int duration;
+        const char *frames[3];
+    } cases[] = {
+        {10, 10, {"b", "f", NULL}},
+        {10, 0, {"b", "a", "f"}},
+        {9, 1, {"b", "a", "f"}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[1024];
+
+        (void)snprintf(
+            json, sizeof json,
+            "[" SLICE("cpu_op", "f", 0, 100) "," SLICE(
+                "cpu_op", "a", 0,
+                10) ","
+                    "{'ph':'X','cat':'cpu_op','name':'b','tid':2,'ts':%d,'dur':%d}," MEMORY(
+                        10, 512, 4096, 0, 1) "]",
+            cases[i].begin, cases[i].duration);
+        struct tarn_snapshot *snapshot = must_load(json, NULL);
+        const struct tn_model *model = tn_snapshot_model(snapshot);
+        const struct tn_stack stack =
+            tn_model_stack(model, tn_trace_at(model, &model->traces[0], 0)->stack);
+
+        assert_int_equal(stack.count, cases[i].frames[2] ? 3 : 2);
+        for (size_t k = 0; k < stack.count; k++) {
+            const struct tn_frame *frame = tn_model_frame(model, stack.frames[k]);
+
+            assert_string_equal(tn_model_string(model, frame->name).text, cases[i].frames[k]);
+        }
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 /* Out of order in the file, allocated twice, freed though never allocated, overlapping at the end,
  * at the end of the address space. */
 static void strange_events(void **state)
@@ -531,6 +572,44 @@ static void many_events(void **state)
     free(json);
 }
 
+/* The limit is named, not the memory of the host. */
+static void too_little_memory_for_any_profile(void **state)
+{
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = 4096};
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_profile_load_memory("[]", 2, &limits, &snapshot, NULL, &error),
+                     TARN_ERR_LIMIT);
+    assert_int_equal(error.status, TARN_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "no memory to read a profile"));
+}
+
+/* 16 MiB, its brackets included: read, although no event of memory. */
+static void an_event_has_a_largest_size(void **state)
+{
+    enum {
+        MOST = 16 << 20
+    };
+    char *json = malloc(MOST + 4);
+
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        struct tarn_snapshot *snapshot;
+
+        memset(json, ' ', MOST + 3);
+        json[0] = '[';
+        json[1] = '{';
+        json[MOST + more] = '}';
+        json[MOST + more + 1] = ']';
+        assert_int_equal(
+            tarn_profile_load_memory(json, MOST + more + 2, NULL, &snapshot, NULL, NULL),
+            more == 0 ? TARN_ERR_NOT_SUPPORTED : TARN_ERR_LIMIT);
+    }
+    free(json);
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -619,6 +698,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_form_of_the_profiler),
         cmocka_unit_test(stacks_are_what_ran_then),
+        cmocka_unit_test(a_function_that_follows_is_not_called),
         cmocka_unit_test(strange_events),
         cmocka_unit_test(memory_events_that_say_too_little_are_skipped),
         cmocka_unit_test(slices_are_whole_events_of_three_kinds),
@@ -632,6 +712,8 @@ int main(void)
         cmocka_unit_test(many_events),
         cmocka_unit_test(events_across_the_ends_of_windows),
         cmocka_unit_test(blocks_of_one_address_end_each_other),
+        cmocka_unit_test(too_little_memory_for_any_profile),
+        cmocka_unit_test(an_event_has_a_largest_size),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -404,6 +404,19 @@ static void other_files_are_named(void **state)
     }
 }
 
+/* As a crash of the system may leave a file. */
+static void zeros_are_no_snapshot(void **state)
+{
+    static const char zeros[64];
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load_memory(zeros, sizeof zeros, NULL, &snapshot, &error),
+                     TARN_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "does not begin like a pickle"));
+}
+
 /* A number of no device is none; one byte is no file. */
 static void devices_and_bytes_are_counted(void **state)
 {
@@ -530,6 +543,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(files_that_cannot_be_read),
         cmocka_unit_test(other_files_are_named),
+        cmocka_unit_test(zeros_are_no_snapshot),
         cmocka_unit_test(devices_and_bytes_are_counted),
         cmocka_unit_test(padding_is_fine_and_more_is_a_warning),
         cmocka_unit_test(standard_input_is_read),
