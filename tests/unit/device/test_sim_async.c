@@ -159,6 +159,23 @@ static void merging_waits_for_each_of_three(void **state)
     sim_close(device);
 }
 
+static void what_merges_is_used_before_the_pool_grows(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    const tarn_ptr a = pool_alloc(device, CHUNK / 4, S1);
+    const tarn_ptr b = pool_alloc(device, CHUNK / 4, S1);
+
+    (void)state;
+    (void)pool_alloc(device, CHUNK / 2, S1); /* no whole unit is free */
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    pool_free(device, a, S1);
+    pool_free(device, b, S2);
+    tarn_sim_advance_ns(device, 10);
+    assert_int_equal(pool_alloc(device, CHUNK / 2, S2), a);
+    expect_pool(device, CHUNK, CHUNK);
+    sim_close(device);
+}
+
 /* Nothing merges while a block fits as it is; what merges spares the pool growing. */
 static void blocks_merge_before_the_pool_grows(void **state)
 {
@@ -454,11 +471,11 @@ static void misuse_is_refused(void **state)
 static void backed_blocks_have_memory(void **state)
 {
     struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
-    const int descriptor = next_descriptor();
+    const int descriptors = open_descriptors();
 
     (void)state;
     const tarn_ptr a = pool_alloc(device, 1024, S1);
-    assert_int_equal(next_descriptor(), descriptor); /* no other process can have it */
+    assert_int_equal(open_descriptors(), descriptors); /* no other process can have it */
     char *memory = tarn_sim_host_memory(device, a, 1024);
     assert_non_null(memory);
     memset(memory, 1, 1024);
@@ -557,6 +574,7 @@ int main(void)
         cmocka_unit_test(neighbours_freed_by_one_stream_merge_at_once),
         cmocka_unit_test(a_neighbour_that_is_not_reached_stays_apart),
         cmocka_unit_test(merging_waits_for_each_of_three),
+        cmocka_unit_test(what_merges_is_used_before_the_pool_grows),
         cmocka_unit_test(blocks_merge_before_the_pool_grows),
         cmocka_unit_test(a_block_has_its_own_bytes_only),
         cmocka_unit_test(growth_gives_back_free_chunks_first),

@@ -141,7 +141,7 @@ static void backed_memory_may_be_missing(void **state)
     } rows[] = {{"mmap", 0}, {"getrandom", 0}, {"memfd_create", 0}, {"mmap", 1}};
     struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
     const uint64_t mapped = mapped_bytes();
-    const int descriptor = next_descriptor();
+    const int descriptors = open_descriptors();
     tarn_ptr address = 7;
 
     (void)state;
@@ -156,13 +156,13 @@ static void backed_memory_may_be_missing(void **state)
     assert_int_equal(device->ops->alloc(device, BIG, &address), TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     assert_true(mapped_bytes() < mapped + BIG / 2); /* nothing of them is left */
-    assert_int_equal(next_descriptor(), descriptor);
+    assert_int_equal(open_descriptors(), descriptors);
     assert_int_equal(device->ops->alloc(device, BIG, &address), TARN_OK);
     void *memory = tarn_sim_host_memory(device, address, BIG);
 
     assert_int_equal(device->ops->free(device, address), TARN_OK);
     assert_false(is_mapped(memory));
-    assert_int_equal(next_descriptor(), descriptor);
+    assert_int_equal(open_descriptors(), descriptors);
     sim_close(device);
 }
 

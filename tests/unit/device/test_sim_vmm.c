@@ -202,6 +202,7 @@ static void a_page_shows_the_same_contents_everywhere(void **state)
 
 static void the_system_may_not_map(void **state)
 {
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     struct tarn_device *device =
         sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = true});
     const tarn_ptr base = reserve(device, PAGE);
@@ -221,6 +222,7 @@ static void the_system_may_not_map(void **state)
     assert_int_equal(device->ops->unmap(device, base, PAGE), TARN_OK);
     assert_int_equal(device->ops->page_release(device, page), TARN_OK);
     sim_close(device);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
 }
 
 /* Addresses of the host are the device's only while they are reserved. */
