@@ -7,6 +7,7 @@
 #include "support/child.h"
 
 #include "support/cuda.h"
+#include "support/system_use.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -102,6 +103,24 @@ static void a_number_without_a_gpu_is_refused(void **state)
     tarn_device_close(other);
 }
 
+/* The text names the function. */
+static void opening_fails(const char *step, uint64_t n, int result)
+{
+    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
+    struct tarn_device *other = NULL;
+    struct tarn_error error = {.status = TARN_OK};
+    char text[128];
+
+    fake->fail_nth(step, n, result);
+    assert_int_equal(tn_cuda_open(&options, &other, &error), tn_cuda_status(result));
+    assert_null(other);
+    (void)snprintf(text, sizeof text, "GPU 0 cannot be used (%.*s: ", (int)strcspn(step, "_"),
+                   step);
+    if (!strstr(error.text, text)) {
+        fail_msg("\"%s\" does not contain \"%s\"", error.text, text);
+    }
+}
+
 static void each_step_of_opening_may_fail(void **state)
 {
     static const char *const steps[] = {"cuDeviceGetCount",
@@ -112,27 +131,15 @@ static void each_step_of_opening_may_fail(void **state)
                                         "cuDeviceGetPCIBusId",
                                         "cuDeviceGetDefaultMemPool",
                                         "cuDevicePrimaryCtxRetain"};
-    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
     const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
 
     (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct tarn_device *other = NULL;
-        struct tarn_error error = {.status = TARN_OK};
-        const bool last = i + 1 == sizeof steps / sizeof *steps;
-        const int result = last ? TN_CU_OUT_OF_MEMORY : TN_CU_INVALID_VALUE;
-
-        fake->fail_nth(steps[i], 1, result);
-        assert_int_equal(tn_cuda_open(&options, &other, &error),
-                         last ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_DEVICE);
-        assert_non_null(strstr(error.text, "GPU 0 cannot be used (cu"));
-        assert_null(other);
+        opening_fails(steps[i], 1, TN_CU_INVALID_VALUE);
+        opening_fails(steps[i], 1, TN_CU_OUT_OF_MEMORY);
     }
     for (uint64_t n = 1; n <= 4; n++) {
-        struct tarn_device *other = NULL;
-
-        fake->fail_nth("cuDeviceGetAttribute", n, TN_CU_INVALID_VALUE);
-        assert_int_equal(tn_cuda_open(&options, &other, NULL), TARN_ERR_DEVICE);
+        opening_fails("cuDeviceGetAttribute", n, TN_CU_INVALID_VALUE);
     }
     assert_int_equal(fake->retained(0), 1);
     assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
@@ -1277,6 +1284,31 @@ static void what_the_driver_opens_is_in_its_memory(void **state)
     *called = right;
 }
 
+/* The driver has what it needs once a page is imported. */
+static void an_import_keeps_no_descriptor(void **state)
+{
+    tn_page_handle page = 0;
+    tn_page_handle imported = 0;
+    int descriptor = -1;
+
+    (void)state;
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    assert_int_equal(device->ops->page_export(device, page, &descriptor), TARN_OK);
+    fake->fail_nth("cuMemImportFromShareableHandle", 1, TN_CU_INVALID_VALUE);
+    const int descriptors = open_descriptors();
+
+    assert_int_equal(device->ops->page_import(device, getpid(), descriptor, PAGE, &imported),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(device->ops->page_import(device, getpid(), descriptor, PAGE, &imported),
+                     TARN_OK);
+    assert_int_equal(open_descriptors(), descriptors + 1); /* the fake driver's own */
+    assert_int_equal(device->ops->page_release(device, imported), TARN_OK);
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(close(descriptor), 0);
+    assert_int_equal(device->ops->page_release(device, page), TARN_OK);
+}
+
 static void descriptors_may_be_refused(void **state)
 {
     tn_page_handle page = 7;
@@ -1391,6 +1423,7 @@ int main(void)
         CASE(a_gpu_that_cannot_share_pages_says_so),
         CASE(peers_are_enabled_once),
         CASE(what_the_driver_opens_is_in_its_memory),
+        CASE(an_import_keeps_no_descriptor),
         CASE(descriptors_may_be_refused),
         CASE(streams_of_other_gpus_are_told),
         CASE(a_gpu_has_a_number_of_its_own),

@@ -100,6 +100,7 @@ static void rarely_asked_events_have_no_flags(void **state)
         ask_in_vain(event, TN_CUDA_FLAG_WORTH);
         finish(event);
     }
+    assert_string_equal(device->ops->last_error(device), ""); /* "not ready" is no failure */
     assert_int_equal(tried, TN_CUDA_FLAGS_TRIED);
     assert_int_equal(writes(), tried);
     assert_int_equal(questions() - before, 100 * (TN_CUDA_FLAG_WORTH + 1));
@@ -186,6 +187,24 @@ static void recordings_that_nobody_asks_for_end_flags_too(void **state)
         record(event);
     }
     assert_in_range(writes(), 2, TN_CUDA_BALANCE_MAX);
+}
+
+/* However much was asked before, flags end soon when nobody asks any more. */
+static void much_asking_is_forgotten(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        ask_in_vain(event, 2 * TN_CUDA_BALANCE_MAX);
+        finish(event);
+    }
+    const uint64_t written = writes();
+    for (int i = 0; i < 2 * TN_CUDA_BALANCE_MAX; i++) {
+        record(event);
+        assert_int_equal(query(event), TARN_OK);
+    }
+    assert_in_range(writes() - written, 1, TN_CUDA_BALANCE_MAX / TN_CUDA_FLAG_WORTH + 1);
 }
 
 /* However long nobody asked, two recordings that are asked often bring the flags back. */
@@ -538,6 +557,7 @@ int main(void)
         CASE(recordings_count_as_soon_as_they_are_over),
         CASE(errors_are_no_questions),
         CASE(recordings_that_nobody_asks_for_end_flags_too),
+        CASE(much_asking_is_forgotten),
         CASE(long_silence_is_forgotten),
         CASE(flags_begin_unset),
         CASE(a_failed_recording_changes_nothing),

@@ -60,7 +60,9 @@ static void the_callers_memory_and_its_own_are_told_apart(void **state)
     assert_int_equal(device->ops->host_unregister(device, memory), TARN_ERR_DEVICE);
     assert_int_equal(sim_counters(device).live_host, 2);
     assert_int_equal(device->ops->host_unregister(device, own), TARN_OK);
+    assert_true(is_mapped(memory));
     assert_int_equal(device->ops->host_free(device, memory), TARN_OK);
+    assert_false(is_mapped(memory));
     refused(device, device->ops->host_free(device, memory), "free of what is not pinned");
     refused(device, device->ops->host_unregister(device, own), "");
     sim_close(device);

@@ -227,12 +227,37 @@ static void share_descriptor_0(void *context)
     tarn_device_close(device);
 }
 
+static void export_descriptor_0(void *context)
+{
+    struct tarn_device *device = child_open(context);
+    const struct tn_device_ops *ops = device->ops;
+    tn_page_handle pages[2] = {0, 0};
+    tarn_ptr base = 0;
+    int descriptor = -1;
+
+    CHILD_REQUIRE(close(0) == 0);
+    CHILD_REQUIRE(ops->page_create(device, PAGE, &pages[0]) == TARN_OK);
+    CHILD_REQUIRE(fcntl(0, F_GETFD) >= 0);
+    CHILD_REQUIRE(ops->page_export(device, pages[0], &descriptor) == TARN_OK);
+    CHILD_REQUIRE(ops->page_import(device, getpid(), descriptor, PAGE, &pages[1]) == TARN_OK);
+    CHILD_REQUIRE(ops->va_reserve(device, 2 * PAGE, &base) == TARN_OK);
+    CHILD_REQUIRE(ops->map(device, base, PAGE, pages[0]) == TARN_OK);
+    CHILD_REQUIRE(ops->map(device, base + PAGE, PAGE, pages[1]) == TARN_OK);
+    unsigned char *bytes = tarn_sim_host_memory(device, base, 2 * PAGE);
+
+    CHILD_REQUIRE(bytes);
+    bytes[5] = 55;
+    CHILD_REQUIRE(bytes[PAGE + 5] == 55); /* the same page */
+    tarn_device_close(device);
+}
+
 static void descriptor_0_is_shared_like_any(void **state)
 {
     struct shared shared = {.backed = true};
 
     (void)state;
     child_run(share_descriptor_0, &shared);
+    child_run(export_descriptor_0, &shared);
 }
 
 static void an_import_without_host_memory_keeps_nothing(void **state)

@@ -144,6 +144,10 @@ static void wrong_unmaps_and_grants_are_refused(void **state)
     expect_refused(device, ops->va_grant(device, next, PAGE, 64), "no device");
     assert_int_equal(ops->unmap(device, next, PAGE), TARN_OK);
     expect_refused(device, ops->unmap(device, next, PAGE), "not whole mappings");
+    assert_int_equal(ops->map(device, base + PAGE, PAGE, small), TARN_OK);
+    expect_refused(device, ops->unmap(device, base, PAGE), "not whole mappings"); /* before it */
+    assert_int_equal(sim_counters(device).live_mappings, 2);
+    assert_int_equal(ops->unmap(device, base + PAGE, 3 * PAGE), TARN_OK);
     sim_close(device);
 }
 
@@ -254,7 +258,12 @@ static void reservations_leave_no_addresses(void **state)
     assert_true(is_mapped(memory));
     assert_int_equal(device->ops->va_release(device, base, big), TARN_OK);
     assert_false(is_mapped(memory));
+    base = reserve(device, big);
+    assert_int_equal(device->ops->map(device, base, PAGE, page), TARN_OK);
+    memory = tarn_sim_host_memory(device, base, PAGE);
+    assert_true(is_mapped(memory));
     sim_close(device);
+    assert_false(is_mapped(memory));
 }
 
 /* Each page is a file in memory. */
