@@ -7,6 +7,7 @@
 #include "support/child.h"
 
 #include "support/cuda.h"
+#include "support/system_use.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -102,6 +103,24 @@ static void a_number_without_a_gpu_is_refused(void **state)
     tarn_device_close(other);
 }
 
+/* The text names the function. */
+static void opening_fails(const char *step, uint64_t n, int result)
+{
+    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
+    struct tarn_device *other = NULL;
+    struct tarn_error error = {.status = TARN_OK};
+    char text[128];
+
+    fake->fail_nth(step, n, result);
+    assert_int_equal(tn_cuda_open(&options, &other, &error), tn_cuda_status(result));
+    assert_null(other);
+    (void)snprintf(text, sizeof text, "GPU 0 cannot be used (%.*s: ", (int)strcspn(step, "_"),
+                   step);
+    if (!strstr(error.text, text)) {
+        fail_msg("\"%s\" does not contain \"%s\"", error.text, text);
+    }
+}
+
 static void each_step_of_opening_may_fail(void **state)
 {
     static const char *const steps[] = {"cuDeviceGetCount",
@@ -112,27 +131,15 @@ static void each_step_of_opening_may_fail(void **state)
                                         "cuDeviceGetPCIBusId",
                                         "cuDeviceGetDefaultMemPool",
                                         "cuDevicePrimaryCtxRetain"};
-    const struct tn_cuda_options options = {.driver_path = FAKE_CUDA};
     const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
 
     (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        struct tarn_device *other = NULL;
-        struct tarn_error error = {.status = TARN_OK};
-        const bool last = i + 1 == sizeof steps / sizeof *steps;
-        const int result = last ? TN_CU_OUT_OF_MEMORY : TN_CU_INVALID_VALUE;
-
-        fake->fail_nth(steps[i], 1, result);
-        assert_int_equal(tn_cuda_open(&options, &other, &error),
-                         last ? TARN_ERR_OUT_OF_MEMORY : TARN_ERR_DEVICE);
-        assert_non_null(strstr(error.text, "GPU 0 cannot be used (cu"));
-        assert_null(other);
+        opening_fails(steps[i], 1, TN_CU_INVALID_VALUE);
+        opening_fails(steps[i], 1, TN_CU_OUT_OF_MEMORY);
     }
     for (uint64_t n = 1; n <= 4; n++) {
-        struct tarn_device *other = NULL;
-
-        fake->fail_nth("cuDeviceGetAttribute", n, TN_CU_INVALID_VALUE);
-        assert_int_equal(tn_cuda_open(&options, &other, NULL), TARN_ERR_DEVICE);
+        opening_fails("cuDeviceGetAttribute", n, TN_CU_INVALID_VALUE);
     }
     assert_int_equal(fake->retained(0), 1);
     assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
@@ -609,9 +616,12 @@ static void fresh(int devices)
     device = cuda_open();
 }
 
+/* "": nothing has failed. */
 static void expect_text(const char *begin)
 {
-    if (strncmp(device->ops->last_error(device), begin, strlen(begin)) != 0) {
+    const char *text = device->ops->last_error(device);
+
+    if (strncmp(text, begin, strlen(begin)) != 0 || (begin[0] == '\0' && text[0] != '\0')) {
         fail_msg("\"%s\" does not begin with \"%s\"", device->ops->last_error(device), begin);
     }
 }
@@ -628,9 +638,7 @@ static void row_fails(const struct row *row, const char *exported, const char *s
     assert_int_equal(row->run(&things), tn_cuda_status(result));
     assert_int_equal(fake->depth(), 0);
     assert_int_equal(fake->mode(), TN_CU_CAPTURE_MODE_GLOBAL);
-    if (row->run != do_pool_info && row->run != do_pool_peaks) {
-        expect_untouched(&things);
-    }
+    expect_untouched(&things);
     assert_int_equal(fake->alive(0), alive);
     expect_text(said);
     expect_outcome(row, &things);
@@ -754,14 +762,14 @@ static int run_in_child(void)
     int number = 0;
     int wrong = 0;
 
+    wrong += device->ops->processes(device, no_process, NULL, &number) != TARN_ERR_DEVICE;
+    wrong += !strstr(device->ops->last_error(device), "before this process was forked");
     for (size_t i = 0; i < ROW_COUNT; i++) {
         wrong += rows[i].run != do_capture_info && rows[i].run(&things) != TARN_ERR_DEVICE;
         wrong += !strstr(device->ops->last_error(device), "before this process was forked");
     }
     things.stream = 7;
     wrong += do_capture_info(&things) != TARN_ERR_DEVICE;
-    wrong += device->ops->processes(device, no_process, NULL, &number) != TARN_ERR_DEVICE;
-    wrong += !strstr(device->ops->last_error(device), "before this process was forked");
     tarn_device_close(device);
     wrong += fake->retained(0) != 1;
     wrong += fake->calls("cuCtxGetCurrent") != calls;
@@ -806,6 +814,8 @@ static void last_errors_are_per_thread_and_device(void **state)
 
     (void)state;
     expect_text("");
+    assert_int_equal(device->ops->free(device, sim_alloc_ok(device, MIB)), TARN_OK);
+    expect_text(""); /* success has no text */
     assert_int_equal(device->ops->alloc(device, 0, &ptr), TARN_ERR_DEVICE);
     assert_int_equal(ptr, 7);
     assert_string_equal(device->ops->last_error(device),
@@ -864,6 +874,7 @@ static void a_gpu_without_virtual_memory_says_so(void **state)
     assert_int_equal(other->ops->page_create(other, PAGE, &out), TARN_ERR_DEVICE);
     assert_int_equal(out, 7);
     assert_int_equal(other->ops->map(other, PAGE, PAGE, 1), TARN_ERR_DEVICE);
+    assert_int_equal(fake->calls("cuMemMap"), 0);
     assert_int_equal(other->ops->va_grant(other, PAGE, PAGE, 0), TARN_ERR_DEVICE);
     assert_int_equal(fake->depth(), 0);
     tarn_device_close(other);
@@ -954,6 +965,13 @@ static tn_graph_node first_of(struct tarn_device *other, tn_graph_node node)
     return node;
 }
 
+/* How often the driver was asked for the parents of a node. */
+static uint64_t parents_asked(const struct fake_cuda *driver_fake)
+{
+    return driver_fake->calls("cuGraphNodeGetDependencies") +
+           driver_fake->calls("cuGraphNodeGetDependencies_v2");
+}
+
 /* Joins 40 streams under capture to one and checks what the device says of the graph. */
 static void capture_is_read(const char *path, bool edge_data)
 {
@@ -1012,18 +1030,27 @@ static void capture_is_read(const char *path, bool edge_data)
 
     driver_fake->set_edge_data(edge_data);
     for (uint32_t room = 0; room <= STREAMS + 1; room++) {
+        const struct tarn_host_usage before = tarn_host_get_usage();
+        const uint64_t asked = parents_asked(driver_fake);
+
         memset(nodes, 0, sizeof nodes);
         assert_int_equal(ops->graph_node_parents(other, last, room ? nodes : NULL, room, &count),
                          TARN_OK);
+        /* For how many, and for as many as there is room for; up to 32 need no host memory. */
+        assert_int_equal(parents_asked(driver_fake) - asked, room > 0 ? 2 : 1);
+        assert_int_equal(tarn_host_get_usage().alloc_calls - before.alloc_calls, room > 32);
+        assert_int_equal(tarn_host_get_usage().live_bytes, before.live_bytes);
         assert_int_equal(count, STREAMS);
         for (uint32_t i = 0; i < STREAMS; i++) {
             assert_int_equal(nodes[i] != 0, i < room);
         }
     }
     const tn_graph_node first = first_of(other, last);
+    const uint64_t asked = parents_asked(driver_fake);
 
     assert_int_equal(ops->graph_node_parents(other, first, nodes, STREAMS, &count), TARN_OK);
     assert_int_equal(count, 0);
+    assert_int_equal(parents_asked(driver_fake) - asked, 1);
     count = 77;
     tarn_host_fail_nth(1); /* the places for many edges */
     assert_int_equal(ops->graph_node_parents(other, last, nodes, STREAMS, &count),
@@ -1257,6 +1284,31 @@ static void what_the_driver_opens_is_in_its_memory(void **state)
     *called = right;
 }
 
+/* The driver has what it needs once a page is imported. */
+static void an_import_keeps_no_descriptor(void **state)
+{
+    tn_page_handle page = 0;
+    tn_page_handle imported = 0;
+    int descriptor = -1;
+
+    (void)state;
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    assert_int_equal(device->ops->page_export(device, page, &descriptor), TARN_OK);
+    fake->fail_nth("cuMemImportFromShareableHandle", 1, TN_CU_INVALID_VALUE);
+    const int descriptors = open_descriptors();
+
+    assert_int_equal(device->ops->page_import(device, getpid(), descriptor, PAGE, &imported),
+                     TARN_ERR_DEVICE);
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(device->ops->page_import(device, getpid(), descriptor, PAGE, &imported),
+                     TARN_OK);
+    assert_int_equal(open_descriptors(), descriptors + 1); /* the fake driver's own */
+    assert_int_equal(device->ops->page_release(device, imported), TARN_OK);
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(close(descriptor), 0);
+    assert_int_equal(device->ops->page_release(device, page), TARN_OK);
+}
+
 static void descriptors_may_be_refused(void **state)
 {
     tn_page_handle page = 7;
@@ -1300,6 +1352,36 @@ static void peers_are_enabled_once(void **state)
     fake->set_devices(1, GIB);
 }
 
+/* Without NVML's number the device's own says which it is. */
+static void a_gpu_has_a_number_of_its_own(void **state)
+{
+    int number = 77;
+
+    (void)state;
+    assert_int_equal(device->ops->processes(device, no_process, NULL, &number), TARN_OK);
+    assert_int_equal(number, 3);
+    tn_cuda_from(device)->nvml.get_index = NULL;
+    assert_int_equal(device->ops->processes(device, no_process, NULL, &number), TARN_OK);
+    assert_int_equal(number, device->ordinal);
+}
+
+static void the_current_context_is_the_threads(void **state)
+{
+    const struct tn_cuda *cuda = tn_cuda_from(device);
+    void *context = cuda->context;
+
+    (void)state;
+    assert_true(tn_cuda_get_current(cuda, &context));
+    assert_null(context);
+    DO(cuCtxPushCurrent_v2(cuda->context));
+    assert_true(tn_cuda_get_current(cuda, &context));
+    assert_ptr_equal(context, cuda->context);
+    fake->fail_nth("cuCtxGetCurrent", 1, TN_CU_NOT_INITIALIZED);
+    assert_false(tn_cuda_get_current(cuda, &context));
+    assert_null(context);
+    DO(cuCtxPopCurrent_v2(&context));
+}
+
 static void other_devices_are_no_gpus(void **state)
 {
     struct tarn_device *sim = sim_open(GIB);
@@ -1341,8 +1423,11 @@ int main(void)
         CASE(a_gpu_that_cannot_share_pages_says_so),
         CASE(peers_are_enabled_once),
         CASE(what_the_driver_opens_is_in_its_memory),
+        CASE(an_import_keeps_no_descriptor),
         CASE(descriptors_may_be_refused),
         CASE(streams_of_other_gpus_are_told),
+        CASE(a_gpu_has_a_number_of_its_own),
+        CASE(the_current_context_is_the_threads),
         CASE(other_devices_are_no_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

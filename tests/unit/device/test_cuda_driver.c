@@ -88,9 +88,51 @@ static void what_the_driver_hides_is_taken_from_the_library(void **state)
     assert_non_null(driver.cuMemMap);
 }
 
+/* Asks the driver for the function as it is by default: no flags. */
+static int asks_plainly(const char *name, void **function_out, int version, uint64_t flags,
+                        int *found_out)
+{
+    int (*get)(const char *, void **, int, uint64_t, int *) = NULL;
+    char why[256];
+
+    if (flags != 0 ||
+        !__real_tn_dl_find(tn_dl_open(FAKE_CUDA, why, sizeof why), "cuGetProcAddress_v2", &get)) {
+        return TN_CU_INVALID_VALUE;
+    }
+    return get(name, function_out, version, flags, found_out);
+}
+
+static void what_the_library_does_not_export_is_taken_from_the_driver(void **state)
+{
+    static const char *const paths[] = {FAKE_CUDA, FAKE_CUDA_11};
+    int (*const instead)(const char *, void **, int, uint64_t, int *) = asks_plainly;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct tn_cuda_driver driver;
+
+        (void)fake_open(paths[i]);
+        if (i == 0) {
+            replace("cuGetProcAddress_v2", &instead);
+        }
+        hide("cuMemMap", NULL);
+        assert_int_equal(tn_cuda_driver_open(paths[i], &driver, NULL), TARN_OK);
+        hide(NULL, NULL);
+        replace(NULL, NULL);
+        assert_non_null(driver.cuMemMap);
+    }
+    (void)fake_open(FAKE_CUDA_10); /* which can only be asked for what it exports */
+    hide("cuMemMap", NULL);
+    expect_failure(FAKE_CUDA_10, TARN_ERR_NOT_SUPPORTED, "has no function cuMemMap");
+    hide(NULL, NULL);
+}
+
 static void what_is_missing_is_named(void **state)
 {
     (void)state;
+    fake_open(FAKE_CUDA_INCOMPLETE)->set_version(12040);
+    expect_failure(FAKE_CUDA_INCOMPLETE, TARN_ERR_NOT_SUPPORTED,
+                   "the CUDA driver (CUDA 12.4) has no function cuMemCreate, which tarn needs");
     (void)fake_open(FAKE_CUDA_INCOMPLETE);
     expect_failure(FAKE_CUDA_INCOMPLETE, TARN_ERR_NOT_SUPPORTED,
                    "the CUDA driver (CUDA 13.0) has no function cuMemCreate, which tarn needs");
@@ -139,17 +181,36 @@ static int gives_none(const char *name, void **function_out, int version, uint64
     return TN_CU_SUCCESS;
 }
 
+/* It says that it has none, and gives something. */
+static int gives_rubbish(const char *name, void **function_out, int version, uint64_t flags,
+                         int *found_out)
+{
+    (void)name;
+    (void)version;
+    (void)flags;
+    *function_out = found_out;
+    return TN_CU_NOT_FOUND;
+}
+
 static void what_the_driver_does_not_give_is_taken_from_the_library(void **state)
 {
-    int (*const instead)(const char *, void **, int, uint64_t, int *) = gives_none;
-    struct tn_cuda_driver driver;
+    int (*const instead[])(const char *, void **, int, uint64_t, int *) = {gives_none,
+                                                                           gives_rubbish};
+    char why[256];
+    void *library = tn_dl_open(FAKE_CUDA, why, sizeof why);
+    int (*found)(void) = NULL;
 
     (void)state;
     (void)fake_open(FAKE_CUDA);
-    replace("cuGetProcAddress_v2", &instead);
-    assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
-    replace(NULL, NULL);
-    assert_non_null(driver.cuMemMap);
+    assert_true(tn_dl_find(library, "cuMemMap", &found));
+    for (size_t i = 0; i < sizeof instead / sizeof *instead; i++) {
+        struct tn_cuda_driver driver;
+
+        replace("cuGetProcAddress_v2", &instead[i]);
+        assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
+        replace(NULL, NULL);
+        assert_memory_equal(&found, &driver.cuMemMap, sizeof found);
+    }
 }
 
 static int says_nothing(int result, const char **text_out)
@@ -166,6 +227,13 @@ static int knows_nothing(int result, const char **text_out)
     return TN_CU_INVALID_VALUE;
 }
 
+static int fails_with_a_text(int result, const char **text_out)
+{
+    (void)result;
+    *text_out = "nonsense";
+    return TN_CU_INVALID_VALUE;
+}
+
 static void results_may_have_no_texts(void **state)
 {
     struct tn_cuda_driver driver;
@@ -178,7 +246,14 @@ static void results_may_have_no_texts(void **state)
     tn_cuda_explain(&driver, "cuMemMap", TN_CU_OUT_OF_MEMORY, text, sizeof text);
     assert_string_equal(text,
                         "cuMemMap: CUDA_ERROR_OUT_OF_MEMORY, the driver gives no description");
+    driver.cuGetErrorString = fails_with_a_text;
+    tn_cuda_explain(&driver, "cuMemMap", TN_CU_OUT_OF_MEMORY, text, sizeof text);
+    assert_string_equal(text,
+                        "cuMemMap: CUDA_ERROR_OUT_OF_MEMORY, the driver gives no description");
     driver.cuGetErrorName = says_nothing;
+    tn_cuda_explain(&driver, "cuMemMap", TN_CU_OUT_OF_MEMORY, text, sizeof text);
+    assert_string_equal(text, "cuMemMap: unknown CUDA error 2");
+    driver.cuGetErrorName = fails_with_a_text;
     tn_cuda_explain(&driver, "cuMemMap", TN_CU_OUT_OF_MEMORY, text, sizeof text);
     assert_string_equal(text, "cuMemMap: unknown CUDA error 2");
 }
@@ -218,6 +293,8 @@ static void an_old_driver_is_refused(void **state)
     expect_failure(FAKE_CUDA, TARN_ERR_NOT_SUPPORTED,
                    "the NVIDIA driver supports CUDA 11.3, and tarn needs 11.4 or newer: install a "
                    "newer driver");
+    fake->set_version(10000);
+    expect_failure(FAKE_CUDA, TARN_ERR_NOT_SUPPORTED, "the NVIDIA driver supports CUDA 10.0, and");
     fake->set_version(11040);
     assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
     fake->fail_nth("cuDriverGetVersion", 1, 999);
@@ -249,12 +326,18 @@ static void a_driver_that_does_not_start_says_why(void **state)
 /* In a child, the driver of the parent says that it is not initialised. */
 static int start_in_child(const struct fake_cuda *fake)
 {
+    static const char *const advice = "CUDA was started before this process was forked";
     struct tarn_error error = {.status = TARN_OK};
     struct tn_cuda_driver driver;
 
+    fake->fail_nth("cuInit", 1, TN_CU_INVALID_VALUE); /* has other reasons */
+    if (tn_cuda_driver_open(FAKE_CUDA, &driver, &error) != TARN_ERR_DEVICE ||
+        strstr(error.text, advice)) {
+        return 1;
+    }
     fake->fail_nth("cuInit", 1, TN_CU_NOT_INITIALIZED);
     return tn_cuda_driver_open(FAKE_CUDA, &driver, &error) == TARN_ERR_DEVICE &&
-                   strstr(error.text, "CUDA was started before this process was forked")
+                   strstr(error.text, advice)
                ? 0
                : 1;
 }
@@ -308,6 +391,8 @@ static void results_are_explained(void **state)
     assert_int_equal(tn_cuda_driver_open(FAKE_CUDA, &driver, NULL), TARN_OK);
     tn_cuda_explain(&driver, "cuMemCreate", TN_CU_OUT_OF_MEMORY, text, sizeof text);
     assert_string_equal(text, "cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY, out of memory");
+    tn_cuda_explain(&driver, "cuInit", TN_CU_NOT_INITIALIZED, text, sizeof text); /* no fork */
+    assert_string_equal(text, "cuInit: CUDA_ERROR_NOT_INITIALIZED, initialization error");
     tn_cuda_explain(&driver, "cuMemCreate", 12345, text, sizeof text);
     assert_string_equal(text, "cuMemCreate: unknown CUDA error 12345");
     tn_cuda_explain(&driver, "cuMemMap", TN_CU_NOT_SUPPORTED, text, sizeof text);
@@ -325,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_name_and_a_version_are_one_function),
         cmocka_unit_test(older_drivers_lack_only_what_is_optional),
         cmocka_unit_test(what_the_driver_hides_is_taken_from_the_library),
+        cmocka_unit_test(what_the_library_does_not_export_is_taken_from_the_driver),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(one_of_two_versions_is_needed),
         cmocka_unit_test(what_the_driver_does_not_give_is_taken_from_the_library),

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "support/cuda.h"
+#include "support/used_memory.h"
 #include "tarn/host.h"
 #include "tarn/sim.h"
 
@@ -99,6 +100,7 @@ static void rarely_asked_events_have_no_flags(void **state)
         ask_in_vain(event, TN_CUDA_FLAG_WORTH);
         finish(event);
     }
+    assert_string_equal(device->ops->last_error(device), ""); /* "not ready" is no failure */
     assert_int_equal(tried, TN_CUDA_FLAGS_TRIED);
     assert_int_equal(writes(), tried);
     assert_int_equal(questions() - before, 100 * (TN_CUDA_FLAG_WORTH + 1));
@@ -119,6 +121,144 @@ static void flags_answer_for_the_driver(void **state)
     finish(event);
     assert_int_equal(query(event), TARN_OK);
     assert_int_equal(questions() - before, 10);
+}
+
+/* One question in so many goes to the driver, and it counts like the others. */
+static void the_driver_is_asked_now_and_then(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_end(event);
+    make_flags_pay(event);
+    const uint64_t before = questions();
+    ask_in_vain(event, 2 * TN_CUDA_ASK_DRIVER - 1);
+    assert_int_equal(questions() - before, 1);
+    assert_int_equal(query(event), TARN_ERR_NOT_READY);
+    assert_int_equal(questions() - before, 2);
+    finish(event);
+}
+
+/* The balance is of all events: what one recording was asked counts for the next of another. */
+static void recordings_count_as_soon_as_they_are_over(void **state)
+{
+    const tn_event_handle first = event_make();
+    const tn_event_handle second = event_make();
+
+    (void)state;
+    for (int i = 0; i <= TN_CUDA_FLAGS_TRIED; i++) {
+        const tn_event_handle event = event_make();
+
+        record(event);
+        assert_int_equal(query(event), TARN_OK); /* by its flag */
+    }
+    assert_int_equal(writes(), TN_CUDA_FLAGS_TRIED);
+    make_flags_pay(first); /* without a flag: the driver says when it is over */
+    assert_int_equal(writes(), TN_CUDA_FLAGS_TRIED);
+    record(second);
+    assert_int_equal(writes(), TN_CUDA_FLAGS_TRIED + 1);
+}
+
+/* What flags spare is questions that are answered "not ready". */
+static void errors_are_no_questions(void **state)
+{
+    const tn_event_handle first = event_make();
+    const tn_event_handle second = event_make();
+
+    (void)state;
+    make_flags_end(first);
+    ask_in_vain(first, 0);
+    for (int i = 0; i < 50; i++) {
+        fake->fail_nth("cuEventQuery", 1, TN_CU_INVALID_VALUE);
+        assert_int_equal(query(first), TARN_ERR_DEVICE);
+    }
+    finish(first);
+    record(second);
+    assert_int_equal(writes(), TN_CUDA_FLAGS_TRIED);
+}
+
+static void recordings_that_nobody_asks_for_end_flags_too(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_pay(event);
+    for (int i = 0; i < 2 * TN_CUDA_BALANCE_MAX; i++) {
+        record(event);
+    }
+    assert_in_range(writes(), 2, TN_CUDA_BALANCE_MAX);
+}
+
+/* However much was asked before, flags end soon when nobody asks any more. */
+static void much_asking_is_forgotten(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        ask_in_vain(event, 2 * TN_CUDA_BALANCE_MAX);
+        finish(event);
+    }
+    const uint64_t written = writes();
+    for (int i = 0; i < 2 * TN_CUDA_BALANCE_MAX; i++) {
+        record(event);
+        assert_int_equal(query(event), TARN_OK);
+    }
+    assert_in_range(writes() - written, 1, TN_CUDA_BALANCE_MAX / TN_CUDA_FLAG_WORTH + 1);
+}
+
+/* However long nobody asked, two recordings that are asked often bring the flags back. */
+static void long_silence_is_forgotten(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    for (int i = 0; i < 4 * TN_CUDA_BALANCE_MAX; i++) {
+        record(event);
+        assert_int_equal(query(event), TARN_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        ask_in_vain(event, TN_CUDA_BALANCE_MAX);
+        finish(event);
+    }
+    const uint64_t written = writes();
+    record(event);
+    assert_int_equal(writes(), written + 1);
+}
+
+/* Whatever the memory of the flags held before. */
+static void flags_begin_unset(void **state)
+{
+    tarn_device_close(device);
+    used_memory_begin();
+    device = cuda_open();
+    assert_int_equal(device->ops->stream_create(device, &stream), TARN_OK);
+    const tn_event_handle event = event_make();
+
+    ask_in_vain(event, 1);
+    assert_int_equal(writes(), 1);
+    const uint64_t before = questions();
+    finish(event);
+    assert_int_equal(questions(), before); /* the flag said so */
+    tarn_device_close(device);
+    used_memory_end();
+    assert_int_equal(setup(state), 0);
+}
+
+/* A failed recording leaves the last one as it was, flag and all. */
+static void a_failed_recording_changes_nothing(void **state)
+{
+    const tn_event_handle event = event_make();
+
+    (void)state;
+    make_flags_pay(event);
+    ask_in_vain(event, 1);
+    const uint64_t before = questions();
+    fake->fail_nth("cuEventRecord", 1, TN_CU_OUT_OF_MEMORY);
+    assert_int_equal(device->ops->event_record(device, event, stream), TARN_ERR_OUT_OF_MEMORY);
+    assert_int_equal(query(event), TARN_ERR_NOT_READY);
+    assert_int_equal(questions(), before); /* the flag still answers */
+    finish(event);
 }
 
 static void flags_end_when_nobody_asks(void **state)
@@ -182,8 +322,14 @@ static void each_step_to_a_flag_may_fail(void **state)
 
         fake->fail_nth(steps[i], 1, TN_CU_OUT_OF_MEMORY);
         ask_in_vain(event, 3);
+        assert_int_equal(writes(), i == 3); /* which failed */
         finish(event);
         make_flags_pay(event);
+        /* There are no flags without memory, which is tried for once, and none for a while where a
+         * write failed. */
+        assert_int_equal(writes(), i >= 2);
+        assert_int_equal(fake->calls("cuMemHostRegister_v2"), 1);
+        assert_int_equal(fake->calls("cuMemHostUnregister"), i == 1);
         assert_int_equal(teardown(state), 0);
         assert_int_equal(setup(state), 0);
     }
@@ -243,6 +389,11 @@ static void there_may_be_many_events(void **state)
         events[i] = event_make();
     }
     make_flags_pay(events[0]);
+    const uint64_t written = writes();
+    record(events[TN_CUDA_FLAGS - 1]);
+    assert_int_equal(writes(), written + 1);
+    record(events[TN_CUDA_FLAGS]); /* the first without a flag */
+    assert_int_equal(writes(), written + 1);
     for (int i = 0; i < MANY; i++) {
         record(events[i]);
     }
@@ -251,6 +402,41 @@ static void there_may_be_many_events(void **state)
         assert_int_equal(device->ops->event_destroy(device, events[i]), TARN_OK);
     }
     assert_in_range(event_make(), 1, MANY);
+}
+
+/* Places are used again, all of them, also those of events that were not made in the end. */
+static void places_of_events_are_used_again(void **state)
+{
+    tn_event_handle events[TN_CUDA_EVENTS_FIRST];
+    uint64_t bytes = 0;
+
+    (void)state;
+    for (int i = 0; i < TN_CUDA_EVENTS_FIRST; i++) {
+        tn_event_handle none = 7;
+
+        fake->fail_nth("cuEventCreate", 1, TN_CU_OUT_OF_MEMORY);
+        assert_int_equal(device->ops->event_create(device, &none), TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(none, 7);
+        events[i] = event_make();
+        bytes = i == 0 ? tarn_host_get_usage().live_bytes : bytes;
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
+    for (int i = 0; i < TN_CUDA_EVENTS_FIRST; i++) {
+        record(events[i]);
+        assert_int_equal(query(events[i]), TARN_OK);
+    }
+    bytes = tarn_host_get_usage().live_bytes; /* with that of the flags */
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < TN_CUDA_EVENTS_FIRST; i++) {
+            assert_int_equal(device->ops->event_destroy(device, events[i]), TARN_OK);
+        }
+        for (int i = 0; i < TN_CUDA_EVENTS_FIRST; i++) {
+            events[i] = event_make();
+        }
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
+    (void)event_make();
+    assert_true(tarn_host_get_usage().live_bytes > bytes); /* there was no place left */
 }
 
 static void events_need_host_memory_now_and_then(void **state)
@@ -299,6 +485,15 @@ static void handles_are_limited(void **state)
     assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
 }
 
+/* Here already: the driver is not asked. */
+static void expect_unknown(enum tarn_status st)
+{
+    assert_int_equal(st, TARN_ERR_DEVICE);
+    if (strncmp(device->ops->last_error(device), "there is no event ", 18) != 0) {
+        fail_msg("%s", device->ops->last_error(device));
+    }
+}
+
 static void an_unknown_event_is_refused(void **state)
 {
     const tn_event_handle event = event_make();
@@ -307,11 +502,11 @@ static void an_unknown_event_is_refused(void **state)
     (void)state;
     assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(query(wrong[i]), TARN_ERR_DEVICE);
-        assert_int_equal(device->ops->event_record(device, wrong[i], stream), TARN_ERR_DEVICE);
-        assert_int_equal(device->ops->event_wait(device, wrong[i]), TARN_ERR_DEVICE);
-        assert_int_equal(device->ops->event_destroy(device, wrong[i]), TARN_ERR_DEVICE);
-        assert_int_equal(device->ops->stream_wait_event(device, stream, wrong[i]), TARN_ERR_DEVICE);
+        expect_unknown(query(wrong[i]));
+        expect_unknown(device->ops->event_record(device, wrong[i], stream));
+        expect_unknown(device->ops->event_wait(device, wrong[i]));
+        expect_unknown(device->ops->event_destroy(device, wrong[i]));
+        expect_unknown(device->ops->stream_wait_event(device, stream, wrong[i]));
     }
 }
 
@@ -319,12 +514,20 @@ static void an_unknown_event_is_refused(void **state)
  * that it was spoiled. */
 static void closing_waits_for_queued_writes(void **state)
 {
-    const tn_event_handle event = event_make();
+    for (int queued = 0; queued < 2; queued++) {
+        const tn_event_handle event = event_make();
 
-    (void)state;
-    ask_in_vain(event, 1);
-    assert_int_equal(writes(), 1);
-    assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+        ask_in_vain(event, 1);
+        if (!queued) {
+            finish(event);
+        }
+        assert_int_equal(writes(), 1);
+        assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+        assert_int_equal(teardown(state), 0);
+        assert_int_equal(fake->calls("cuCtxSynchronize"), queued); /* only where there is one */
+        assert_int_equal(fake->calls("cuMemHostUnregister"), 1);
+        assert_int_equal(setup(state), 0);
+    }
 }
 
 static void a_driver_that_shut_down_sets_no_flag(void **state)
@@ -350,6 +553,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(rarely_asked_events_have_no_flags),
         CASE(flags_answer_for_the_driver),
+        CASE(the_driver_is_asked_now_and_then),
+        CASE(recordings_count_as_soon_as_they_are_over),
+        CASE(errors_are_no_questions),
+        CASE(recordings_that_nobody_asks_for_end_flags_too),
+        CASE(much_asking_is_forgotten),
+        CASE(long_silence_is_forgotten),
+        CASE(flags_begin_unset),
+        CASE(a_failed_recording_changes_nothing),
         CASE(flags_end_when_nobody_asks),
         CASE(an_event_may_be_recorded_again_before_it_is_done),
         CASE(an_error_is_found_behind_a_flag),
@@ -357,6 +568,7 @@ int main(void)
         CASE(an_old_driver_has_no_flags),
         CASE(a_captured_stream_gets_no_write),
         CASE(there_may_be_many_events),
+        CASE(places_of_events_are_used_again),
         CASE(events_need_host_memory_now_and_then),
         CASE(handles_are_limited),
         CASE(an_unknown_event_is_refused),

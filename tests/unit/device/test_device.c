@@ -30,6 +30,27 @@ static void specs_are_read(void **state)
     expect_capacity("sim:2TiB", 2048 * GIB);
     expect_capacity("sim:backed", 80 * GIB);
     expect_capacity("sim:3GiB,backed", 3 * GIB);
+    expect_capacity("sim:0000000000000000000000000001GiB", GIB); /* 31 characters */
+}
+
+static void backed_devices_have_memory(void **state)
+{
+    static const struct {
+        const char *spec;
+        bool backed;
+    } rows[] = {
+        {"sim", false}, {"sim:1GiB", false}, {"sim:backed", true}, {"sim:1GiB,backed", true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_device *device = NULL;
+
+        assert_int_equal(tarn_device_open(rows[i].spec, &device, NULL), TARN_OK);
+        const tarn_ptr ptr = sim_alloc_ok(device, 512);
+
+        assert_int_equal(tarn_sim_host_memory(device, ptr, 512) != NULL, rows[i].backed);
+        sim_close(device);
+    }
 }
 
 static void bad_specs_are_refused_with_a_text(void **state)
@@ -55,12 +76,14 @@ static void bad_specs_are_refused_with_a_text(void **state)
         "sim:1gib",
         "sim:99999999999999999999",
         "sim:18446744073709551616",
+        "sim:18446744073709551619",
         "sim:18446744073709551615KiB",
         "sim:1GiB,",
         "sim:1GiB,back",
         "sim:,backed",
         "sim:1GiB,backed,backed",
         "sim:0000000000000000000000000000000000001GiB,backed",
+        "sim:00000000000000000000000000001GiB", /* 32 characters */
     };
 
     (void)state;
@@ -126,6 +149,9 @@ static void gpus_are_opened_by_number(void **state)
     assert_int_equal(tarn_device_open("cuda:2", &device, &error), TARN_ERR_INVALID_ARGUMENT);
     assert_string_equal(error.text, "there is no GPU 2: this process sees 2, from \"cuda:0\" to "
                                     "\"cuda:1\"");
+    assert_int_equal(tarn_device_open("cuda:1904", &device, &error), TARN_ERR_INVALID_ARGUMENT);
+    assert_string_equal(error.text, "there is no GPU 1904: this process sees 2, from \"cuda:0\" to "
+                                    "\"cuda:1\"");
     fake->set_devices(0, GIB);
     assert_int_equal(tarn_device_open("cuda", &device, &error), TARN_ERR_NOT_FOUND);
     assert_null(device);
@@ -168,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(specs_are_read),
+        cmocka_unit_test(backed_devices_have_memory),
         cmocka_unit_test(bad_specs_are_refused_with_a_text),
         cmocka_unit_test(the_default_is_the_gpu_where_there_is_one),
         cmocka_unit_test(gpus_are_opened_by_number),

@@ -200,6 +200,149 @@ static void without_others_less_is_known(void **state)
     assert_int_equal(total, 6);
 }
 
+/* A library that has other answers each time. */
+static struct {
+    unsigned calls;
+    unsigned room[8];   /* that the list had at each call */
+    unsigned wanted[8]; /* processes there are then; 0: as many as there is room for */
+    bool always;        /* says that there are more */
+} scripted;
+
+static int processes_change(void *gpu, unsigned *count, struct tn_nvml_process *processes)
+{
+    const unsigned call = scripted.calls++ % 8;
+    const unsigned room = *count;
+
+    (void)gpu;
+    scripted.room[call] = room;
+    *count = scripted.wanted[call] ? scripted.wanted[call] : room;
+    if (*count > room || scripted.always) {
+        return TN_NVML_INSUFFICIENT_SIZE;
+    }
+    for (unsigned i = 0; i < *count; i++) {
+        processes[i] = (struct tn_nvml_process){.pid = i + 1, .used = 1};
+    }
+    return TN_NVML_SUCCESS;
+}
+
+static enum tarn_status scripted_run(struct seen *seen_out)
+{
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
+    struct tn_nvml nvml;
+    char why[256] = "";
+    int number = 7;
+
+    (void)fake_open(FAKE_CUDA);
+    *seen_out = (struct seen){0};
+    scripted.calls = 0;
+    tn_nvml_init(&nvml, FAKE_CUDA);
+    (void)expect_seen(&nvml); /* opens it */
+    nvml.get_processes = processes_change;
+    const enum tarn_status st =
+        tn_nvml_processes(&nvml, BUS_ID, see, seen_out, &number, why, sizeof why);
+
+    tn_nvml_fini(&nvml);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
+    return st;
+}
+
+/* Processes start while the list is made. */
+static void lists_grow_until_all_fit(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    scripted.wanted[0] = 20;
+    scripted.wanted[1] = 30;
+    scripted.wanted[2] = 40;
+    scripted.wanted[3] = 40;
+    assert_int_equal(scripted_run(&seen), TARN_OK);
+    assert_int_equal(scripted.calls, 4);
+    assert_int_equal(scripted.room[0], 16);
+    assert_int_equal(scripted.room[1], 20);
+    assert_int_equal(scripted.room[3], 40);
+    assert_int_equal(seen.count, 40);
+    memset(&scripted, 0, sizeof scripted);
+    scripted.wanted[0] = 3;
+    assert_int_equal(scripted_run(&seen), TARN_OK);
+    assert_int_equal(scripted.calls, 1); /* and no more often than that */
+    assert_int_equal(seen.count, 3);
+    scripted.wanted[0] = 65536;
+    scripted.wanted[1] = 65536;
+    assert_int_equal(scripted_run(&seen), TARN_OK);
+    assert_int_equal(seen.count, 65536);
+    scripted.wanted[0] = 65537;
+    assert_int_equal(scripted_run(&seen), TARN_ERR_HOST_MEMORY);
+    memset(&scripted, 0, sizeof scripted);
+}
+
+/* Each time the list has all its room, whatever number the library gave. */
+static void a_list_that_never_fits_is_given_up(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    scripted.always = true;
+    scripted.wanted[0] = 3;
+    assert_int_equal(scripted_run(&seen), TARN_ERR_DEVICE);
+    assert_int_equal(scripted.calls, 4);
+    assert_int_equal(scripted.room[1], 16);
+    assert_int_equal(seen.count, 0);
+    memset(&scripted, 0, sizeof scripted);
+}
+
+/* The message of a failure has them, and is written while the allocator's locks are held. */
+static void processes_may_be_asked_for_under_other_locks(void **state)
+{
+    struct tn_nvml nvml;
+    struct tn_lock lock;
+
+    (void)state;
+    (void)fake_open(FAKE_CUDA);
+    tn_nvml_init(&nvml, FAKE_CUDA);
+    tn_lock_init(&lock, TN_LOCK_SINK);
+    tn_lock_acquire(&lock);
+    (void)expect_seen(&nvml);
+    tn_lock_release(&lock);
+    tn_lock_fini(&lock);
+    tn_nvml_fini(&nvml);
+}
+
+static void memory_is_of_all_processes(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    const struct tn_nvml_memory memory = {.total = 3 * GIB, .free = 2 * GIB, .used = GIB};
+    static const struct {
+        int init;
+        int handle;
+        int memory;
+    } results[] = {{1, 0, 0}, {0, 2, 0}, {0, 0, 999}};
+    uint64_t unused = 5;
+    uint64_t total = 6;
+    struct tn_nvml nvml;
+
+    (void)state;
+    tn_nvml_init(&nvml, "/no/such/library.so");
+    assert_false(tn_nvml_memory(&nvml, BUS_ID, &unused, &total));
+    tn_nvml_fini(&nvml);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        fake->set_nvml_results(results[i].init, results[i].handle, 0);
+        fake->set_nvml_memory(&memory, results[i].memory);
+        tn_nvml_init(&nvml, FAKE_CUDA);
+        assert_false(tn_nvml_memory(&nvml, BUS_ID, &unused, &total));
+        tn_nvml_fini(&nvml);
+    }
+    assert_int_equal(unused, 5);
+    assert_int_equal(total, 6);
+    fake->set_nvml_results(0, 0, 0);
+    fake->set_nvml_memory(&memory, 0);
+    tn_nvml_init(&nvml, FAKE_CUDA);
+    assert_true(tn_nvml_memory(&nvml, BUS_ID, &unused, &total));
+    tn_nvml_fini(&nvml);
+    assert_int_equal(unused, 2 * GIB);
+    assert_int_equal(total, 3 * GIB);
+}
+
 static int processes_are_too_many(void *gpu, unsigned *count, struct tn_nvml_process *processes)
 {
     (void)gpu;
@@ -235,6 +378,10 @@ int main(void)
         cmocka_unit_test(without_a_function_it_cannot_be_used),
         cmocka_unit_test(without_others_less_is_known),
         cmocka_unit_test(lists_are_bounded),
+        cmocka_unit_test(lists_grow_until_all_fit),
+        cmocka_unit_test(a_list_that_never_fits_is_given_up),
+        cmocka_unit_test(processes_may_be_asked_for_under_other_locks),
+        cmocka_unit_test(memory_is_of_all_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,29 @@ static void only_whole_sentences_are_written(void **state)
     tarn_device_close(device);
 }
 
+/* Nothing is written behind the text, and the first of two sentences may be all that fits. */
+static void sentences_stay_in_their_room(void **state)
+{
+    const struct fake_cuda *fake = fake_open(FAKE_CUDA);
+    struct tarn_device *device = cuda_open();
+    const struct tn_nvml_process processes[] = {{.pid = 1, .used = MIB}, {.pid = 2, .used = MIB}};
+    const char *const first = "Process 1 has 1024.00 KiB memory in use. ";
+    const size_t size = 2 * strlen(first) + 1;
+
+    (void)state;
+    fake->set_processes(processes, 2);
+    expect_sentences(device, size - 1, first);
+    for (char mark = 'x'; mark <= 'y'; mark++) {
+        char said[256];
+
+        memset(said, mark, sizeof said);
+        tn_processes_describe(device, said, size);
+        assert_int_equal(strlen(said), size - 1);
+        assert_int_equal(said[size], mark);
+    }
+    tarn_device_close(device);
+}
+
 static void without_a_driver_pytorchs_sentence_is_said(void **state)
 {
     const struct fake_cuda *fake = fake_open(FAKE_CUDA);
@@ -156,6 +179,12 @@ static void a_simulated_device_is_used_by_this_process(void **state)
     assert_int_equal(error.status, TARN_OK);
     assert_int_equal(device->ops->free(device, ptr), TARN_OK);
     sim_close(device);
+    struct tarn_device *third = sim_open_with((struct tarn_sim_options){.ordinal = 2});
+    int number = 77;
+
+    assert_int_equal(third->ops->processes(third, no_process, NULL, &number), TARN_OK);
+    assert_int_equal(number, 2);
+    sim_close(third);
 }
 
 static void a_refusing_writer_stops_the_list(void **state)
@@ -176,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_list_what_nvml_shows),
         cmocka_unit_test(only_whole_sentences_are_written),
+        cmocka_unit_test(sentences_stay_in_their_room),
         cmocka_unit_test(without_a_driver_pytorchs_sentence_is_said),
         cmocka_unit_test(failures_are_errors),
         cmocka_unit_test(a_simulated_device_is_used_by_this_process),

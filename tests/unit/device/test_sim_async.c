@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "support/sim.h"
+#include "support/system_use.h"
 
 #include <string.h>
 
@@ -103,6 +104,78 @@ static void neighbours_freed_by_two_streams_merge_when_reached(void **state)
     sim_close(device);
 }
 
+/* Whatever the stream has still to do: it would use both only after that. */
+static void neighbours_freed_by_one_stream_merge_at_once(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        struct tarn_device *device = sim_open(CHUNK);
+        const tarn_ptr a = pool_alloc(device, CHUNK / 2, S1);
+        const tarn_ptr b = pool_alloc(device, CHUNK / 2, S1);
+
+        assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+        pool_free(device, order == 0 ? a : b, S1);
+        pool_free(device, order == 0 ? b : a, S1);
+        assert_int_equal(pool_alloc(device, CHUNK, S1), a);
+        sim_close(device);
+    }
+}
+
+static void a_neighbour_that_is_not_reached_stays_apart(void **state)
+{
+    struct tarn_device *device = sim_open(CHUNK);
+    const tarn_ptr a = pool_alloc(device, CHUNK / 2, S1);
+    const tarn_ptr b = pool_alloc(device, CHUNK / 2, S1);
+
+    (void)state;
+    assert_int_equal(tarn_sim_enqueue_ns(device, S2, 10), TARN_OK);
+    pool_free(device, a, S1);
+    pool_free(device, b, S2);
+    assert_int_equal(pool_alloc(device, CHUNK / 2, S1), a);
+    sim_close(device);
+}
+
+/* Two streams' blocks merge when both are done; the first stream's later block is not. */
+static void merging_waits_for_each_of_three(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    const tarn_stream s3 = 3;
+    const tarn_ptr a = pool_alloc(device, CHUNK / 4, S1);
+    const tarn_ptr b = pool_alloc(device, CHUNK / 4, S1);
+    const tarn_ptr c = pool_alloc(device, CHUNK / 2, S1);
+
+    (void)state;
+    pool_free(device, a, S1);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S2, 10), TARN_OK);
+    pool_free(device, b, S2);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    pool_free(device, c, S1);
+    tarn_sim_advance_ns(device, 10);
+    const tarn_ptr more = pool_alloc(device, CHUNK / 4 * 3, s3);
+
+    assert_int_not_equal(more, a);
+    expect_pool(device, 2 * CHUNK, CHUNK / 4 * 3);
+    assert_int_equal(pool_alloc(device, CHUNK / 2, s3), a);
+    sim_close(device);
+}
+
+static void what_merges_is_used_before_the_pool_grows(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    const tarn_ptr a = pool_alloc(device, CHUNK / 4, S1);
+    const tarn_ptr b = pool_alloc(device, CHUNK / 4, S1);
+
+    (void)state;
+    (void)pool_alloc(device, CHUNK / 2, S1); /* no whole unit is free */
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    pool_free(device, a, S1);
+    pool_free(device, b, S2);
+    tarn_sim_advance_ns(device, 10);
+    assert_int_equal(pool_alloc(device, CHUNK / 2, S2), a);
+    expect_pool(device, CHUNK, CHUNK);
+    sim_close(device);
+}
+
 /* Nothing merges while a block fits as it is; what merges spares the pool growing. */
 static void blocks_merge_before_the_pool_grows(void **state)
 {
@@ -137,6 +210,7 @@ static void a_block_has_its_own_bytes_only(void **state)
     assert_true(tn_sim_pool_covers(sim, a, 512));
     assert_true(tn_sim_pool_covers(sim, a + 511, 1));
     assert_false(tn_sim_pool_covers(sim, a, 513));
+    assert_false(tn_sim_pool_covers(sim, a + 511, 2));
     assert_false(tn_sim_pool_covers(sim, a + 512, 1));
     const tarn_ptr b = pool_alloc(device, CHUNK, S1); /* all of a chunk */
 
@@ -182,6 +256,92 @@ static void growth_moves_whole_free_units(void **state)
     expect_pool(device, 0, 0);
     assert_int_equal(sim_counters(device).used_bytes, 0);
     sim_close(device);
+}
+
+/* As many units as the request needs; blocks that have none to give do not count. */
+static void growth_moves_no_more_than_it_needs(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    tarn_ptr block[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        block[i] = pool_alloc(device, CHUNK, S1);
+    }
+    for (int i = 1; i < 4; i++) {
+        pool_free(device, block[i], S1);
+    }
+    const tarn_ptr first = pool_alloc(device, 2 * CHUNK, S1);
+
+    expect_pool(device, 4 * CHUNK, 3 * CHUNK);
+    pool_free(device, first, S1);
+    expect_pool(device, 4 * CHUNK, CHUNK);
+    assert_int_equal(device->ops->pool_trim(device, CHUNK), TARN_OK);
+    pool_free(device, block[0], S1);
+    for (int i = 0; i < 3; i++) {
+        block[i] = pool_alloc(device, CHUNK, S1);
+    }
+    assert_int_equal(tarn_sim_block_stream(device, S2), TARN_OK);
+    for (int i = 0; i < 3; i++) {
+        pool_free(device, block[i],
+                  block[i] < block[(i + 1) % 3] && block[i] < block[(i + 2) % 3]
+                      ? S2 /* the first that is looked at */
+                      : S1);
+    }
+    (void)pool_alloc(device, 2 * CHUNK, S1);
+    expect_pool(device, 3 * CHUNK, 2 * CHUNK);
+    sim_close(device);
+}
+
+static void without_host_memory_for_the_rest_others_give_their_units(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    const tarn_ptr big = pool_alloc(device, 3 * CHUNK, S1);
+    const tarn_ptr others[2] = {pool_alloc(device, 3 * CHUNK, S1),
+                                pool_alloc(device, 3 * CHUNK, S1)};
+
+    (void)state;
+    pool_free(device, big, S1);
+    const tarn_ptr low = pool_alloc(device, CHUNK / 2, S1);
+    const tarn_ptr mid = pool_alloc(device, 2 * CHUNK, S1); /* with one unit in its middle */
+
+    (void)pool_alloc(device, CHUNK / 2, S1);
+    assert_int_equal(mid, low + CHUNK / 2);
+    pool_free(device, mid, S1);
+    pool_free(device, others[0], S1);
+    pool_free(device, others[1], S1);
+    expect_pool(device, 9 * CHUNK, CHUNK);
+    tarn_host_fail_nth(3);
+    (void)pool_alloc(device, 4 * CHUNK, S1);
+    tarn_host_fail_nth(0);
+    expect_pool(device, 9 * CHUNK, 5 * CHUNK);
+    sim_close(device);
+}
+
+/* A chunk stays while one of its blocks is left, whichever. */
+static void a_chunk_goes_with_its_last_block(void **state)
+{
+    (void)state;
+    for (int high = 0; high < 2; high++) {
+        struct tarn_device *device = sim_open(GIB);
+        const tarn_ptr both = pool_alloc(device, 2 * CHUNK, S1);
+
+        pool_free(device, both, S1);
+        const tarn_ptr halves[2] = {pool_alloc(device, CHUNK, S1), pool_alloc(device, CHUNK, S1)};
+
+        assert_int_equal(halves[0], both);
+        assert_int_equal(halves[1], both + CHUNK);
+        pool_free(device, halves[high], S1);
+        assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+        expect_pool(device, CHUNK, CHUNK);
+        assert_true(tn_sim_pool_covers(tn_sim_from(device), halves[1 - high], CHUNK));
+        assert_non_null(tn_sim_space_first(&tn_sim_from(device)->space));
+        pool_free(device, halves[1 - high], S1);
+        assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+        expect_pool(device, 0, 0);
+        assert_null(tn_sim_space_first(&tn_sim_from(device)->space));
+        sim_close(device);
+    }
 }
 
 static void units_behind_unfinished_work_stay(void **state)
@@ -242,6 +402,9 @@ static void peaks_are_kept_until_reset(void **state)
     uint64_t used = 0;
 
     (void)state;
+    assert_int_equal(device->ops->pool_peaks(device, &reserved, &used), TARN_OK);
+    assert_int_equal(reserved, 0);
+    assert_int_equal(used, 0);
     pool_free(device, pool_alloc(device, CHUNK + 5, S1), S1);
     assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
     assert_int_equal(device->ops->pool_peaks(device, &reserved, &used), TARN_OK);
@@ -270,6 +433,8 @@ static void trim_keeps_what_it_is_told(void **state)
     assert_int_equal(device->ops->pool_trim(device, 3 * CHUNK - 1), TARN_OK);
     expect_pool(device, 3 * CHUNK, CHUNK);
     assert_int_equal(device->ops->pool_trim(device, 3 * CHUNK), TARN_OK); /* as it is */
+    expect_pool(device, 3 * CHUNK, CHUNK);
+    assert_int_equal(device->ops->pool_trim(device, 4 * CHUNK), TARN_OK); /* more than there is */
     expect_pool(device, 3 * CHUNK, CHUNK);
     assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
     expect_pool(device, CHUNK, CHUNK);
@@ -306,9 +471,11 @@ static void misuse_is_refused(void **state)
 static void backed_blocks_have_memory(void **state)
 {
     struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
+    const int descriptors = open_descriptors();
 
     (void)state;
     const tarn_ptr a = pool_alloc(device, 1024, S1);
+    assert_int_equal(open_descriptors(), descriptors); /* no other process can have it */
     char *memory = tarn_sim_host_memory(device, a, 1024);
     assert_non_null(memory);
     memset(memory, 1, 1024);
@@ -321,7 +488,24 @@ static void backed_blocks_have_memory(void **state)
     assert_null(tarn_sim_host_memory(device, a, 1));
     assert_non_null(tarn_sim_host_memory(device, b, 1));
     pool_free(device, b, S1);
+    assert_true(is_mapped(memory));
+    assert_int_equal(device->ops->pool_trim(device, 0), TARN_OK);
+    assert_false(is_mapped(memory));
     sim_close(device);
+}
+
+/* A free that the stream has not reached keeps a record of its place in the stream. */
+static void closing_leaves_no_host_memory(void **state)
+{
+    const uint64_t bytes = tarn_host_get_usage().live_bytes;
+    struct tarn_device *device = sim_open(GIB);
+    const tarn_ptr a = pool_alloc(device, 1024, S1);
+
+    (void)state;
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    pool_free(device, a, S1);
+    sim_close(device);
+    assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -387,16 +571,24 @@ int main(void)
         cmocka_unit_test(same_stream_reuses_at_once),
         cmocka_unit_test(other_stream_reuses_when_the_free_was_reached),
         cmocka_unit_test(neighbours_freed_by_two_streams_merge_when_reached),
+        cmocka_unit_test(neighbours_freed_by_one_stream_merge_at_once),
+        cmocka_unit_test(a_neighbour_that_is_not_reached_stays_apart),
+        cmocka_unit_test(merging_waits_for_each_of_three),
+        cmocka_unit_test(what_merges_is_used_before_the_pool_grows),
         cmocka_unit_test(blocks_merge_before_the_pool_grows),
         cmocka_unit_test(a_block_has_its_own_bytes_only),
         cmocka_unit_test(growth_gives_back_free_chunks_first),
         cmocka_unit_test(growth_moves_whole_free_units),
+        cmocka_unit_test(growth_moves_no_more_than_it_needs),
+        cmocka_unit_test(without_host_memory_for_the_rest_others_give_their_units),
+        cmocka_unit_test(a_chunk_goes_with_its_last_block),
         cmocka_unit_test(units_behind_unfinished_work_stay),
         cmocka_unit_test(units_in_the_middle_of_a_block_leave_two),
         cmocka_unit_test(peaks_are_kept_until_reset),
         cmocka_unit_test(trim_keeps_what_it_is_told),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(backed_blocks_have_memory),
+        cmocka_unit_test(closing_leaves_no_host_memory),
         cmocka_unit_test(random_use_never_overlaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,15 @@ static void the_address_space(void **state)
     PLANT(device, tn_sim_space_find(space, first)->size, 5 * MIB, "space: range at");
     PLANT(device, range->start, range->start - 512, "space: range at");
     PLANT(device, range->start, range->gap_start - 512, "space: range at");
+    const uint64_t start = range->start;
+    const uint64_t size = range->size;
+
+    range->start = range->gap_start - 512; /* into the one before, up to the same end */
+    range->size = start + size - range->start;
+    finds(device, "space: range at");
+    range->start = start;
+    range->size = size;
+    PLANT(device, space->ranges.root->height, 9, "tree: height 9 stored");
     assert_int_equal(device->ops->free(device, first), TARN_OK);
     assert_int_equal(device->ops->free(device, second), TARN_OK);
     sim_close(device);
@@ -86,11 +95,53 @@ static void the_pool(void **state)
         TN_TREE_ENTRY(tn_tree_next(&first->by_address), struct tn_sim_pool_block, by_address);
 
     assert_true(first->used && !second->used);
+    PLANT(device, pool->blocks.root->height, 9, "tree: height 9 stored");
+    PLANT(device, pool->free.root->height, 9, "tree: height 9 stored");
     PLANT(device, first->size, first->size + 512, "pool: block at"); /* they overlap */
     PLANT(device, first->asked, 0, " bytes, 0 requested");
     PLANT(device, first->asked, first->size + 1, " bytes, 1025 requested");
     PLANT(device, second->size, second->size + 512, "pool: block at"); /* behind its chunk */
     assert_int_equal(device->ops->pool_free(device, ptr, S1), TARN_OK);
+    sim_close(device);
+}
+
+static void virtual_memory(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tn_sim_vmm *vmm = &tn_sim_from(device)->vmm;
+    tarn_ptr base = 0;
+    tn_page_handle page = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->va_reserve(device, 2 * MIB, &base), TARN_OK);
+    assert_int_equal(device->ops->page_create(device, 2 * MIB, &page), TARN_OK);
+    assert_int_equal(device->ops->map(device, base, 2 * MIB, page), TARN_OK);
+    PLANT(device, vmm->pages.root->height, 9, "tree: height 9 stored");
+    PLANT(device, vmm->mappings.root->height, 9, "tree: height 9 stored");
+    sim_close(device);
+}
+
+/* Checkers add to what others found, and say how much they found themselves. */
+static void findings_are_counted(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+    struct tn_sim *sim = tn_sim_from(device);
+    struct tarn_findings findings = TARN_FINDINGS_INIT;
+    tarn_ptr ptr = 0;
+
+    (void)state;
+    assert_int_equal(device->ops->pool_alloc(device, 700, S1, &ptr), TARN_OK);
+    sim->pool.used++;
+    sim->space.live[TN_SIM_PLAIN]++;
+    assert_int_equal(tn_sim_pool_check(sim, &findings), 1);
+    assert_int_equal(tn_sim_space_check(&sim->space, &findings), 1);
+    assert_int_equal(tn_sim_check(sim, &findings), 2);
+    assert_int_equal(findings.count, 4);
+    sim->pool.used--;
+    sim->space.live[TN_SIM_PLAIN]--;
+    assert_int_equal(tn_sim_pool_check(sim, &findings), 0);
+    assert_int_equal(tn_sim_space_check(&sim->space, &findings), 0);
+    assert_int_equal(tn_sim_check(sim, &findings), 0);
     sim_close(device);
 }
 
@@ -137,6 +188,9 @@ static void captures(void **state)
         PLANT(device, parents[i], parents[i] + 1, "comes after"); /* itself */
         PLANT(device, parents[i], 1, "comes after");              /* in another capture */
     }
+    struct tn_sim_graph_node *first = graphs->first->nodes.items; /* comes after nothing */
+
+    PLANT(device, first->parent_count, 1, "comes after");
     assert_int_equal(tarn_sim_set_capturing(device, S1, false), TARN_OK);
     sim_close(device);
 }
@@ -144,9 +198,9 @@ static void captures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_address_space),
-        cmocka_unit_test(the_pool),
-        cmocka_unit_test(captures),
+        cmocka_unit_test(the_address_space),    cmocka_unit_test(the_pool),
+        cmocka_unit_test(virtual_memory),       cmocka_unit_test(captures),
+        cmocka_unit_test(findings_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

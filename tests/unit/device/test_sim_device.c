@@ -4,7 +4,9 @@
 #include "support/failing.h"
 #include "support/test.h"
 
+#include "support/child.h"
 #include "support/sim.h"
+#include "support/system_use.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -71,6 +73,7 @@ static void scripted_addresses_are_handed_out(void **state)
     (void)state;
     assert_int_equal(tarn_sim_script_alloc(device, 0), TARN_ERR_INVALID_ARGUMENT);
     assert_int_equal(tarn_sim_script_alloc(device, UINT64_MAX), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tarn_sim_script_alloc(device, TN_SIM_SPACE_END), TARN_ERR_INVALID_ARGUMENT);
     assert_int_equal(tarn_sim_script_alloc(device, 0x7abc00000000), TARN_OK);
     assert_int_equal(tarn_sim_script_alloc(device, 0x7abc00000000), TARN_OK);
     assert_int_equal(tarn_sim_script_alloc(device, 0x7abd00000000), TARN_OK);
@@ -127,6 +130,8 @@ static void options_are_checked(void **state)
     sim_close(device);
 }
 
+#define BIG (256 * MIB)
+
 /* The system gives no memory, no number, no descriptor, or does not show the memory. */
 static void backed_memory_may_be_missing(void **state)
 {
@@ -135,19 +140,53 @@ static void backed_memory_may_be_missing(void **state)
         int skip;
     } rows[] = {{"mmap", 0}, {"getrandom", 0}, {"memfd_create", 0}, {"mmap", 1}};
     struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
+    const uint64_t mapped = mapped_bytes();
+    const int descriptors = open_descriptors();
     tarn_ptr address = 7;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fail_calls(rows[i].call, rows[i].skip, 1, ENOMEM);
-        assert_int_equal(device->ops->alloc(device, MIB, &address), TARN_ERR_HOST_MEMORY);
+        assert_int_equal(device->ops->alloc(device, BIG, &address), TARN_ERR_HOST_MEMORY);
         assert_true(fail_none());
         assert_int_equal(address, 7);
         assert_int_equal(sim_counters(device).used_bytes, 0);
     }
-    assert_int_equal(device->ops->alloc(device, MIB, &address), TARN_OK);
+    tarn_host_fail_nth(1); /* the record of the range, once its memory is there */
+    assert_int_equal(device->ops->alloc(device, BIG, &address), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_true(mapped_bytes() < mapped + BIG / 2); /* nothing of them is left */
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(device->ops->alloc(device, BIG, &address), TARN_OK);
+    void *memory = tarn_sim_host_memory(device, address, BIG);
+
     assert_int_equal(device->ops->free(device, address), TARN_OK);
+    assert_false(is_mapped(memory));
+    assert_int_equal(open_descriptors(), descriptors);
     sim_close(device);
+}
+
+/* A process without standard input: the first memory gets its number. */
+static void use_descriptor_0(void *context)
+{
+    struct tarn_device *device = sim_open_with((struct tarn_sim_options){.backed = true});
+    tarn_ptr address = 0;
+    tn_page_handle page = 0;
+
+    (void)context;
+    CHILD_REQUIRE(close(0) == 0);
+    CHILD_REQUIRE(device->ops->alloc(device, MIB, &address) == TARN_OK);
+    CHILD_REQUIRE(tarn_sim_host_memory(device, address, MIB));
+    CHILD_REQUIRE(device->ops->free(device, address) == TARN_OK);
+    CHILD_REQUIRE(device->ops->page_create(device, 2 * MIB, &page) == TARN_OK);
+    CHILD_REQUIRE(device->ops->page_release(device, page) == TARN_OK);
+    tarn_device_close(device);
+}
+
+static void descriptor_0_is_one_like_any(void **state)
+{
+    (void)state;
+    child_run(use_descriptor_0, NULL);
 }
 
 static void backed_memory_can_be_written(void **state)
@@ -167,7 +206,10 @@ static void backed_memory_can_be_written(void **state)
     assert_null(tarn_sim_host_memory(device, a, 1));
     sim_close(device);
     device = sim_open(GIB);
-    assert_null(tarn_sim_host_memory(device, sim_alloc_ok(device, 1), 1));
+    const tarn_ptr none = sim_alloc_ok(device, 2);
+
+    assert_null(tarn_sim_host_memory(device, none, 1));
+    assert_null(tarn_sim_host_memory(device, none + 1, 1));
     sim_close(device);
 }
 
@@ -323,6 +365,9 @@ static void plans_are_for_calls_that_there_are(void **state)
 
     (void)state;
     tarn_sim_fail_nth(device, (enum tarn_sim_call)(TARN_SIM_ANY + 1), 1, TARN_ERR_DEVICE);
+    for (int call = 0; call < TARN_SIM_CALL_COUNT; call++) {
+        assert_int_equal(sim_counters(device).calls[call], 0);
+    }
     (void)sim_alloc_ok(device, 1);
     sim_close(device);
 }
@@ -336,6 +381,12 @@ static void plans_can_be_removed(void **state)
     tarn_sim_fail_nth(device, TARN_SIM_ALLOC, 0, TARN_ERR_DEVICE);
     (void)sim_alloc_ok(device, MIB);
     assert_string_equal(device->ops->last_error(device), "");
+    tarn_sim_fail_nth(device, TARN_SIM_ALLOC, 1, TARN_OK); /* removes it as well */
+    tarn_sim_fail_nth(device, TARN_SIM_ANY, 1, TARN_ERR_DEVICE);
+    tarn_ptr out = 7;
+
+    assert_int_equal(device->ops->alloc(device, MIB, &out), TARN_ERR_DEVICE);
+    assert_int_equal(out, 7);
     assert_string_equal(tn_sim_call_name(TARN_SIM_ANY), "any");
     sim_close(device);
 }
@@ -384,10 +435,18 @@ static void failed_allocation_holds_no_memory(void **state)
 {
     struct tarn_device *device = sim_open(GIB);
     uint64_t out = 0;
+    tn_event_handle event = 0;
 
     (void)state;
+    assert_int_equal(device->ops->event_create(device, &event), TARN_OK);
+    assert_int_equal(device->ops->event_record(device, event, 1), TARN_OK);
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->stream_wait_event(device, 2, event), TARN_ERR_HOST_MEMORY);
+    assert_int_equal(device->ops->free(device, 5), TARN_ERR_DEVICE);
+    assert_string_equal(device->ops->last_error(device), "free of 0x5, which is not allocated");
     tarn_host_fail_nth(1);
     assert_int_equal(device->ops->alloc(device, MIB, &out), TARN_ERR_HOST_MEMORY);
+    assert_string_equal(device->ops->last_error(device), "host out of memory");
     tarn_host_fail_nth(1);
     assert_int_equal(device->ops->page_create(device, 2 * MIB, &out), TARN_ERR_HOST_MEMORY);
     for (uint64_t n = 1; n <= 3; n++) {
@@ -481,6 +540,7 @@ int main(void)
         cmocka_unit_test(failed_allocation_does_not_use_up_the_script),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(backed_memory_may_be_missing),
+        cmocka_unit_test(descriptor_0_is_one_like_any),
         cmocka_unit_test(backed_memory_can_be_written),
         cmocka_unit_test(counters_fill_only_what_the_caller_has),
         cmocka_unit_test(nth_call_of_each_kind_fails_once),

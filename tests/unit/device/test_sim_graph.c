@@ -135,6 +135,9 @@ static void a_stream_joins_by_waiting(void **state)
     assert_int_equal(parents(device, b).count, 0);
     join(device, A, B);
     join(device, A, B); /* nothing new */
+    join(device, C, A);
+    join(device, A, C); /* all of it known */
+    capture(device, C, false);
     const struct seen both = look(device, A);
 
     assert_int_equal(both.count, 2);
@@ -378,6 +381,11 @@ static void graphs_are_limited(void **state)
         assert_int_equal(tarn_sim_enqueue_ns(device, A, 100), TARN_ERR_LIMIT);
         *counts[i] = count;
     }
+    const size_t edges = graph->edges.count;
+
+    graph->edges.count = UINT32_MAX - 1; /* work after the first has one more */
+    assert_int_equal(tarn_sim_enqueue_ns(device, A, 100), TARN_ERR_LIMIT);
+    graph->edges.count = edges;
     (void)work(device, A);
     capture(device, A, false);
     sim_close(device);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Pinned memory of the simulated device: what it gives, and what it refuses. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "support/test.h"
 
 #include "support/sim.h"
+#include "support/system_use.h"
 
 #include <string.h>
 
@@ -28,6 +30,9 @@ static void sizes_that_no_host_has(void **state)
         refused(device, device->ops->host_register(device, own, sizes[i]), "registering");
     }
     refused(device, device->ops->host_register(device, NULL, 64), "registering 64 bytes");
+    /* No system has so much, but it is a size. */
+    assert_int_equal(device->ops->host_register(device, own, UINT64_MAX >> 1), TARN_OK);
+    assert_int_equal(device->ops->host_unregister(device, own), TARN_OK);
     void *none = NULL;
 
     assert_int_equal(device->ops->host_alloc(device, UINT64_MAX >> 1, &none),
@@ -55,10 +60,40 @@ static void the_callers_memory_and_its_own_are_told_apart(void **state)
     assert_int_equal(device->ops->host_unregister(device, memory), TARN_ERR_DEVICE);
     assert_int_equal(sim_counters(device).live_host, 2);
     assert_int_equal(device->ops->host_unregister(device, own), TARN_OK);
+    assert_true(is_mapped(memory));
     assert_int_equal(device->ops->host_free(device, memory), TARN_OK);
+    assert_false(is_mapped(memory));
     refused(device, device->ops->host_free(device, memory), "free of what is not pinned");
     refused(device, device->ops->host_unregister(device, own), "");
     sim_close(device);
+}
+
+/* What the device pinned is unmapped with it, and only that. */
+static void closing_releases_its_own_memory(void **state)
+{
+    enum {
+        PAGES = 2 * 4096,
+        MANY = 4096
+    };
+    static void *made[MANY];
+    struct tarn_device *device = sim_open(GIB);
+    void *own = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int count = 0;
+
+    (void)state;
+    assert_true(own != MAP_FAILED);
+    assert_int_equal(device->ops->host_register(device, own, PAGES), TARN_OK);
+    while (count < 3 || tn_sim_from(device)->host.pieces.slots[0].key == 0) { /* first and last */
+        assert_true(count < MANY);
+        assert_int_equal(device->ops->host_alloc(device, PAGES, &made[count++]), TARN_OK);
+    }
+    sim_close(device);
+    for (int i = 0; i < count; i++) {
+        assert_false(is_mapped(made[i]));
+        assert_false(is_mapped((char *)made[i] + PAGES / 2));
+    }
+    assert_true(is_mapped(own));
+    assert_int_equal(munmap(own, PAGES), 0);
 }
 
 static void without_host_memory_nothing_is_pinned(void **state)
@@ -83,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_that_no_host_has),
         cmocka_unit_test(the_callers_memory_and_its_own_are_told_apart),
+        cmocka_unit_test(closing_releases_its_own_memory),
         cmocka_unit_test(without_host_memory_nothing_is_pinned),
     };
 

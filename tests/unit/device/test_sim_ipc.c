@@ -7,6 +7,7 @@
 
 #include "support/child.h"
 #include "support/sim.h"
+#include "support/system_use.h"
 #include "support/temp.h"
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 
 #define PAGE (2 * MIB)
+#define BIG  (256 * MIB)
 
 FAILING(int, -1, memfd_create, (const char *name, unsigned flags), (name, flags))
 FAILING(int, -1, fstat, (int file, struct stat *out), (file, out))
@@ -150,6 +152,136 @@ static void devices_without_memory_share_addresses(void **state)
     sim_close(shared.device);
 }
 
+/* Both allocations of the other process, which are alike but for their addresses. */
+struct alike {
+    struct shared first;
+    struct tn_ipc_handle second;
+};
+
+static void open_both(void *context)
+{
+    const struct alike *alike = context;
+    struct tarn_device *device = child_open(&alike->first);
+    const struct tn_ipc_handle *const handles[] = {&alike->first.handle, &alike->second};
+    tarn_ptr out[2] = {0, 0};
+
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t size = 0;
+
+        CHILD_REQUIRE(device->ops->ipc_open(device, handles[i], &out[i], &size) == TARN_OK);
+        CHILD_REQUIRE(size == MIB);
+    }
+    CHILD_REQUIRE(out[0] != out[1] && sim_counters(device).live_opened == 2);
+    tarn_device_close(device);
+}
+
+static void allocations_are_opened_one_by_one(void **state)
+{
+    (void)state;
+    for (int backed = 0; backed < 2; backed++) {
+        struct tarn_device *device =
+            sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = backed == 1});
+        struct alike alike = {.first = {.backed = backed == 1}};
+
+        assert_int_equal(
+            device->ops->ipc_export(device, sim_alloc_ok(device, MIB), &alike.first.handle),
+            TARN_OK);
+        assert_int_equal(device->ops->ipc_export(device, sim_alloc_ok(device, MIB), &alike.second),
+                         TARN_OK);
+        child_run(open_both, &alike);
+        sim_close(device);
+    }
+}
+
+static void open_one(void *context)
+{
+    const struct shared *shared = context;
+    struct tarn_device *device = child_open(shared);
+    tarn_ptr out = 0;
+    uint64_t size = 0;
+
+    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_OK);
+    CHILD_REQUIRE(tarn_sim_host_memory(device, out, MIB));
+    tarn_device_close(device);
+}
+
+/* A process without standard input: its memory gets that number. */
+static void share_descriptor_0(void *context)
+{
+    struct shared *shared = context;
+    struct tarn_device *device = child_open(shared);
+    tarn_ptr ptr = 0;
+    int status = -1;
+
+    CHILD_REQUIRE(close(0) == 0);
+    CHILD_REQUIRE(device->ops->alloc(device, MIB, &ptr) == TARN_OK);
+    CHILD_REQUIRE(fcntl(0, F_GETFD) >= 0);
+    CHILD_REQUIRE(device->ops->ipc_export(device, ptr, &shared->handle) == TARN_OK);
+    const pid_t child = fork();
+
+    if (child == 0) {
+        open_one(shared);
+        child_exit(0);
+    }
+    CHILD_REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    tarn_device_close(device);
+}
+
+static void export_descriptor_0(void *context)
+{
+    struct tarn_device *device = child_open(context);
+    const struct tn_device_ops *ops = device->ops;
+    tn_page_handle pages[2] = {0, 0};
+    tarn_ptr base = 0;
+    int descriptor = -1;
+
+    CHILD_REQUIRE(close(0) == 0);
+    CHILD_REQUIRE(ops->page_create(device, PAGE, &pages[0]) == TARN_OK);
+    CHILD_REQUIRE(fcntl(0, F_GETFD) >= 0);
+    CHILD_REQUIRE(ops->page_export(device, pages[0], &descriptor) == TARN_OK);
+    CHILD_REQUIRE(ops->page_import(device, getpid(), descriptor, PAGE, &pages[1]) == TARN_OK);
+    CHILD_REQUIRE(ops->va_reserve(device, 2 * PAGE, &base) == TARN_OK);
+    CHILD_REQUIRE(ops->map(device, base, PAGE, pages[0]) == TARN_OK);
+    CHILD_REQUIRE(ops->map(device, base + PAGE, PAGE, pages[1]) == TARN_OK);
+    unsigned char *bytes = tarn_sim_host_memory(device, base, 2 * PAGE);
+
+    CHILD_REQUIRE(bytes);
+    bytes[5] = 55;
+    CHILD_REQUIRE(bytes[PAGE + 5] == 55); /* the same page */
+    tarn_device_close(device);
+}
+
+static void descriptor_0_is_shared_like_any(void **state)
+{
+    struct shared shared = {.backed = true};
+
+    (void)state;
+    child_run(share_descriptor_0, &shared);
+    child_run(export_descriptor_0, &shared);
+}
+
+static void an_import_without_host_memory_keeps_nothing(void **state)
+{
+    struct tarn_device *device = backed_open(0);
+    tn_page_handle page = 0;
+    tn_page_handle imported = 7;
+    int descriptor = -1;
+
+    (void)state;
+    assert_int_equal(device->ops->page_create(device, PAGE, &page), TARN_OK);
+    assert_int_equal(device->ops->page_export(device, page, &descriptor), TARN_OK);
+    const int descriptors = open_descriptors();
+
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->page_import(device, getpid(), descriptor, PAGE, &imported),
+                     TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_int_equal(imported, 7);
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(close(descriptor), 0);
+    sim_close(device);
+}
+
 static void import_and_write(void *context)
 {
     const struct shared *shared = context;
@@ -222,13 +354,19 @@ static void open_on_another_kind(void *context)
     tarn_device_close(device);
     shared->backed = true;
     device = child_open(shared);
-    fail_calls("mmap", 1, 1, ENOMEM); /* behind that of the range */
-    CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) != TARN_OK);
-    CHILD_REQUIRE(fail_none());
+    const uint64_t mapped = mapped_bytes();
+    const int descriptors = open_descriptors();
+
+    for (int skip = 0; skip < 2; skip++) { /* that of the range, and that of the memory */
+        fail_calls("mmap", skip, 1, ENOMEM);
+        CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) != TARN_OK);
+        CHILD_REQUIRE(fail_none());
+    }
     fail_calls("fstat", 1, 1, EIO); /* behind that of opening it */
     CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) != TARN_OK);
     CHILD_REQUIRE(fail_none());
     CHILD_REQUIRE(out == 7 && sim_counters(device).live_opened == 0);
+    CHILD_REQUIRE(mapped_bytes() < mapped + BIG / 2 && open_descriptors() == descriptors);
     CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) == TARN_OK);
     tarn_device_close(device);
 }
@@ -237,7 +375,7 @@ static void sharing_may_fail_on_either_side(void **state)
 {
     struct shared shared = {.device = backed_open(0), .backed = true};
     const struct tn_device_ops *ops = shared.device->ops;
-    const tarn_ptr ptr = sim_alloc_ok(shared.device, MIB);
+    const tarn_ptr ptr = sim_alloc_ok(shared.device, BIG);
 
     (void)state;
     fail_calls("fstat", 0, 1, EIO);
@@ -276,10 +414,14 @@ static void copies_need_memory_on_both_sides(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
+        char text[128];
+
+        (void)snprintf(text, sizeof text, "copy %s %#llx + 1, where the device has no memory",
+                       i == 0 ? "to" : "from", (unsigned long long)(there + MIB));
         assert_int_equal(device->ops->copy(device, &copies[i], 0), TARN_ERR_DEVICE);
-        if (!strstr(device->ops->last_error(device), i == 0 ? "copy to 0x" : "copy from 0x")) {
-            fail_msg("%s", device->ops->last_error(device));
-        }
+        assert_string_equal(device->ops->last_error(device), text);
+        tarn_sim_fail_nth(device, TARN_SIM_COPY, 1, TARN_ERR_OUT_OF_MEMORY);
+        assert_int_equal(device->ops->copy(device, &copies[i], 0), TARN_ERR_OUT_OF_MEMORY);
     }
     sim_close(device);
 }
@@ -337,7 +479,7 @@ static void open_forged(void *context)
     tarn_ptr out = 0;
     uint64_t size = 0;
 
-    for (size_t i = 8; i < 56; i++) { /* the address and the device say nothing about the memory */
+    for (size_t i = 0; i < 56; i++) { /* the address and the device say nothing about the memory */
         if (i < 16 || i >= 32) {
             shared->handle.bytes[i] ^= 1;
             CHILD_REQUIRE(device->ops->ipc_open(device, &shared->handle, &out, &size) ==
@@ -440,6 +582,9 @@ int main(void)
         cmocka_unit_test(an_allocation_is_seen_by_another_process),
         cmocka_unit_test(what_was_freed_cannot_be_opened),
         cmocka_unit_test(devices_without_memory_share_addresses),
+        cmocka_unit_test(allocations_are_opened_one_by_one),
+        cmocka_unit_test(descriptor_0_is_shared_like_any),
+        cmocka_unit_test(an_import_without_host_memory_keeps_nothing),
         cmocka_unit_test(only_memory_of_devices_is_opened),
         cmocka_unit_test(forged_handles_are_refused),
         cmocka_unit_test(pages_are_seen_by_another_process),

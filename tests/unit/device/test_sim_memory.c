@@ -81,6 +81,7 @@ static void allocations_are_the_other_devices(void **state)
     assert_int_equal(tarn_sim_memory_address(pair.sim, second + 5, 1), there + 5);
     assert_int_equal(tarn_sim_memory_address(pair.sim, second + 5, MIB), 0);
     assert_int_equal(ops->free(pair.sim, second), TARN_OK);
+    assert_int_equal(pair.fake->calls("cuMemFree_v2"), 1);
     assert_int_equal(tarn_sim_memory_address(pair.sim, second, 1), 0);
     pair_close(&pair); /* the first one is given back at the end */
 }
@@ -132,6 +133,44 @@ static void copies_name_the_devices_that_have_the_memory(void **state)
     holds(&pair, b, "by peer");
     assert_int_equal(pair.sim->ops->free(pair.sim, a), TARN_OK);
     assert_int_equal(pair.sim->ops->free(pair.sim, b), TARN_OK);
+    pair_close(&pair);
+}
+
+/* What the driver is asked for, and then does itself. */
+static struct tn_cuda_driver real;
+static uint64_t copied_on;
+static uint64_t waited_for;
+
+static int note_copy(uint64_t to, uint64_t from, size_t size, uint64_t stream)
+{
+    copied_on = stream;
+    return real.cuMemcpyAsync(to, from, size, stream);
+}
+
+static int note_wait(uint64_t stream)
+{
+    waited_for = stream;
+    return real.cuStreamSynchronize(stream);
+}
+
+/* A copy is over when the call returns: it waits for the stream there that it used. */
+static void copies_wait_for_their_stream_there(void **state)
+{
+    struct pair pair = pair_open();
+    struct tn_cuda_driver *called = &tn_cuda_from(pair.gpu)->driver;
+    const tarn_ptr a = sim_alloc_ok(pair.sim, MIB);
+
+    (void)state;
+    real = *called;
+    called->cuMemcpyAsync = note_copy;
+    called->cuStreamSynchronize = note_wait;
+    copied_on = 77;
+    waited_for = 78;
+    put(&pair, a, "text");
+    *called = real;
+    assert_int_equal(copied_on, 0);
+    assert_int_equal(waited_for, copied_on);
+    assert_int_equal(pair.sim->ops->free(pair.sim, a), TARN_OK);
     pair_close(&pair);
 }
 
@@ -205,6 +244,7 @@ static void what_fails_there_fails_here(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
         struct pair pair = pair_open();
 
         pair.fake->fail_nth(calls[i], 1, 700); /* an illegal address */
@@ -215,6 +255,7 @@ static void what_fails_there_fails_here(void **state)
         pair.fake->fail_nth(NULL, 0, 0);
         assert_int_equal(use_everything(&pair), TARN_OK); /* nothing is half done */
         pair_close(&pair);
+        assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
     }
 }
 
@@ -268,8 +309,14 @@ static void other_memory_is_refused(void **state)
                                      .from = SIM_BASE,
                                      .size = 1};
 
-    assert_int_equal(pair.sim->ops->copy(pair.sim, &back, 0), TARN_ERR_DEVICE);
-    assert_int_equal(pair.sim->ops->copy(pair.sim, &from_gpu, 0), TARN_ERR_DEVICE);
+    const struct tn_copy *const without[] = {&back, &from_gpu};
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(pair.sim->ops->copy(pair.sim, without[i], 0), TARN_ERR_DEVICE);
+        assert_string_equal(pair.sim->ops->last_error(pair.sim),
+                            "copy of 1 bytes, where the device has no memory");
+    }
+    assert_int_equal(pair.fake->calls("cuMemcpyAsync"), 0);
     assert_string_equal(text, "x");
     tarn_sim_fail_nth(pair.sim, TARN_SIM_COPY, 1, TARN_ERR_OUT_OF_MEMORY);
     assert_int_equal(pair.sim->ops->copy(pair.sim, &back, 0), TARN_ERR_OUT_OF_MEMORY);
@@ -302,6 +349,7 @@ static void use_shared(void *context)
     CHILD_REQUIRE(ops->ipc_open(pair.sim, &shared->handle, &address, &size) == TARN_OK);
     CHILD_REQUIRE(size == MIB);
     CHILD_REQUIRE(tarn_sim_memory_address(pair.sim, address, 1) == 0);
+    CHILD_REQUIRE(tarn_sim_memory_address(pair.sim, address + 512, 1) == 0);
     CHILD_REQUIRE(ops->ipc_close(pair.sim, address) == TARN_OK);
     CHILD_REQUIRE(ops->va_reserve(pair.sim, PAGE, &base) == TARN_OK);
     CHILD_REQUIRE(ops->page_import(pair.sim, shared->process, shared->descriptor, PAGE, &page) ==
@@ -336,6 +384,7 @@ int main(void)
         cmocka_unit_test(allocations_are_the_other_devices),
         cmocka_unit_test(mappings_are_made_there_too),
         cmocka_unit_test(copies_name_the_devices_that_have_the_memory),
+        cmocka_unit_test(copies_wait_for_their_stream_there),
         cmocka_unit_test(an_empty_range_is_given_back_there),
         cmocka_unit_test(chunks_of_the_pool_are_given_back_there),
         cmocka_unit_test(what_fails_there_fails_here),

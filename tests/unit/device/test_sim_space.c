@@ -147,6 +147,28 @@ static void scripted_address_may_fill_a_gap_exactly(void **state)
     tn_sim_space_give(&space, middle);
     assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, SIM_BASE + 2 * GRANULE), TARN_OK);
     assert_int_equal(take(&space, TN_SIM_PLAIN, GRANULE)->start, SIM_BASE + 2 * GRANULE);
+    assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, TN_SIM_SPACE_END - 512), TARN_OK);
+    assert_int_equal(take(&space, TN_SIM_PLAIN, 512)->start, TN_SIM_SPACE_END - 512);
+    tn_sim_space_fini(&space);
+}
+
+/* A script that is used as it is written needs no more memory however long it goes on. */
+static void short_scripts_stay_small(void **state)
+{
+    struct tn_sim_space space;
+    uint64_t bytes = 0;
+
+    (void)state;
+    tn_sim_space_init(&space, SIM_BASE, GIB);
+    for (uint64_t i = 1; i <= 1000; i++) {
+        assert_int_equal(tn_sim_space_script(&space, TN_SIM_PLAIN, i * GRANULE), TARN_OK);
+        struct tn_sim_range *range = take(&space, TN_SIM_PLAIN, 1);
+
+        assert_int_equal(range->start, i * GRANULE);
+        tn_sim_space_give(&space, range);
+        bytes = i == 1 ? tarn_host_get_usage().live_bytes : bytes;
+        assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
+    }
     tn_sim_space_fini(&space);
 }
 
@@ -318,6 +340,7 @@ int main(void)
         cmocka_unit_test(scripted_address_with_too_little_room_is_skipped),
         cmocka_unit_test(scripted_address_at_the_end_of_all_numbers_is_skipped),
         cmocka_unit_test(scripted_address_may_fill_a_gap_exactly),
+        cmocka_unit_test(short_scripts_stay_small),
         cmocka_unit_test(long_scripts_wrap_without_loss),
         cmocka_unit_test(wishes_are_for_what_callers_ask_for),
         cmocka_unit_test(scripts_are_limited),

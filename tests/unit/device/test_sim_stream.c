@@ -220,6 +220,11 @@ static void events_are_limited(void **state)
     streams->event_slots = UINT32_MAX / 2;
     streams->event_count = streams->event_slots;
     assert_int_equal(device->ops->event_create(device, &event), TARN_ERR_LIMIT);
+    streams->event_slots = UINT32_MAX / 4; /* twice as many would do */
+    streams->event_count = streams->event_slots;
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->event_create(device, &event), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
     streams->event_slots = slots;
     streams->event_count = 0;
     assert_int_equal(event, 7);
@@ -241,7 +246,9 @@ static void places_of_events_are_used_again(void **state)
     device = sim_open(GIB);
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         const tn_event_handle event = record(device, S1);
+        const tn_event_handle unused = (uint64_t)0xa5a5a5a5 << 32 | 2; /* as the memory has it */
 
+        assert_int_equal(device->ops->event_query(device, unused), TARN_ERR_DEVICE);
         assert_int_equal(event, round << 32 | 1);
         assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
         bytes = round == 1 ? tarn_host_get_usage().live_bytes : bytes;
@@ -250,9 +257,33 @@ static void places_of_events_are_used_again(void **state)
     for (uint64_t i = 2; i <= ROUNDS; i++) {
         (void)record(device, S1);
     }
-    assert_int_equal(record(device, S1), (uint64_t)1 << 32 | ROUNDS);
+    tn_event_handle last = record(device, S1);
+
+    assert_int_equal(last, (uint64_t)1 << 32 | ROUNDS);
+    for (tn_event_handle event = last - 1; event <= last; event++) { /* both of them */
+        assert_int_equal(device->ops->event_destroy(device, event), TARN_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(record(device, S1) & UINT32_MAX, ROUNDS - 1, ROUNDS);
+    }
     sim_close(device);
     used_memory_end();
+}
+
+static void events_of_captures_leave_no_host_memory(void **state)
+{
+    const uint64_t bytes = tarn_host_get_usage().live_bytes;
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_set_capturing(device, S1, true), TARN_OK);
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 10), TARN_OK);
+    const tn_event_handle first = record(device, S1);
+
+    assert_int_equal(device->ops->event_destroy(device, first), TARN_OK);
+    (void)record(device, S1); /* in the same place, and there to the end */
+    sim_close(device);
+    assert_int_equal(tarn_host_get_usage().live_bytes, bytes);
 }
 
 static void manual_events_complete_when_told(void **state)
@@ -359,6 +390,48 @@ static void streams_wait_for_events(void **state)
     sim_close(device);
 }
 
+/* Work before the wait is as before. */
+static void only_later_work_waits(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    assert_int_equal(tarn_sim_enqueue_ns(device, S1, 100), TARN_OK);
+    const tn_event_handle event = record(device, S1);
+    assert_int_equal(tarn_sim_block_stream(device, S2), TARN_OK);
+    const tn_event_handle before = record(device, S2);
+    wait_event(device, S2, event);
+    const tn_event_handle after = record(device, S2);
+    assert_int_equal(tarn_sim_unblock_stream(device, S2), TARN_OK);
+    assert_true(is_done(device, before));
+    assert_false(is_done(device, after));
+    tarn_sim_advance_ns(device, 100);
+    assert_true(is_done(device, after));
+    sim_close(device);
+}
+
+/* What is done, and what the stream does before anyway, needs no record. */
+static void only_waits_for_other_work_need_host_memory(void **state)
+{
+    struct tarn_device *device = sim_open(GIB);
+
+    (void)state;
+    const tn_event_handle done = record(device, S2);
+    assert_int_equal(tarn_sim_block_stream(device, S1), TARN_OK);
+    const tn_event_handle own = record(device, S1);
+    const uint64_t calls = tarn_host_get_usage().alloc_calls;
+    wait_event(device, S1, done);
+    wait_event(device, S1, own);
+    assert_int_equal(tarn_host_get_usage().alloc_calls, calls);
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->stream_wait_event(device, S2, own), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_true(is_done(device, record(device, S2))); /* it does not wait */
+    wait_event(device, S2, own);
+    assert_false(is_done(device, record(device, S2)));
+    sim_close(device);
+}
+
 /* S2 waits for S1, which is held; S3 for S2. */
 static void waiting_goes_through_held_streams(void **state)
 {
@@ -458,10 +531,13 @@ int main(void)
         cmocka_unit_test(many_events_keep_their_state),
         cmocka_unit_test(events_are_limited),
         cmocka_unit_test(places_of_events_are_used_again),
+        cmocka_unit_test(events_of_captures_leave_no_host_memory),
         cmocka_unit_test(manual_events_complete_when_told),
         cmocka_unit_test(oracle_decides_in_a_query),
         cmocka_unit_test(time_stops_at_its_end),
         cmocka_unit_test(streams_wait_for_events),
+        cmocka_unit_test(only_later_work_waits),
+        cmocka_unit_test(only_waits_for_other_work_need_host_memory),
         cmocka_unit_test(waiting_goes_through_held_streams),
         cmocka_unit_test(work_behind_a_wait_ends_in_its_turn),
         cmocka_unit_test(waiting_for_a_waiting_stream_ends_the_work_it_waits_for),

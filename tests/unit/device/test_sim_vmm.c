@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include "support/sim.h"
+#include "support/system_use.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -93,6 +94,8 @@ static void sizes_must_be_granular(void **state)
     expect_refused(device, ops->unmap(device, SIM_BASE, 0), "multiple of 2 MiB");
     expect_refused(device, ops->va_grant(device, SIM_BASE, 512, 0), "multiple of 2 MiB");
     assert_int_equal(ops->va_reserve(device, (uint64_t)1 << 60, &out), TARN_ERR_OUT_OF_MEMORY);
+    assert_string_equal(ops->last_error(device),
+                        "no address range of 1152921504606846976 bytes is free");
     assert_int_equal(out, 0);
     sim_close(device);
 }
@@ -141,6 +144,10 @@ static void wrong_unmaps_and_grants_are_refused(void **state)
     expect_refused(device, ops->va_grant(device, next, PAGE, 64), "no device");
     assert_int_equal(ops->unmap(device, next, PAGE), TARN_OK);
     expect_refused(device, ops->unmap(device, next, PAGE), "not whole mappings");
+    assert_int_equal(ops->map(device, base + PAGE, PAGE, small), TARN_OK);
+    expect_refused(device, ops->unmap(device, base, PAGE), "not whole mappings"); /* before it */
+    assert_int_equal(sim_counters(device).live_mappings, 2);
+    assert_int_equal(ops->unmap(device, base + PAGE, 3 * PAGE), TARN_OK);
     sim_close(device);
 }
 
@@ -199,6 +206,7 @@ static void a_page_shows_the_same_contents_everywhere(void **state)
 
 static void the_system_may_not_map(void **state)
 {
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     struct tarn_device *device =
         sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = true});
     const tarn_ptr base = reserve(device, PAGE);
@@ -218,6 +226,44 @@ static void the_system_may_not_map(void **state)
     assert_int_equal(device->ops->unmap(device, base, PAGE), TARN_OK);
     assert_int_equal(device->ops->page_release(device, page), TARN_OK);
     sim_close(device);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
+}
+
+/* Addresses of the host are the device's only while they are reserved. */
+static void reservations_leave_no_addresses(void **state)
+{
+    const uint64_t big = 256 * MIB;
+    struct tarn_device *device =
+        sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = true});
+    const uint64_t mapped = mapped_bytes();
+    tarn_ptr base = 7;
+
+    (void)state;
+    fail_calls("mmap", 0, 1, ENOMEM);
+    assert_int_equal(device->ops->va_reserve(device, big, &base), TARN_ERR_HOST_MEMORY);
+    assert_true(fail_none());
+    tarn_host_fail_nth(1);
+    assert_int_equal(device->ops->va_reserve(device, big, &base), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    assert_string_equal(device->ops->last_error(device), "host out of memory");
+    assert_int_equal(base, 7);
+    assert_true(mapped_bytes() < mapped + big / 2);
+    base = reserve(device, big);
+    const tn_page_handle page = page_create(device, PAGE);
+
+    assert_int_equal(device->ops->map(device, base, PAGE, page), TARN_OK);
+    void *memory = tarn_sim_host_memory(device, base, PAGE);
+
+    assert_int_equal(device->ops->unmap(device, base, PAGE), TARN_OK);
+    assert_true(is_mapped(memory));
+    assert_int_equal(device->ops->va_release(device, base, big), TARN_OK);
+    assert_false(is_mapped(memory));
+    base = reserve(device, big);
+    assert_int_equal(device->ops->map(device, base, PAGE, page), TARN_OK);
+    memory = tarn_sim_host_memory(device, base, PAGE);
+    assert_true(is_mapped(memory));
+    sim_close(device);
+    assert_false(is_mapped(memory));
 }
 
 /* Each page is a file in memory. */
@@ -225,6 +271,7 @@ static void pages_need_descriptors(void **state)
 {
     struct tarn_device *device =
         sim_open_with((struct tarn_sim_options){.capacity = GIB, .backed = true});
+    const uint64_t host_bytes = tarn_host_get_usage().live_bytes;
     struct rlimit limit;
     tn_page_handle page = 7;
 
@@ -240,6 +287,7 @@ static void pages_need_descriptors(void **state)
     assert_int_equal(page, 7);
     assert_int_equal(sim_counters(device).used_bytes, 0);
     assert_int_equal(sim_counters(device).live_pages, 0);
+    assert_int_equal(tarn_host_get_usage().live_bytes, host_bytes);
     page = page_create(device, PAGE);
     assert_int_equal(device->ops->page_release(device, page), TARN_OK);
     sim_close(device);
@@ -268,6 +316,7 @@ int main(void)
         cmocka_unit_test(wrong_unmaps_and_grants_are_refused),
         cmocka_unit_test(releasing_what_is_mapped_is_refused),
         cmocka_unit_test(a_page_shows_the_same_contents_everywhere),
+        cmocka_unit_test(reservations_leave_no_addresses),
         cmocka_unit_test(pages_need_descriptors),
         cmocka_unit_test(the_system_may_not_map),
         cmocka_unit_test(scripted_reservation),

@@ -22,8 +22,12 @@ static void streams_come_and_go(void **state)
     assert_int_equal(tarn_stream_get_capture(device, stream, &capture, &error), TARN_OK);
     assert_int_equal(capture, 0);
     assert_int_equal(tarn_sim_set_capturing(device, stream, true), TARN_OK);
-    assert_int_equal(tarn_stream_get_capture(device, stream, &capture, &error), TARN_OK);
-    assert_int_not_equal(capture, 0);
+    for (int work = 0; work < 2; work++) {
+        capture = 0;
+        assert_int_equal(tarn_stream_get_capture(device, stream, &capture, &error), TARN_OK);
+        assert_int_not_equal(capture, 0);
+        assert_int_equal(tarn_sim_enqueue_ns(device, stream, 1000), TARN_OK); /* in the capture */
+    }
     assert_int_equal(tarn_sim_set_capturing(device, stream, false), TARN_OK);
     assert_int_equal(tarn_stream_destroy(device, stream, &error), TARN_OK);
     assert_int_equal(tarn_stream_destroy(device, stream, &error), TARN_ERR_DEVICE);
