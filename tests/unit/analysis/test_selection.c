@@ -170,8 +170,8 @@ static void own_frames_are_those_of_no_package(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
-/* Python is what a file in .py has, or what is no file; the program's own is a part of that. A frame
- * of which nothing is known is neither, and what has no stack has none in any view. */
+/* Python is what a file in .py has, or what is no file; the program's own is a part of that. A
+ * frame of which only the line is known is neither, and what has no stack has none in any view. */
 static void python_is_told_by_the_file(void **state)
 {
     static const char text[] =

@@ -196,6 +196,26 @@ static void stacks_are_told_apart(void **state)
     assert_int_equal(tells_apart(lined, 4, plain, 3), 2); /* not the hidden one */
 }
 
+/* What lies behind the frames of a stack is not its own. */
+static void stacks_end_where_they_end(void **state)
+{
+    static const char *const frames[][2] = {{"/a/f.py", "f"}, {"/a/g.py", "g"}, {"/a/h.py", "h"}};
+    struct labelled made;
+    bool wanted[3] = {false};
+
+    (void)state;
+    labelled_open(&made, frames, 3);
+    struct tn_stack_label shorter = made.label;
+
+    shorter.stack.count = 2;
+    tn_stack_label_tell_apart(&made.label, &shorter, wanted);
+    assert_true(wanted[2]);
+    wanted[2] = false;
+    tn_stack_label_tell_apart(&shorter, &made.label, wanted);
+    assert_false(wanted[0] || wanted[1] || wanted[2]);
+    labelled_close(&made);
+}
+
 /* ---- groups of blocks ---- */
 
 struct grouped {
@@ -462,6 +482,7 @@ int main(void)
         cmocka_unit_test(packages_ask),
         cmocka_unit_test(without_frames),
         cmocka_unit_test(stacks_are_told_apart),
+        cmocka_unit_test(stacks_end_where_they_end),
         cmocka_unit_test(paths_have_what_is_asked),
         cmocka_unit_test(a_frame_without_names_has_a_path),
         cmocka_unit_test(stacks_of_the_model_have_labels),
