@@ -374,12 +374,18 @@ static void blocks_may_contradict_each_other(void **state)
     static const struct tn_model_segment segments[] = {
         {.address = A, .total_size = 20 * MIB, .blocks = &final, .block_count = 1},
         {.address = A, .total_size = 4 * MIB + MIB / 2, .is_large = true},
+        {.address = A, .total_size = 20 * MIB, .is_large = true},
         {.address = MIB, .total_size = 20 * MIB, .is_large = true},
     };
     static const struct trace_row same_start[] = {{TN_TRACE_ALLOC, A, 2 * MIB, 0}};
     static const struct trace_row same_end[] = {
         FREE(A, 4 * MIB),
         FREE(A + 2 * MIB, 2 * MIB),
+    };
+    static const struct trace_row overlapped[] = {
+        {TN_TRACE_ALLOC, A + 3 * MIB + 512, 2 * MIB, 0},
+        FREE(A, 2 * MIB + 512),
+        FREE(A + MIB, 2 * MIB), /* the nearer one of two that may have ended there */
     };
     static const struct trace_row out[] = {
         {TN_TRACE_ALLOC, A + 2 * MIB, 2 * MIB, 0},
@@ -403,10 +409,14 @@ static void blocks_may_contradict_each_other(void **state)
     assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A + 2 * MIB, 2 * MIB),
                      2 * MIB + MIB / 2);
     made_close(&made);
+    made_open(&made, overlapped, 5, &segments[2], 1, NULL);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A, 2 * MIB + 512), 2 * MIB + 512);
+    assert_int_equal(tn_block_extent_of(&made.extents, TN_NEVER, A + MIB, 2 * MIB), 2 * MIB + 512);
+    made_close(&made);
     made_open(&made, out, 3, &segments[1], 1, NULL);
     assert_int_equal(size_of(&made, out, 0), 2 * MIB);
     made_close(&made);
-    made_open(&made, lowest, 6, &segments[2], 1, NULL);
+    made_open(&made, lowest, 6, &segments[3], 1, NULL);
     assert_int_equal(size_of(&made, lowest, 1), 3 * MIB);
     made_close(&made);
 }

@@ -152,6 +152,8 @@ static void what_marks_no_steps(void **state)
     kind_is("ab......ab......ab..ab......", TN_REPEAT_STACK, 0);
     kind_is("ab......ab......ab......abab", TN_REPEAT_GUESSED, 1);
     kind_is("ab...ab...............ab...ab....", TN_REPEAT_GUESSED, 2);
+    kind_is("ab..................................................ab..ab..ab..ab..",
+            TN_REPEAT_GUESSED, 5); /* only the first distance is another */
     kind_is("abab..ab..........ab........", TN_REPEAT_STACK, 0); /* three times the middle one */
     kind_is("abab....ab....ab....", TN_REPEAT_STACK, 0);         /* a third of it */
     kind_is("abab................ab....ab................", TN_REPEAT_STACK, 0); /* both */

@@ -54,6 +54,8 @@ static void remainders_are_split_off_by_pool_and_limit(void **state)
     assert_int_equal(tn_split_block(&unset, 1024, 512, false), 512);
     assert_int_equal(tn_split_block(&unset, 512, 512, false), 512);
     assert_int_equal(tn_split_block(&unset, 256, 512, false), 256);
+    assert_int_equal(tn_split_block(&unset, 2 * MIB, MIB, false), MIB);
+    assert_int_equal(tn_split_block(&unset, 2 * MIB, MIB + 512, false), 2 * MIB);
     assert_int_equal(tn_split_block(&unset, 3 * MIB, 2 * MIB, false), 3 * MIB);
     assert_int_equal(tn_split_block(&unset, 3 * MIB + 512, 2 * MIB, false), 2 * MIB);
     assert_int_equal(tn_split_block(&unset, 3 * MIB, 2 * MIB, true), 2 * MIB);

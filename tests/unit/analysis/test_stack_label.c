@@ -111,13 +111,10 @@ static void packages_ask(void **state)
         const char *file;
         bool asks;
     } files[] = {
-        {"/x/site-packages/p/a.py", true},
-        {"/x/dist-packages/p/a.py", true},
-        {"site-packages/p/a.py", true},
-        {"/x/site-packages/p/a.so", false},
-        {"/usr/lib/python3.11/a.py", false},
-        {"my_site-packages/torch/a.py", false},
-        {".h", false},
+        {"/x/site-packages/p/a.py", true},   {"/x/dist-packages/p/a.py", true},
+        {"site-packages/p/a.py", true},      {"/x/site-packages/p/a.so", false},
+        {"/usr/lib/python3.11/a.py", false}, {"my_site-packages/torch/a.py", false},
+        {"site-packages.hub/p/a.py", false}, {".h", false},
     };
 
     (void)state;

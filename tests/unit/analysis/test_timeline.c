@@ -354,9 +354,14 @@ static void empty_stacks_are_counted(void **state)
          .requested_size = 500,
          .stack = TN_STACK_NONE,
          .state = TN_BLOCK_ACTIVE_ALLOCATED},
+        {.address = A + 1024,
+         .size = 512,
+         .requested_size = 500,
+         .stack = TN_STACK_NONE,
+         .state = TN_BLOCK_ACTIVE_ALLOCATED},
     };
     static const struct tn_model_segment segment = {
-        .address = A, .total_size = 2 * MIB, .blocks = blocks, .block_count = 2};
+        .address = A, .total_size = 2 * MIB, .blocks = blocks, .block_count = 3};
     static const uint32_t stacks[] = {TN_STACK_EMPTY, TN_STACK_NONE, TN_STACK_EMPTY};
     const struct tn_narrowing narrowing = {.first = 0, .limit = 2};
     struct trace_model made;
@@ -377,7 +382,7 @@ static void empty_stacks_are_counted(void **state)
     }
     made.traces[0].count = 3;
     assert_true(tn_timeline_init(&timeline, &made.model, 0));
-    assert_int_equal(timeline.lifetimes.count, 5);
+    assert_int_equal(timeline.lifetimes.count, 6);
     assert_int_equal(timeline.empty_stacks, 3);
     assert_true(tn_timeline_narrow(&part, &timeline, &narrowing));
     assert_int_equal(part.empty_stacks, 2);
