@@ -5,6 +5,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/call_tree.h"
+#include "analysis/fold.h"
 #include "snapshot/snapshot.h"
 #include "tarn/report.h"
 
@@ -134,6 +135,35 @@ static void top_sorts_and_shares_by_its_order(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* A call gets a row of its own from just that share on; frames of the interpreter get none. */
+static void shares_are_exact(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'alloc', 'addr': 100000, 'size': 94001, 'stream': 0, 'frames': ["
+                     " {'name': 'f', 'filename': 'm.py', 'line': 1},"
+                     " {'name': '_PyEval_EvalFrameDefault', 'filename': 'x.c', 'line': 7}]},"
+                     "{'action': 'alloc', 'addr': 200000, 'size': 3000, 'stream': 0, 'frames': ["
+                     " {'name': 'g', 'filename': 'm.py', 'line': 2}]},"
+                     "{'action': 'alloc', 'addr': 300000, 'size': 2999, 'stream': 0, 'frames': ["
+                     " {'name': 'h', 'filename': 'm.py', 'line': 3}]}]]}");
+    struct report_asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.options.min_share = 3;
+    asked.options.units = TARN_UNITS_BYTES;
+    report_says(live, &asked,
+                "device 0\n\nmemory: 0 reserved, 100000 requested, at event 2 of 3\n"
+                "            bytes   share    blocks  calls\n"
+                "           100000  100.0%         3  total\n"
+                "            94001   94.0%         1    m.py:1:f\n"
+                "             3000    3.0%         1    m.py:2:g\n"
+                "             2999    3.0%         1    others (1 call)\n"
+                "                0          reserved but not requested: cached, between blocks, or "
+                "lost to rounding\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
 /* A block of which nothing is recorded, and a trace of which nothing is left. */
 static void few_stacks_are_a_tree(void **state)
 {
@@ -211,7 +241,7 @@ static bool row_count(void *context, const struct tn_call_tree *tree, const stru
     struct ending *ending = context;
 
     (void)tree;
-    (void)row;
+    assert_int_equal(row->others, row->kind == TARN_CALL_OTHERS ? 1 : 0);
     return ++ending->rows != ending->last;
 }
 
@@ -251,15 +281,63 @@ static void a_walk_may_end_with_any_row(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Without host memory at any step a call is not there twice: there is no tree instead. */
+static void a_tree_without_memory_is_none(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(calls);
+    struct report_asked asked = asked_of(snapshot);
+
+    (void)state;
+    assert_true(report_fails_or_copes(live, &asked) > 10);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static bool line_count(void *context, const struct tn_fold_line *line)
+{
+    struct ending *ending = context;
+
+    (void)line;
+    return ++ending->rows != ending->last;
+}
+
+/* Whichever line of a block a visitor ends with, it gets no other. */
+static void a_fold_may_end_with_any_line(void **state)
+{
+    static const struct tn_model_block blocks[] = {
+        {.size = 1024, .requested_size = 600, .state = TN_BLOCK_ACTIVE_ALLOCATED},
+        {.size = 512, .requested_size = 512, .state = TN_BLOCK_ACTIVE_ALLOCATED},
+        {.size = 512, .requested_size = 512, .state = TN_BLOCK_ACTIVE_ALLOCATED},
+    };
+    const struct tn_model_segment segment = {
+        .total_size = 2048, .blocks = blocks, .block_count = 3};
+    const struct tn_fold_line head = {.side = NULL};
+    struct ending all = {.last = 0};
+
+    (void)state;
+    assert_true(tn_fold_segment(&segment, &head, &(struct tn_fold_visitor){line_count, &all}));
+    assert_int_equal(all.rows, 4); /* the first block has a gap */
+    for (int last = 1; last <= all.rows; last++) {
+        struct ending some = {.last = last};
+
+        assert_false(
+            tn_fold_segment(&segment, &head, &(struct tn_fold_visitor){line_count, &some}));
+        assert_int_equal(some.rows, last);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_chains_and_what_is_left),
         cmocka_unit_test(top_sorts_and_shares_by_its_order),
+        cmocka_unit_test(shares_are_exact),
         cmocka_unit_test(few_stacks_are_a_tree),
         cmocka_unit_test(a_walk_may_end_with_any_row),
         cmocka_unit_test(only_stacks_have_calls),
+        cmocka_unit_test(a_fold_may_end_with_any_line),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(a_tree_without_memory_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,73 @@ static uint32_t stack_add(struct tn_model *model, const struct list *list)
     return stack;
 }
 
+/* ---- frames as patterns see them ---- */
+
+static void text_is(const struct tn_model *model, uint32_t name, uint32_t file, int64_t line,
+                    const char *wanted)
+{
+    const struct tn_frame frame = {.name = name, .filename = file, .line = line};
+    struct tn_frame_text text;
+
+    memset(&text, 0xa5, sizeof text);
+    tn_frame_text_set(&text, model, &frame);
+    assert_string_equal(text.text, wanted);
+    assert_int_equal(text.length, strlen(wanted));
+    assert_int_equal(text.file_length, tn_model_string(model, file).length);
+}
+
+/* File, line and function, whatever number the line is. */
+static void frames_are_texts(void **state)
+{
+    struct tn_model model;
+    uint32_t file;
+    uint32_t name;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_string(&model, "a.py", 4, &file), TARN_OK);
+    assert_int_equal(tn_model_add_string(&model, "f", 1, &name), TARN_OK);
+    text_is(&model, name, file, 0, "a.py:0:f");
+    text_is(&model, name, file, 7, "a.py:7:f");
+    text_is(&model, name, file, 1234567890, "a.py:1234567890:f");
+    text_is(&model, name, file, INT64_MAX, "a.py:9223372036854775807:f");
+    text_is(&model, name, file, -1, "a.py:-1:f");
+    text_is(&model, name, file, -340, "a.py:-340:f");
+    text_is(&model, name, file, INT64_MIN, "a.py:-9223372036854775808:f");
+    text_is(&model, TN_STRING_NONE, TN_STRING_NONE, 5, ":5:");
+    tn_model_fini(&model);
+}
+
+/* Of long ones the beginning, and nothing is written behind it. */
+static void long_frames_are_cut(void **state)
+{
+    static char long_text[TN_PATTERN_TEXT_MAX + 1];
+    struct {
+        struct tn_frame_text text;
+        char behind[2 * TN_PATTERN_TEXT_MAX];
+    } both;
+    struct tn_model model;
+    struct tn_frame frame = {.line = 77};
+
+    (void)state;
+    memset(long_text, 'f', TN_PATTERN_TEXT_MAX);
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_string(&model, long_text, TN_PATTERN_TEXT_MAX, &frame.name),
+                     TARN_OK);
+    assert_int_equal(
+        tn_model_add_string(&model, long_text, TN_PATTERN_TEXT_MAX - 10, &frame.filename), TARN_OK);
+    memset(&both, 0xa5, sizeof both);
+    tn_frame_text_set(&both.text, &model, &frame);
+    assert_int_equal(both.text.length, TN_PATTERN_TEXT_MAX);
+    assert_int_equal(strlen(both.text.text), TN_PATTERN_TEXT_MAX);
+    assert_int_equal(both.text.file_length, TN_PATTERN_TEXT_MAX - 10);
+    assert_string_equal(both.text.text + TN_PATTERN_TEXT_MAX - 10, ":77:ffffff");
+    for (size_t i = 0; i < sizeof both.behind; i++) {
+        assert_int_equal(both.behind[i], (char)0xa5);
+    }
+    tn_model_fini(&model);
+}
+
 /* ---- equal hashes ---- */
 
 static int list_compare(const void *left, const void *right)
@@ -176,6 +243,8 @@ static void each_stack_may_find_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_are_texts),
+        cmocka_unit_test(long_frames_are_cut),
         cmocka_unit_test(equal_hashes_are_no_equal_stacks),
         cmocka_unit_test(each_stack_may_find_no_memory),
     };

@@ -83,11 +83,8 @@ struct stepping {
     struct tn_optimizer_steps steps;
 };
 
-static void stepping_open(struct stepping *made, bool annotated)
+static void stepping_parse(struct stepping *made, const char *json)
 {
-    char json[JSON_MAX];
-
-    trace_put(json, annotated);
     made->snapshot = report_parse(json);
     const struct tn_model *model = tn_snapshot_model(made->snapshot);
 
@@ -95,6 +92,14 @@ static void stepping_open(struct stepping *made, bool annotated)
     assert_true(tn_phases_init(&made->phases, &made->timeline));
     assert_int_equal(tn_categories_init(&made->categories, NULL, model, NULL), TARN_OK);
     assert_true(tn_optimizer_steps_init(&made->steps, &made->phases, &made->categories));
+}
+
+static void stepping_open(struct stepping *made, bool annotated)
+{
+    char json[JSON_MAX];
+
+    trace_put(json, annotated);
+    stepping_parse(made, json);
 }
 
 static void stepping_close(struct stepping *made)
@@ -148,11 +153,93 @@ static void by_stacks(void **state)
     stepping_close(&made);
 }
 
+#define ADAM                                                                                       \
+    "'stream': 0, 'size': 512, 'frames': [{'filename': '/torch/optim/adam.py', 'line': 2,"         \
+    " 'name': 'step'}]}"
+#define NO_FRAMES "'stream': 0, 'size': 512, 'frames': []}"
+
+/* The first annotation may be a step, and what is allocated with its first entry is inside of it.
+ */
+static void a_step_has_its_first_entry(void **state)
+{
+    struct stepping made;
+
+    (void)state;
+    stepping_parse(&made,
+                   "{'segments': [], 'external_annotations': ["
+                   "{'stage': 'START', 'name': 'Optimizer.step', 'device': 0, 'time_us': 5},"
+                   "{'stage': 'END', 'name': 'Optimizer.step', 'device': 0, 'time_us': 25},"
+                   "{'stage': 'START', 'name': 'Optimizer.step', 'device': 0, 'time_us': 25},"
+                   "{'stage': 'END', 'name': 'Optimizer.step', 'device': 0, 'time_us': 45}],"
+                   "'device_traces': [["
+                   "{'action': 'alloc', 'addr': 4096, 'time_us': 10," ADAM
+                   ",{'action': 'alloc', 'addr': 8192, 'time_us': 20," ADAM
+                   ",{'action': 'alloc', 'addr': 12288, 'time_us': 30," NO_FRAMES
+                   ",{'action': 'alloc', 'addr': 16384, 'time_us': 40," ADAM "]]}");
+    begins_are(&made, (const uint64_t[]){0}, 1);
+    stepping_close(&made);
+
+    /* One that ended before the trace began. */
+    stepping_parse(&made,
+                   "{'segments': [], 'external_annotations': ["
+                   "{'stage': 'START', 'name': 'Optimizer.step', 'device': 0, 'time_us': 5},"
+                   "{'stage': 'END', 'name': 'Optimizer.step', 'device': 0, 'time_us': 8},"
+                   "{'stage': 'START', 'name': 'Optimizer.step', 'device': 0, 'time_us': 15},"
+                   "{'stage': 'END', 'name': 'Optimizer.step', 'device': 0, 'time_us': 45}],"
+                   "'device_traces': [["
+                   "{'action': 'alloc', 'addr': 4096, 'time_us': 10," NO_FRAMES
+                   ",{'action': 'alloc', 'addr': 8192, 'time_us': 20," ADAM "]]}");
+    begins_are(&made, (const uint64_t[]){0, 1}, 2);
+    stepping_close(&made);
+}
+
+static void every_host_failure_is_reported(struct stepping *made, const uint64_t *wanted,
+                                           size_t count)
+{
+    uint64_t failures = 0;
+    bool good = false;
+
+    begins_are(made, wanted, count);
+    tn_optimizer_steps_fini(&made->steps);
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_optimizer_steps_init(&made->steps, &made->phases, &made->categories);
+        tarn_host_fail_nth(0);
+        failures += !good;
+        if (!good) {
+            tn_optimizer_steps_fini(&made->steps);
+        }
+    }
+    assert_true(failures >= 2);
+    begins_are(made, wanted, count);
+}
+
+/* Also by stacks a step may begin with the trace; without host memory none is missing, and stacks
+ * do not stand in for annotations. */
+static void steps_are_found_or_not(void **state)
+{
+    struct stepping made;
+
+    (void)state;
+    stepping_parse(&made, "{'segments': [], 'device_traces': [["
+                          "{'action': 'alloc', 'addr': 4096, 'time_us': 10," ADAM
+                          ",{'action': 'alloc', 'addr': 8192, 'time_us': 20," ADAM
+                          ",{'action': 'alloc', 'addr': 12288, 'time_us': 30," NO_FRAMES
+                          ",{'action': 'alloc', 'addr': 16384, 'time_us': 40," ADAM "]]}");
+    every_host_failure_is_reported(&made, (const uint64_t[]){0, 3}, 2);
+    stepping_close(&made);
+    stepping_open(&made, true);
+    every_host_failure_is_reported(&made, (const uint64_t[]){2, 6}, 2);
+    stepping_close(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_annotations),
         cmocka_unit_test(by_stacks),
+        cmocka_unit_test(a_step_has_its_first_entry),
+        cmocka_unit_test(steps_are_found_or_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,9 +152,12 @@ static void what_marks_no_steps(void **state)
     kind_is("ab......ab......ab..ab......", TN_REPEAT_STACK, 0);
     kind_is("ab......ab......ab......abab", TN_REPEAT_GUESSED, 1);
     kind_is("ab...ab...............ab...ab....", TN_REPEAT_GUESSED, 2);
+    kind_is("ab..................................................ab..ab..ab..ab..",
+            TN_REPEAT_GUESSED, 5); /* only the first distance is another */
     kind_is("abab..ab..........ab........", TN_REPEAT_STACK, 0); /* three times the middle one */
     kind_is("abab....ab....ab....", TN_REPEAT_STACK, 0);         /* a third of it */
-    kind_is("ababab....ab....ab........", TN_REPEAT_STACK, 0);   /* of four, the upper middle one */
+    kind_is("abab................ab....ab................", TN_REPEAT_STACK, 0); /* both */
+    kind_is("ababab....ab....ab........", TN_REPEAT_STACK, 0); /* of four, the upper middle one */
     /* Not near the beginning, or the end. */
     kind_is(".............ab..ab..ab..ab..", TN_REPEAT_GUESSED, 1);
     kind_is("ab..ab..ab..ab................", TN_REPEAT_GUESSED, 2);
@@ -223,6 +226,7 @@ static void those_that_were_made_are_used_again(void **state)
     (void)state;
     steps_open(&steps, ".a.b.a.b.a.b.a.b.");
     assert_true(tn_repeats_init_all(&made, &steps.analysis, 0));
+    ((uint64_t *)made.at.items)[0] = 2; /* which nobody would find */
     steps.analysis.repeats = &made;
     assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
     assert_int_equal(repeats.kind, TN_REPEAT_STACK);
@@ -236,6 +240,123 @@ static void those_that_were_made_are_used_again(void **state)
     steps.analysis.repeats = NULL;
     tn_repeats_fini(&made);
     steps_close(&steps);
+}
+
+static void step_ends_set(struct steps *steps, const uint64_t *ends, size_t count)
+{
+    steps->analysis.steps.count = 0;
+    assert_true(tn_vec_append(&steps->analysis.steps, ends, count));
+}
+
+/* Of few blocks as well, and of annotated steps if there are enough. */
+static void few_that_were_made_are_used_again(void **state)
+{
+    struct steps steps;
+    struct tn_repeats made;
+    struct tn_repeats repeats;
+
+    (void)state;
+    steps_open(&steps, "...");
+    assert_true(tn_repeats_init_all(&made, &steps.analysis, 0));
+    assert_int_equal(made.kind, TN_REPEAT_GUESSED);
+    ((uint64_t *)made.at.items)[1] = 0; /* which nobody would find */
+    steps.analysis.repeats = &made;
+    assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
+    at_is(&repeats, (const uint64_t[]){0, 0, 2}, 3);
+    tn_repeats_fini(&repeats);
+    tn_repeats_fini(&made);
+    steps_close(&steps);
+
+    for (size_t count = 3; count <= 4; count++) {
+        steps_open(&steps, "...........");
+        step_ends_set(&steps, (const uint64_t[]){1, 3, 5, 7}, count);
+        assert_true(tn_repeats_init_all(&made, &steps.analysis, 0));
+        assert_int_equal(made.kind, TN_REPEAT_STEPS);
+        ((uint64_t *)made.at.items)[0] = 2;
+        steps.analysis.repeats = &made;
+        assert_true(tn_repeats_init(&repeats, &steps.analysis, 0));
+        assert_int_equal(repeats.kind, count == 4 ? TN_REPEAT_STEPS : TN_REPEAT_GUESSED);
+        assert_int_equal(((const uint64_t *)repeats.at.items)[0], count == 4 ? 2 : 0);
+        tn_repeats_fini(&repeats);
+        tn_repeats_fini(&made);
+        steps_close(&steps);
+    }
+}
+
+/* Steps end before the limit of a part, and distances are counted from its beginning. */
+static void parts_of_a_trace(void **state)
+{
+    static const struct {
+        struct tn_narrowing narrowing;
+        enum tn_repeat_kind kind;
+        uint64_t at[4];
+        size_t count;
+    } cases[] = {
+        {{.first = 0, .limit = 13}, TN_REPEAT_STEPS, {1, 5, 9}, 3},
+        {{.first = 5, .limit = 14}, TN_REPEAT_STEPS, {5, 9, 13}, 3},
+        {{.first = 40, .limit = 56}, TN_REPEAT_STACK, {40, 44, 48, 52}, 4},
+    };
+    struct steps steps;
+
+    (void)state;
+    steps_open(&steps, "..........." /* 40 without a stack that repeats */
+                       ".............................a.b.a.b.a.b.a.b.");
+    step_ends_set(&steps, (const uint64_t[]){1, 5, 9, 13}, 4);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tn_timeline part;
+        struct tn_repeats repeats;
+
+        assert_true(tn_timeline_narrow(&part, &steps.analysis.whole, &cases[i].narrowing));
+        steps.analysis.timeline = &part;
+        assert_true(tn_repeats_init_all(&repeats, &steps.analysis, 0));
+        assert_int_equal(repeats.kind, cases[i].kind);
+        at_is(&repeats, cases[i].at, cases[i].count);
+        tn_repeats_fini(&repeats);
+        tn_timeline_fini(&part);
+    }
+    steps.analysis.timeline = &steps.analysis.whole;
+    steps_close(&steps);
+}
+
+/* Without host memory nothing is found, instead of what comes next, and nothing is left. */
+static void every_host_failure_is_reported(void **state)
+{
+    static const struct {
+        const char *stacks;
+        uint64_t parts;
+        size_t steps; /* annotated */
+        enum tn_repeat_kind kind;
+        uint64_t first;
+    } cases[] = {
+        {"cd..abcdcd..abcdcd..abcdcd..abcd", 0, 0, TN_REPEAT_STACK, 4},
+        {"cd..abcdcd..abcdcd..abcdcd..abcd", 0, 2, TN_REPEAT_STACK, 4},
+        {"cd..abcdcd..abcdcd..abcdcd..abcd", 31, 0, TN_REPEAT_PARTS, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct steps steps;
+        struct tn_repeats repeats;
+        uint64_t failures = 0;
+        bool good = false;
+
+        steps_open(&steps, cases[i].stacks);
+        step_ends_set(&steps, (const uint64_t[]){1, 3}, cases[i].steps);
+        const uint64_t live = tarn_host_get_usage().live_bytes;
+
+        for (uint64_t n = 1; !good; n++) {
+            tarn_host_fail_nth(n);
+            good = tn_repeats_init(&repeats, &steps.analysis, cases[i].parts);
+            tarn_host_fail_nth(0);
+            failures += !good;
+            assert_true(good || tarn_host_get_usage().live_bytes == live);
+        }
+        assert_true(failures >= 2);
+        assert_int_equal(repeats.kind, cases[i].kind);
+        assert_int_equal(((const uint64_t *)repeats.at.items)[0], cases[i].first);
+        tn_repeats_fini(&repeats);
+        steps_close(&steps);
+    }
 }
 
 /* The fewest repetitions that are even count: 'c' and 'd' come twice as often as 'a' and 'b'. */
@@ -287,6 +408,9 @@ int main(void)
         cmocka_unit_test(too_often),
         cmocka_unit_test(candidates_have_an_end),
         cmocka_unit_test(those_that_were_made_are_used_again),
+        cmocka_unit_test(few_that_were_made_are_used_again),
+        cmocka_unit_test(parts_of_a_trace),
+        cmocka_unit_test(every_host_failure_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

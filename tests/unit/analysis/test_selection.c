@@ -170,6 +170,114 @@ static void own_frames_are_those_of_no_package(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Python is what a file in .py has, or what is no file; the program's own is a part of that. A
+ * frame of which only the line is known is neither, and what has no stack has none in any view. */
+static void python_is_told_by_the_file(void **state)
+{
+    static const char text[] =
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 8192, 'size': 1000, 'stream': 0, 'frames': ["
+        " {'name': 's', 'filename': '<string>', 'line': 1},"
+        " {'name': 'p', 'filename': '.py', 'line': 2},"
+        " {'name': 'k', 'filename': '/u/kernel.cu', 'line': 3},"
+        " {'name': 'q', 'filename': 'py', 'line': 4}]},"
+        "{'action': 'alloc', 'addr': 16384, 'size': 20, 'stream': 0, 'frames': [{'line': 0}]},"
+        "{'action': 'alloc', 'addr': 32768, 'size': 3, 'stream': 0}]]}";
+    static const struct {
+        enum tarn_frames frames;
+        const char *row;
+    } rows[] = {
+        {TARN_FRAMES_PYTHON, " 1  <string>:1:s < .py:2:p\n"},
+        {TARN_FRAMES_PYTHON, "        20 B    2.0%         1  (no frames)\n"},
+        {TARN_FRAMES_PYTHON, "         3 B    0.3%         1  (not recorded)\n"},
+        {TARN_FRAMES_OWN, " 1  <string>:1:s < .py:2:p\n"},
+        {TARN_FRAMES_CPP, " 1  kernel.cu:3:k < py:4:q\n"},
+        {TARN_FRAMES_CPP, "        20 B    2.0%         1  :0:\n"},
+        {TARN_FRAMES_CPP, "         3 B    0.3%         1  (not recorded)\n"},
+    };
+    struct tarn_snapshot *snapshot = report_parse(text);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        asked.selection.frames = rows[i].frames;
+        says(&asked, rows[i].row);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Frames of which the line alone is known are frames. */
+static void frames_may_have_no_names(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0, 'frames': [{'line': 0}]},"
+        "{'action': 'alloc', 'addr': 1024, 'size': 7, 'stream': 0, 'frames': [{'line': 5}]},"
+        "{'action': 'alloc', 'addr': 2048, 'size': 4, 'stream': 0, 'frames': []}]]}");
+    static const struct {
+        enum tarn_grouping by;
+        const char *row;
+    } rows[] = {
+        {TARN_BY_FRAME, "         9 B   45.0%         1  :0:\n"},
+        {TARN_BY_FRAME, "         7 B   35.0%         1  :5:\n"},
+        {TARN_BY_FRAME, "         4 B   20.0%         1  (no frames)\n"},
+        {TARN_BY_FUNCTION, "        16 B   80.0%         2  \n"},
+        {TARN_BY_LINE, "         9 B   45.0%         1  :0\n"},
+    };
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        asked.options.by = rows[i].by;
+        says(&asked, rows[i].row);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Either half of a pool's number makes it a private one. */
+static void pools_have_names(void **state)
+{
+    static const char text[] =
+        "{'segments': ["
+        "{'address': 4096, 'total_size': 4096, 'device': 0, 'stream': 0, 'segment_pool_id': [0, 0],"
+        " 'blocks': [{'size': 4096, 'requested_size': 1000, 'state': 'active_allocated'}]},"
+        "{'address': 8192, 'total_size': 4096, 'device': 0, 'stream': 0, 'segment_pool_id': [5, 0],"
+        " 'blocks': [{'size': 4096, 'requested_size': 200, 'state': 'active_allocated'}]},"
+        "{'address': 16384, 'total_size': 4096, 'device': 0, 'stream': 0,"
+        " 'segment_pool_id': [0, 3],"
+        " 'blocks': [{'size': 4096, 'requested_size': 30, 'state': 'active_allocated'}]},"
+        "{'address': 32768, 'total_size': 4096, 'device': 0, 'stream': 0,"
+        " 'segment_pool_id': [0, 1],"
+        " 'blocks': [{'size': 4096, 'requested_size': 5, 'state': 'active_allocated'}]}],"
+        "'device_traces': [["
+        "{'action': 'alloc', 'addr': 65536, 'size': 1, 'stream': 0}]]}";
+    static const char *const rows[] = {
+        "      1000 B   80.9%         1  default\n",
+        "       200 B   16.2%         1  private (5, 0)\n",
+        "        30 B    2.4%         1  private (0, 3)\n",
+        "         5 B    0.4%         1  private (0, 1)\n",
+        "         1 B    0.1%         1  (unknown pool)\n",
+    };
+    struct tarn_snapshot *snapshot = report_parse(text);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    asked.options.by = TARN_BY_POOL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        says(&asked, rows[i]);
+    }
+    asked.selection.pools = TARN_POOLS_ONE;
+    asked.selection.pool[1] = 8;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "the private pool 5,0");
+    refuses(&asked, TARN_ERR_NOT_FOUND, "the private pool 0,3");
+    refuses(&asked, TARN_ERR_NOT_FOUND, "the private pool 0,1");
+    refuses(&asked, TARN_ERR_NOT_FOUND, "the default pool");
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void parts_are_picked(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mixed);
@@ -364,6 +472,12 @@ static void what_is_not_there(void **state)
     asked.selection.match = NULL;
     asked.selection.hide = "[";
     refuses(&asked, TARN_ERR_INVALID_ARGUMENT, "--hide: \"[\" is not a regular expression");
+    char long_one[250] = "";
+
+    memset(long_one, '(', sizeof long_one - 1); /* of which the beginning is shown */
+    memset(long_one + 1, 'a', 199);
+    asked.selection.hide = long_one;
+    refuses(&asked, TARN_ERR_INVALID_ARGUMENT, "aaa\" is not a regular expression");
     asked.selection.hide = NULL;
     asked.selection.annotation = "nothing";
     refuses(&asked, TARN_ERR_NOT_FOUND, "device 0 has no annotation \"nothing\"");
@@ -427,6 +541,89 @@ static void what_matches_nothing(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Blocks of other sizes, with and without stacks, and of no pool that is known. */
+static void what_matches_nothing_of_few(void **state)
+{
+    static const char largest_first[] =
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 900, 'stream': 0, 'frames': ["
+        " {'name': 'f', 'filename': '/u/a.py', 'line': 1}]},"
+        "{'action': 'alloc', 'addr': 4096, 'size': 10, 'stream': 0, 'frames': ["
+        " {'name': 'g', 'filename': '/u/a.py', 'line': 2}]}]]}";
+    static const char largest_without[] =
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 4096, 'size': 10, 'stream': 0, 'frames': ["
+        " {'name': 'g', 'filename': '/u/a.py', 'line': 2}]},"
+        "{'action': 'alloc', 'addr': 8192, 'size': 900, 'stream': 0, 'frames': []}]]}";
+    static const char none_with[] = "{'segments': [], 'device_traces': [["
+                                    "{'action': 'alloc', 'addr': 8192, 'size': 0, 'stream': 0}]]}";
+    static const struct {
+        const char *json;
+        const char *match;
+        uint64_t size_min;
+        uint64_t size_max;
+        enum tarn_pools pools;
+        const char *message;
+    } cases[] = {
+        {largest_first, "none", 0, 0, TARN_POOLS_ALL, "matches; its largest block is of a.py:1:f;"},
+        {largest_first, NULL, 1000, 0, TARN_POOLS_ALL, "matches; its blocks have 10 to 900 bytes"},
+        {largest_first, NULL, 0, 5, TARN_POOLS_ALL, "matches; its blocks have 10 to 900 bytes"},
+        {largest_first, NULL, 0, 0, TARN_POOLS_PRIVATE,
+         "matches; in which pools its blocks are is unknown"},
+        {largest_without, "none", 0, 0, TARN_POOLS_ALL,
+         "matches; its largest block is of a.py:2:g;"},
+        {none_with, "none", 1, 0, TARN_POOLS_ALL,
+         "matches; its blocks have no stacks; its blocks have 0 to 0 bytes"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot = report_parse(cases[i].json);
+        struct asked asked = asked_of(snapshot);
+
+        asked.selection.at.kind = TARN_AT_END;
+        asked.selection.match = cases[i].match;
+        asked.selection.size_min = cases[i].size_min;
+        asked.selection.size_max = cases[i].size_max;
+        asked.selection.pools = cases[i].pools;
+        refuses(&asked, TARN_ERR_NOT_FOUND, cases[i].message);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Eight pools are named, all of them or the first. */
+static void pools_that_are_named(void **state)
+{
+    (void)state;
+    for (int pools = 8; pools <= 9; pools++) {
+        char json[4096];
+        size_t length = (size_t)snprintf(json, sizeof json, "{'segments': [");
+
+        for (int i = 1; i <= pools; i++) {
+            length += (size_t)snprintf(
+                json + length, sizeof json - length,
+                "%s{'address': %d, 'total_size': 512, 'device': 0, 'stream': 0,"
+                " 'segment_pool_id': [0, %d], 'blocks': ["
+                "{'size': 512, 'requested_size': 512, 'state': 'active_allocated'}]}",
+                i > 1 ? "," : "", 4096 * i, i);
+        }
+        (void)snprintf(json + length, sizeof json - length, "], 'device_traces': [[]]}");
+        struct tarn_snapshot *snapshot = report_parse(json);
+        struct asked asked = asked_of(snapshot);
+        struct test_collect collect = {0};
+        const struct tarn_writer writer = {test_collect_write, &collect};
+        struct tarn_error error = {.text = ""};
+
+        asked.selection.at.kind = TARN_AT_END;
+        asked.selection.pools = TARN_POOLS_DEFAULT;
+        assert_int_equal(live(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
+        assert_non_null(strstr(error.text, ", the private pool 0,8"));
+        assert_null(strstr(error.text, "0,9"));
+        assert_int_equal(strstr(error.text, "0,8 and others") != NULL, pools == 9);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 /* More streams and pools than are named, all of them, and more text than there is room for. */
 static void what_matches_nothing_of_many(void **state)
 {
@@ -448,14 +645,15 @@ static void what_matches_nothing_of_many(void **state)
             "%s{'address': %d, 'total_size': 512, 'device': 0, 'stream': 1844674407370955161%d,"
             " 'segment_pool_id': [1844674407370955161%d, 1844674407370955161%d], 'blocks': ["
             "{'address': %d, 'size': 512, 'requested_size': 512, 'state': 'active_allocated',"
-            " 'frames': [{'name': '%s', 'filename': '/u/%s.py', 'line': %d}]}]}",
+            " 'frames': [{'name': '%s', 'filename': '/u/%s.py', 'line': %d00000000000000000}]}]}",
             i > 0 ? "," : "", 4096 * (i + 1), i % 6, i % 6, i / 6, 4096 * (i + 1), long_name,
-            long_name, i);
+            long_name, i + 10);
     }
     (void)snprintf(
         json + length, sizeof json - length,
         "], 'device_traces': [["
-        "{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 18446744073709551601},"
+        "{'action': 'alloc', 'addr': 512, 'size': 1000000000000000000,"
+        " 'stream': 18446744073709551601},"
         "{'action': 'alloc', 'addr': 2048, 'size': 9, 'stream': 18446744073709551602},"
         "{'action': 'alloc', 'addr': 3072, 'size': 9, 'stream': 18446744073709551603},"
         "{'action': 'alloc', 'addr': 3584, 'size': 9, 'stream': 18446744073709551604}]]}");
@@ -472,7 +670,7 @@ static void what_matches_nothing_of_many(void **state)
     refuses(&asked, TARN_ERR_NOT_FOUND, " and others");
     asked.selection.one_stream = true;
     asked.selection.match = "nothing";
-    asked.selection.size_min = 4096;
+    asked.selection.size_min = UINT64_MAX;
     assert_int_equal(live(&asked, &writer, &error), TARN_ERR_NOT_FOUND);
     assert_int_equal(strlen(error.text), sizeof error.text - 1); /* as much as there is room for */
     tarn_snapshot_destroy(snapshot);
@@ -602,6 +800,9 @@ int main(void)
         cmocka_unit_test(blocks_are_picked),
         cmocka_unit_test(frames_are_picked),
         cmocka_unit_test(own_frames_are_those_of_no_package),
+        cmocka_unit_test(python_is_told_by_the_file),
+        cmocka_unit_test(frames_may_have_no_names),
+        cmocka_unit_test(pools_have_names),
         cmocka_unit_test(parts_are_picked),
         cmocka_unit_test(annotations_are_picked),
         cmocka_unit_test(an_empty_label_is_none),
@@ -610,7 +811,9 @@ int main(void)
         cmocka_unit_test(groups_are_of_what_is_asked),
         cmocka_unit_test(what_is_not_there),
         cmocka_unit_test(what_matches_nothing),
+        cmocka_unit_test(what_matches_nothing_of_few),
         cmocka_unit_test(what_matches_nothing_of_many),
+        cmocka_unit_test(pools_that_are_named),
         cmocka_unit_test(one_device_matches),
         cmocka_unit_test(a_file_without),
         cmocka_unit_test(absurd_numbers),

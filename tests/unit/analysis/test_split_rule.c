@@ -31,7 +31,13 @@ static void settings_round_as_well(void **state)
     assert_int_equal(tn_split_rounded(&rule, 5 * MIB + 1), 5 * MIB + 512);
     assert_int_equal(tn_split_rounded(&rule, 9 * MIB + 1), 9 * MIB + 512);
     assert_int_equal(rule.max_split, UINT64_MAX);
+    assert_int_equal(tn_split_rounded(&rule, 17000), 20480);
+    settings.has_roundup = false;
+    rule = tn_split_rule_of(&settings);
+    assert_int_equal(tn_split_rounded(&rule, 17000), 17408);
     settings.present = true;
+    settings.max_split_size = 0; /* not a limit either */
+    assert_int_equal(tn_split_rule_of(&settings).max_split, UINT64_MAX);
     settings.max_split_size = 20 << 20;
     settings.expandable_segments = true;
     rule = tn_split_rule_of(&settings);
@@ -48,6 +54,8 @@ static void remainders_are_split_off_by_pool_and_limit(void **state)
     assert_int_equal(tn_split_block(&unset, 1024, 512, false), 512);
     assert_int_equal(tn_split_block(&unset, 512, 512, false), 512);
     assert_int_equal(tn_split_block(&unset, 256, 512, false), 256);
+    assert_int_equal(tn_split_block(&unset, 2 * MIB, MIB, false), MIB);
+    assert_int_equal(tn_split_block(&unset, 2 * MIB, MIB + 512, false), 2 * MIB);
     assert_int_equal(tn_split_block(&unset, 3 * MIB, 2 * MIB, false), 3 * MIB);
     assert_int_equal(tn_split_block(&unset, 3 * MIB + 512, 2 * MIB, false), 2 * MIB);
     assert_int_equal(tn_split_block(&unset, 3 * MIB, 2 * MIB, true), 2 * MIB);

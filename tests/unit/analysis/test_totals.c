@@ -91,11 +91,55 @@ static void nothing_is_of_no_device(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* Without host memory there are no totals, instead of some. */
+static void every_host_failure_is_reported(void **state)
+{
+    enum {
+        DEVICES = 40
+    };
+    struct tn_model_segment segments[DEVICES] = {{.device = 0}};
+    struct tn_trace traces[DEVICES] = {{.count = 0}};
+    const struct tn_trace_entry entry = {.time_us = 5, .action = TN_TRACE_OOM};
+    struct tn_model model;
+    struct tn_vec totals;
+    uint64_t number;
+    uint64_t failures = 0;
+    bool good = false;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    for (int i = 0; i < DEVICES; i++) { /* each has a segment or a trace */
+        segments[i] = (struct tn_model_segment){.device = 2 * i, .total_size = 512};
+        assert_int_equal(tn_model_add_entry(&model, &entry, &number), TARN_OK);
+        traces[i] = (struct tn_trace){.first = number, .count = (uint64_t)i % 2};
+    }
+    model.segments = segments;
+    model.segment_count = DEVICES / 2;
+    model.traces = traces;
+    model.trace_count = DEVICES;
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_totals_collect(&model, &totals);
+        tarn_host_fail_nth(0);
+        failures += !good;
+        if (good) {
+            assert_int_equal(totals.count, DEVICES);
+        }
+        tn_vec_fini(&totals);
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+    assert_true(failures >= 3);
+    tn_model_fini(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_device_is_added_up),
         cmocka_unit_test(nothing_is_of_no_device),
+        cmocka_unit_test(every_host_failure_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,46 @@ static void times_may_be_missing_or_wrong(void **state)
     assert_int_equal(taken(snapshot, "lifetime >= 0us"), 1 + 32); /* the others end before */
     assert_int_equal(taken(snapshot, "lifetime >= 70us"), 1);
     tarn_snapshot_destroy(snapshot);
+
+    static const char without_end[] = /* behind one that is there longer */
+        "{'segments': [], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 512, 'size': 1, 'stream': 0, 'time_us': 1000},"
+        "{'action': 'alloc', 'addr': 1024, 'size': 2, 'stream': 0, 'time_us': 1010},"
+        "{'action': 'free_completed', 'addr': 1024, 'size': 2, 'stream': 0},"
+        "{'action': 'alloc', 'addr': 3072, 'size': 4, 'stream': 0, 'time_us': 1070}]]}";
+
+    snapshot = report_parse(without_end);
+    assert_int_equal(taken(snapshot, "lifetime >= 0us"), 1 + 4);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Without host memory there are no answers, and none is left. */
+static void without_memory_for_answers(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct tarn_where *where;
+    struct tn_where_view view;
+    struct tarn_error error;
+    uint64_t failures = 0;
+    bool good = false;
+
+    (void)state;
+    assert_int_equal(tarn_where_parse("function == load || metadata == kv_cache", &where, &error),
+                     TARN_OK);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+
+    for (uint64_t n = 1; !good; n++) {
+        tarn_host_fail_nth(n);
+        good = tn_where_view_init(&view, where, tn_snapshot_model(snapshot), NULL);
+        tarn_host_fail_nth(0);
+        failures += !good;
+        assert_true(good || tarn_host_get_usage().live_bytes == live);
+    }
+    assert_int_equal(failures, 4); /* the list, and what each expression needs */
+    tn_where_view_fini(&view);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    tarn_where_destroy(where);
+    tarn_snapshot_destroy(snapshot);
 }
 
 static void every_field_means_what_it_says(void **state)
@@ -221,6 +261,37 @@ static void every_field_means_what_it_says(void **state)
     }
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+enum {
+    BEHIND = 64 /* bytes behind each allocation that look like an answer, but are none */
+};
+
+static void *dirty_alloc(void *context, size_t size, size_t alignment)
+{
+    const size_t room = (size + BEHIND + alignment - 1) / alignment * alignment;
+    void *memory = aligned_alloc(alignment, room);
+
+    (void)context;
+    return memory ? memset(memory, 0xa5, room) : NULL;
+}
+
+static void dirty_release(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+/* Whatever is in the memory of the host, and behind it. */
+static void answers_are_no_leftovers(void **state)
+{
+    const struct tarn_host_hooks dirty = {
+        .struct_size = sizeof dirty, .alloc = dirty_alloc, .release = dirty_release};
+
+    assert_int_equal(tarn_host_set_hooks(&dirty), TARN_OK);
+    every_field_means_what_it_says(state);
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
 }
 
 static void times_need_times(void **state)
@@ -611,7 +682,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_means_what_it_says),
+        cmocka_unit_test(answers_are_no_leftovers),
         cmocka_unit_test(times_may_be_missing_or_wrong),
+        cmocka_unit_test(without_memory_for_answers),
         cmocka_unit_test(times_need_times),
         cmocka_unit_test(random_expressions_agree_with_a_slow_evaluation),
         cmocka_unit_test(reports_say_what_they_leave_out),
