@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
+#include "analysis/analysis.h"
+#include "snapshot/snapshot.h"
 #include "tarn/report.h"
 
 struct asked {
@@ -747,6 +749,38 @@ static void info_tells_of_a_selection(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* A copy for rows of another grouping has the same blocks; its groups by stack have no labels. */
+static void another_grouping(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+
+    (void)state;
+    for (int is_part = 0; is_part < 2; is_part++) {
+        const struct tarn_selection selection = {.struct_size = sizeof selection,
+                                                 .size_min = is_part ? 20 : 0};
+        const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                    .selection = &selection};
+        struct tn_query query;
+        struct tn_analysis analysis;
+        struct tn_analysis copy;
+
+        assert_int_equal(tn_query_init(&query, tn_snapshot_model(snapshot), &options, NULL),
+                         TARN_OK);
+        assert_int_equal(tn_analysis_init(&analysis, &query, 0, NULL), TARN_OK);
+        tn_analysis_regroup(&analysis, TARN_BY_STACK, &copy);
+        assert_int_equal(copy.keys.by, TARN_BY_STACK);
+        assert_true(copy.keys.only_frames);
+        assert_int_equal(tn_analysis_is_part(&copy), is_part);
+        assert_int_equal(copy.timeline->lifetimes.count, is_part ? 4 : 6);
+        tn_analysis_regroup(&analysis, TARN_BY_SIZE, &copy);
+        assert_int_equal(copy.keys.by, TARN_BY_SIZE);
+        assert_false(analysis.keys.only_frames);
+        tn_analysis_fini(&analysis);
+        tn_query_fini(&query);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void failures_leave_nothing(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mixed);
@@ -800,6 +834,7 @@ int main(void)
         cmocka_unit_test(a_file_without),
         cmocka_unit_test(absurd_numbers),
         cmocka_unit_test(info_tells_of_a_selection),
+        cmocka_unit_test(another_grouping),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
