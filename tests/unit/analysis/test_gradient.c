@@ -207,6 +207,25 @@ static void what_zero_grad_frees(void **state)
     check(&script, at, "gg....gg");
 }
 
+/* More steps than there is room for at first. */
+static void many_steps(void **state)
+{
+    enum {
+        STEPS = 20
+    };
+    struct script script = {.length = 0};
+    uint64_t at[STEPS];
+
+    (void)state;
+    model_put(&script);
+    for (size_t i = 0; i < STEPS; i++) {
+        at[i] = take(&script, 3 << 20, 3000, NULL);
+        step(&script);
+        drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+    }
+    check(&script, at, "gggggggggggggggggggg");
+}
+
 /* Without an optimizer there is no training, whatever sizes blocks have. */
 static void inference_has_none(void **state)
 {
@@ -578,6 +597,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_zero_grad_frees),
+        cmocka_unit_test(many_steps),
         cmocka_unit_test(inference_has_none),
         cmocka_unit_test(a_workspace_is_none),
         cmocka_unit_test(a_workspace_of_another_size_is_none),

@@ -118,6 +118,9 @@ static void lifetimes_are_a_hint(void **state)
 
     (void)state;
     assert_string_equal(category_of(NULL, &lifetime, 0), "parameter (by lifetime)");
+    lifetime.end = 5; /* how long it was there is not known */
+    assert_string_equal(category_of(NULL, &lifetime, 0), "unclassified");
+    lifetime.end = TN_NEVER;
     lifetime.start = 7;
     assert_string_equal(category_of(NULL, &lifetime, 7), "parameter (by lifetime)");
     assert_string_equal(category_of(NULL, &lifetime, 6), "unclassified");
@@ -337,6 +340,35 @@ static void caches_of_a_generation(void **state)
     stack_is(NULL, "/x/rope.py", "_set_cos_sin_cache", "forward", "a.py", "activation");
 }
 
+/* Also where the function that generates is the innermost one. */
+static void caches_of_a_generation_itself(void **state)
+{
+    static const char *const names[] = {"generate", "update"};
+    static const char *const wanted[] = {"cache", "activation"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char json[1024];
+        struct tn_categories categories;
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 1,"
+                       " 'size': 1, 'stream': 0, 'frames': [{'name': '%s', 'filename':"
+                       " '/transformers/cache_utils.py', 'line': 3}, {'name': 'forward',"
+                       " 'filename': '/x/model.py', 'line': 9}]}, {'action': 'alloc', 'addr': 2,"
+                       " 'size': 1, 'stream': 0, 'frames': [{'name': 'step', 'filename':"
+                       " '/torch/optim/adam.py', 'line': 1}]}]]}",
+                       names[i]);
+        struct tarn_snapshot *snapshot = report_parse(json);
+
+        assert_int_equal(tn_categories_init(&categories, NULL, tn_snapshot_model(snapshot), NULL),
+                         TARN_OK);
+        stack_has(&categories, 2, wanted[i]);
+        tn_categories_fini(&categories);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 /* Only a path that was cut down to the package gets a slash, and all else of it stays. */
 static void cut_paths_are_whole_ones(void **state)
 {
@@ -474,6 +506,7 @@ int main(void)
         cmocka_unit_test(frames_are_refined),
         cmocka_unit_test(memory_for_files_may_be_missing),
         cmocka_unit_test(caches_of_a_generation),
+        cmocka_unit_test(caches_of_a_generation_itself),
         cmocka_unit_test(cut_paths_are_whole_ones),
         cmocka_unit_test(cut_paths_may_be_long),
         cmocka_unit_test(lines_that_are_none),

@@ -159,6 +159,44 @@ static void pages_belong_to_what_they_touch(void **state)
     assert_false(pages_are_of(30, 60, true)); /* contradicts the snapshot */
 }
 
+/* Newer files say the pool of pages; nothing beside them changes that. */
+static void pages_may_say_their_pool(void **state)
+{
+    static const struct tn_trace_extra extra = {.has_pool = true, .pool = {{0, 9}}};
+
+    (void)state;
+    for (int is_final = 0; is_final < 2; is_final++) { /* what is beside them has a pool, or none */
+        const struct trace_row rows[] = {
+            {TN_TRACE_SEGMENT_UNMAP, A, 20 * MIB, 0},
+            {is_final ? TN_TRACE_OOM : TN_TRACE_SEGMENT_UNMAP, A + 20 * MIB, 20 * MIB, 0}};
+        const struct tn_model_segment segment = {.address = A + 20 * MIB,
+                                                 .total_size = 20 * MIB,
+                                                 .pool = {{0, 5}},
+                                                 .is_expandable = true};
+        struct trace_model made;
+        struct tn_segment_walk walk;
+        uint32_t number;
+
+        trace_open(&made, rows, 2, &segment, (size_t)is_final);
+        assert_int_equal(tn_model_add_extra(&made.model, &extra, &number), TARN_OK);
+        ((struct tn_trace_entry *)tn_chunked_vec_at(&made.model.entries, 0))->extra = number;
+        const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+        assert_true(tn_segment_walk_init(&walk, &source));
+        assert_true(tn_segment_walk_to(&walk, TN_NEVER));
+        const struct tn_segment_range *range = tn_segment_walk_first(&walk);
+
+        assert_int_equal(range->start, A);
+        assert_true(range->has_pool);
+        assert_int_equal(range->pool.id[1], 9);
+        range = tn_segment_walk_next(range);
+        assert_int_equal(range->has_pool, is_final);
+        assert_int_equal(range->pool.id[1], is_final ? 5 : 0);
+        tn_segment_walk_fini(&walk);
+        trace_close(&made);
+    }
+}
+
 /* Where nothing is beside them, pages are of the large pool by how many bytes were given back:
  * whole large pages or, where both pools have small ones, more than one of these. */
 static void pages_are_large_by_their_size(void **state)
@@ -340,6 +378,7 @@ int main(void)
         cmocka_unit_test(ranges_are_cut),
         cmocka_unit_test(pages_belong_to_their_stream),
         cmocka_unit_test(pages_belong_to_what_they_touch),
+        cmocka_unit_test(pages_may_say_their_pool),
         cmocka_unit_test(pages_are_large_by_their_size),
         cmocka_unit_test(the_walk_may_be_stopped),
         cmocka_unit_test(a_policy_is_a_whole_setting),

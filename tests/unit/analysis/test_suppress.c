@@ -54,8 +54,15 @@ static void bad_files(void **state)
 {
     struct tarn_suppressions *suppressions;
     struct tarn_error error;
+    char text[4096];
 
     (void)state;
+    (void)snprintf(text, sizeof text, "leak:a\nleak:%04050d\n",
+                   0); /* more than a pattern may have */
+    assert_int_equal(tn_suppressions_parse(text, strlen(text), "my.supp", &suppressions, &error),
+                     TARN_ERR_INVALID_ARGUMENT);
+    assert_null(suppressions);
+    assert_non_null(strstr(error.text, "my.supp, line 2: \"000"));
     assert_int_equal(
         tn_suppressions_parse("leak:a\nrace:b\n", 14, "my.supp", &suppressions, &error),
         TARN_ERR_INVALID_ARGUMENT);
