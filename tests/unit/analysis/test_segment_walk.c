@@ -179,7 +179,9 @@ static void pages_may_say_their_pool(void **state)
 
         trace_open(&made, rows, 2, &segment, (size_t)is_final);
         assert_int_equal(tn_model_add_extra(&made.model, &extra, &number), TARN_OK);
-        ((struct tn_trace_entry *)tn_chunked_vec_at(&made.model.entries, 0))->extra = number;
+        struct tn_trace_entry *first = tn_chunked_vec_at(&made.model.entries, 0);
+
+        first->extra = number & 0x7ffffff;
         const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
 
         assert_true(tn_segment_walk_init(&walk, &source));
