@@ -37,6 +37,25 @@ static void the_first_range_wins(void **state)
     tn_interval_map_fini(&cover);
 }
 
+/* Ranges that touch are one stretch, from either side; one of no bytes is none. */
+static void ranges_that_touch_are_one(void **state)
+{
+    struct tn_interval_map cover;
+
+    (void)state;
+    tn_interval_map_init(&cover);
+    assert_true(tn_interval_map_add(&cover, 150, 0, 1));
+    assert_int_equal(cover.runs.count, 0);
+    assert_true(tn_interval_map_add(&cover, 100, 10, 1));
+    assert_true(tn_interval_map_add(&cover, 110, 10, 2));
+    assert_int_equal(cover.runs.count, 1);
+    assert_true(tn_interval_map_add(&cover, 90, 10, 3));
+    assert_int_equal(cover.runs.count, 1);
+    assert_true(tn_interval_map_add(&cover, 121, 10, 4)); /* a byte behind it */
+    assert_int_equal(cover.runs.count, 2);
+    tn_interval_map_fini(&cover);
+}
+
 /* Against a search through the whole list. */
 static void same_as_a_list(void **state)
 {
@@ -131,8 +150,11 @@ static void memory_may_be_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_range_wins),    cmocka_unit_test(same_as_a_list),
-        cmocka_unit_test(many_ranges_may_overlap), cmocka_unit_test(ranges_end_with_the_space),
+        cmocka_unit_test(the_first_range_wins),
+        cmocka_unit_test(ranges_that_touch_are_one),
+        cmocka_unit_test(same_as_a_list),
+        cmocka_unit_test(many_ranges_may_overlap),
+        cmocka_unit_test(ranges_end_with_the_space),
         cmocka_unit_test(memory_may_be_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

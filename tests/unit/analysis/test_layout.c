@@ -185,6 +185,7 @@ static void moments_differ(void **state)
         {0, 0, 0, 142 * MIB, 100},
         {TN_NEVER, 0, 0, 142 * MIB, 0},
         {COMPLETE, 7 * MIB, 0, 142 * MIB, 300},
+        {COMPLETE + 1, 7 * MIB, 0, 140 * MIB, 300}, /* the next one */
     };
 
     (void)state;
@@ -245,30 +246,133 @@ static void overlaps_count_once(void **state)
     trace_close(&made);
 }
 
-/* The trace frees a block that is there at its end all the same. */
-static void two_blocks_at_one_address_count_once(void **state)
+/* The trace frees a block that is there at its end all the same: of `freed` bytes, and `kept`. */
+static void blocks_at_one_address(int freed, int kept)
 {
-    static const char text[] =
+    char text[1024];
+    const uint64_t most = (uint64_t)(freed > kept ? freed : kept);
+
+    (void)snprintf(
+        text, sizeof text,
         "{'segments': [{'address': 1073741824, 'total_size': 2097152, 'stream': 0,"
-        " 'segment_type': 'small', 'blocks': [{'size': 4096, 'state': 'active_allocated',"
-        " 'requested_size': 4096}, {'size': 2093056, 'state': 'inactive'}]}], 'device_traces': [["
-        "{'action': 'alloc', 'addr': 1073741824, 'size': 512, 'stream': 0},"
-        "{'action': 'free_requested', 'addr': 1073741824, 'size': 512, 'stream': 0},"
-        "{'action': 'free_completed', 'addr': 1073741824, 'size': 512, 'stream': 0}]]}";
+        " 'segment_type': 'small', 'blocks': [{'size': %d, 'state': 'active_allocated',"
+        " 'requested_size': %d}, {'size': %d, 'state': 'inactive'}]}], 'device_traces': [["
+        "{'action': 'alloc', 'addr': 1073741824, 'size': %d, 'stream': 0},"
+        "{'action': 'free_requested', 'addr': 1073741824, 'size': %d, 'stream': 0},"
+        "{'action': 'free_completed', 'addr': 1073741824, 'size': %d, 'stream': 0}]]}",
+        kept, kept, 2097152 - kept, freed, freed, freed);
     struct tarn_snapshot *snapshot = report_parse(text);
     struct tn_timeline timeline;
     struct tn_layout layout;
 
-    (void)state;
     assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), 0));
     for (uint64_t entry = 0; entry < 3; entry++) {
+        const uint64_t used = entry < 2 ? most : (uint64_t)kept;
+
         assert_true(tn_layout_collect_at(&layout, &timeline, entry));
         assert_int_equal(layout.blocks.count, entry < 2 ? 2 : 1);
-        assert_int_equal(layout.total.used, 4096);
+        assert_int_equal(layout.total.used, used);
         assert_int_equal(layout.total.slack, 0);
-        assert_int_equal(layout.total.free, 2 * MIB - 4096);
+        assert_int_equal(layout.total.free, 2 * MIB - used);
         tn_layout_fini(&layout);
     }
+    tn_timeline_fini(&timeline);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void two_blocks_at_one_address_count_once(void **state)
+{
+    (void)state;
+    blocks_at_one_address(512, 4096);
+    blocks_at_one_address(4096, 512);
+}
+
+/* Of adjacent segments only expandable ones of one stream are one piece. */
+static void only_expandable_ranges_join(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 8; way++) {
+        const struct tn_model_segment both[] = {
+            {.address = A, .total_size = 2 * MIB, .is_expandable = way & 1},
+            {.address = A + 2 * MIB,
+             .total_size = 2 * MIB,
+             .is_expandable = way & 2,
+             .stream = way & 4}};
+        struct trace_model made;
+        struct tn_timeline timeline;
+        struct tn_layout layout;
+
+        trace_open(&made, NULL, 0, both, 2);
+        assert_true(tn_timeline_init(&timeline, &made.model, 0));
+        assert_true(tn_layout_collect_at(&layout, &timeline, TN_NEVER));
+        assert_int_equal(layout.pieces.count, way == 3 ? 1 : 2);
+        assert_int_equal(layout.total.segments, 2);
+        assert_int_equal(layout.total.reserved, 4 * MIB);
+        tn_layout_fini(&layout);
+        tn_timeline_fini(&timeline);
+        trace_close(&made);
+    }
+}
+
+/* The size class of pages that were given back is a guess, until a block in them says it. */
+static void blocks_tell_the_class_of_pages(void **state)
+{
+    static const struct {
+        uint64_t size;
+        bool is_large;
+    } blocks[] = {{512, false}, {MIB, false}, {MIB + 512, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        const struct trace_row rows[] = {
+            {TN_TRACE_ALLOC, A, blocks[i].size, 0},
+            {TN_TRACE_FREE_COMPLETED, A, blocks[i].size, 0},
+            {TN_TRACE_SEGMENT_UNMAP, A, 20 * MIB, 0},
+        };
+        struct trace_model made;
+        struct tn_timeline timeline;
+        struct tn_layout layout;
+
+        trace_open(&made, rows, 3, NULL, 0);
+        assert_true(tn_timeline_init(&timeline, &made.model, 0));
+        assert_true(tn_layout_collect_at(&layout, &timeline, 0));
+        assert_int_equal(layout.rows.count, 1);
+        assert_int_equal(rows_of(&layout)->is_large, blocks[i].is_large);
+        tn_layout_fini(&layout);
+        assert_true(tn_layout_collect_at(&layout, &timeline, 1)); /* without the block */
+        assert_true(rows_of(&layout)->is_large);
+        tn_layout_fini(&layout);
+        tn_timeline_fini(&timeline);
+        trace_close(&made);
+    }
+}
+
+/* Whatever has no memory, it is said, and nothing is left behind. */
+static void memory_may_be_missing(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(segments);
+    struct tn_timeline timeline;
+    bool good = false;
+
+    (void)state;
+    assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), 0));
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    uint64_t n = 0;
+
+    while (!good) {
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
+        struct tn_layout layout;
+
+        tarn_host_fail_nth(++n);
+        good = tn_layout_collect_at(&layout, &timeline, WAITS);
+        tarn_host_fail_nth(0);
+        assert_int_equal(good, tarn_host_get_usage().alloc_calls - calls < n);
+        if (good) {
+            tn_layout_fini(&layout);
+        }
+        assert_int_equal(tarn_host_get_usage().live_bytes, live);
+    }
+    assert_true(n > 5);
     tn_timeline_fini(&timeline);
     tarn_snapshot_destroy(snapshot);
 }
@@ -329,6 +433,9 @@ int main(void)
         cmocka_unit_test(moments_differ),
         cmocka_unit_test(overlaps_count_once),
         cmocka_unit_test(two_blocks_at_one_address_count_once),
+        cmocka_unit_test(only_expandable_ranges_join),
+        cmocka_unit_test(blocks_tell_the_class_of_pages),
+        cmocka_unit_test(memory_may_be_missing),
         cmocka_unit_test(pages_go_whole),
         cmocka_unit_test(settings_round_up),
     };

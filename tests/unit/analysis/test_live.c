@@ -68,6 +68,7 @@ static void sets_are_what_one_entry_has(void **state)
     const uint64_t entries[] = {last, 700, TN_NEVER, timeline.requested_peak.entry, 0, 700, last};
 
     assert_true(tn_live_sets_init(&sets, &timeline, entries, sizeof entries / sizeof *entries));
+    assert_int_equal(sets.sets.count, 5); /* no entry twice */
     timeline.live = &sets;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         assert_true(tn_live_init(&live, &timeline, entries[i]));
@@ -82,6 +83,32 @@ static void sets_are_what_one_entry_has(void **state)
     tn_timeline_fini(&timeline);
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+/* Of the entries that are asked for, the first as well as the last, and of no other. */
+static void sets_are_of_the_entries_asked(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mid_run);
+    const uint64_t entries[] = {4, TN_NEVER, 0};
+    struct tn_timeline timeline;
+    struct tn_live_sets sets;
+    struct tn_live live;
+
+    (void)state;
+    assert_true(tn_timeline_init(&timeline, tn_snapshot_model(snapshot), 0));
+    assert_true(tn_live_sets_init(&sets, &timeline, entries, 2));
+    assert_int_equal(sets.sets.count, 2);
+    timeline.live = &sets;
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(tn_live_init(&live, &timeline, entries[i]));
+        assert_true(live.count >= 2);
+        assert_int_equal(live.own.items == NULL, i < 2); /* lent */
+        tn_live_fini(&live);
+        blocks_are_those_at(&timeline, entries[i]);
+    }
+    tn_live_sets_fini(&sets);
+    tn_timeline_fini(&timeline);
+    tarn_snapshot_destroy(snapshot);
 }
 
 static void failures_leave_nothing(void **state)
@@ -115,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_entry_has_its_blocks),
         cmocka_unit_test(sets_are_what_one_entry_has),
+        cmocka_unit_test(sets_are_of_the_entries_asked),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

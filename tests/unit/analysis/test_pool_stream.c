@@ -89,6 +89,76 @@ static void blocks_and_entries_have_places(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* An address is of one segment until that is given back, and of another later; what follows in the
+ * trace, or was there before, does not matter. */
+static void places_change_with_time(void **state)
+{
+    static const struct tn_model_segment final = {
+        .address = A, .total_size = 2 * MIB, .stream = 3, .pool = {{0, 1}}};
+
+    (void)state;
+    for (uint64_t stream = 3; stream <= 5; stream++) { /* of the earlier segment */
+        const struct trace_row entries[] = {
+            {TN_TRACE_ALLOC, A, 512, stream},
+            {TN_TRACE_FREE_COMPLETED, A, 512, stream},
+            {TN_TRACE_SEGMENT_FREE, A, 2 * MIB, stream},
+            {TN_TRACE_SEGMENT_ALLOC, A, 2 * MIB, 3},
+            {TN_TRACE_ALLOC, A, 512, 3},
+        };
+        struct trace_model made;
+        struct tn_timeline timeline;
+        struct tn_pool_streams all;
+
+        trace_open(&made, entries, 5, &final, 1);
+        assert_true(tn_timeline_init(&timeline, &made.model, 0));
+        assert_true(tn_pool_streams_init(&all, &timeline));
+        const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(&timeline);
+        const uint32_t *of_entry = all.of_entry.items;
+
+        assert_int_equal(timeline.lifetimes.count, 2);
+        place_is(&all, lifetimes[0].pool_stream, A, stream, 2);
+        place_is(&all, lifetimes[1].pool_stream, A, 3, 1);
+        place_is(&all, of_entry[2], A, stream, 2);
+        place_is(&all, of_entry[3], A, 3, 1);
+        tn_pool_streams_fini(&all);
+        tn_timeline_fini(&timeline);
+        trace_close(&made);
+    }
+}
+
+/* Two segments of one pool and stream whose blocks take turns. */
+static void segments_of_one_pool_are_told_apart(void **state)
+{
+    static const struct tn_model_segment both[] = {
+        {.address = A, .total_size = 2 * MIB, .stream = 3, .pool = {{0, 1}}},
+        {.address = MADE, .total_size = 2 * MIB, .stream = 3, .pool = {{0, 1}}}};
+    static const struct trace_row entries[] = {
+        {TN_TRACE_ALLOC, A, 512, 3},
+        {TN_TRACE_ALLOC, MADE, 512, 3},
+        {TN_TRACE_ALLOC, A + 512, 512, 3},
+        {TN_TRACE_ALLOC, A + 1024, 512, 3},
+        {TN_TRACE_ALLOC, NOT_IN, 512, 8}, /* without a segment, it is of its own stream */
+        {TN_TRACE_ALLOC, NOT_IN + 512, 512, 9},
+    };
+    struct trace_model made;
+    struct tn_timeline timeline;
+    struct tn_pool_streams all;
+
+    (void)state;
+    trace_open(&made, entries, 6, both, 2);
+    assert_true(tn_timeline_init(&timeline, &made.model, 0));
+    assert_true(tn_pool_streams_init(&all, &timeline));
+    for (size_t i = 0; i < 4; i++) {
+        place_is(&all, tn_timeline_lifetimes(&timeline)[i].pool_stream, i == 1 ? MADE : A, 3, 1);
+    }
+    place_is(&all, tn_timeline_lifetimes(&timeline)[4].pool_stream, 0, 8, 2);
+    place_is(&all, tn_timeline_lifetimes(&timeline)[5].pool_stream, 0, 9, 2);
+    assert_int_equal(all.pools.count, 2);
+    tn_pool_streams_fini(&all);
+    tn_timeline_fini(&timeline);
+    trace_close(&made);
+}
+
 static void pools_are_chosen(void **state)
 {
     const struct tn_pool_id by_default = {{0, 0}};
@@ -174,6 +244,62 @@ static void entries_are_in_pools(void **state)
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
+/* The word of an entry takes precedence, wherever its address is. */
+static void entries_may_say_their_pool(void **state)
+{
+    static const struct tn_trace_extra extra = {.has_pool = true, .pool = {{4, 9}}};
+    struct trace_model made;
+    struct tn_entry_pools pools;
+    struct tn_pool_id pool;
+    const struct tn_segment_range *by;
+    uint32_t number;
+
+    (void)state;
+    trace_open(&made, rows, ROWS, segments, 2);
+    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+    assert_int_equal(tn_model_add_extra(&made.model, &extra, &number), TARN_OK);
+    assert_true(tn_entry_pools_init(&pools, &source));
+    for (uint64_t i = 3; i < ROWS; i++) { /* in the private pool, in the default one, in none */
+        struct tn_trace_entry entry = *tn_trace_at(&made.model, &made.traces[0], i);
+
+        entry.extra = number & 0x7ffffff;
+        assert_true(tn_entry_pool(&pools, &entry, &pool, &by));
+        assert_int_equal(pool.id[0], 4);
+        assert_int_equal(pool.id[1], 9);
+        assert_null(by);
+    }
+    tn_entry_pools_fini(&pools);
+    trace_close(&made);
+}
+
+/* Only a segment of the device itself makes it have private pools, by either number. */
+static void private_pools_are_of_the_device(void **state)
+{
+    static const struct {
+        int32_t device;
+        struct tn_pool_id pool;
+        bool has_private;
+    } cases[] = {{0, {{0, 0}}, false}, {0, {{0, 1}}, true},  {0, {{1, 0}}, true},
+                 {0, {{2, 3}}, true},  {1, {{0, 1}}, false}, {1, {{1, 0}}, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tn_model_segment segment = {
+            .address = A, .total_size = 2 * MIB, .device = cases[i].device, .pool = cases[i].pool};
+        struct trace_model made;
+        struct tn_entry_pools pools;
+
+        trace_open(&made, rows, ROWS, &segment, 1);
+        const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+        assert_true(tn_entry_pools_init(&pools, &source));
+        assert_int_equal(pools.has_private, cases[i].has_private);
+        tn_entry_pools_fini(&pools);
+        trace_close(&made);
+    }
+}
+
 static void memory_fails(const struct trace_row *entries, size_t count,
                          const struct tn_model_segment *final, size_t final_count, uint64_t least)
 {
@@ -229,8 +355,14 @@ static void memory_may_be_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_and_entries_have_places), cmocka_unit_test(pools_are_chosen),
-        cmocka_unit_test(an_unknown_pool_is_only_of_all), cmocka_unit_test(entries_are_in_pools),
+        cmocka_unit_test(blocks_and_entries_have_places),
+        cmocka_unit_test(places_change_with_time),
+        cmocka_unit_test(segments_of_one_pool_are_told_apart),
+        cmocka_unit_test(entries_may_say_their_pool),
+        cmocka_unit_test(private_pools_are_of_the_device),
+        cmocka_unit_test(pools_are_chosen),
+        cmocka_unit_test(an_unknown_pool_is_only_of_all),
+        cmocka_unit_test(entries_are_in_pools),
         cmocka_unit_test(memory_may_be_missing),
     };
 

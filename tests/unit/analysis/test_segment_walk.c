@@ -109,11 +109,175 @@ static void pages_belong_to_their_stream(void **state)
         for (uint64_t at = 0; at <= 60; at += 60) {
             const struct tn_segment_range *range = tn_segment_walk_find(&walk, A + at * MIB);
 
+            assert_int_equal(range->is_large, stream != 7); /* by its size, if by nothing else */
             assert_int_equal(range->has_pool, stream == 7);
             assert_int_equal(range->pool.id[1], stream == 7 ? 5 : 0);
         }
         tn_segment_walk_fini(&walk);
         trace_close(&made);
+    }
+}
+
+/* Pages at MiB 20 to 40 that were given back, beside one segment or apart from it: whether they are
+ * parts of it. */
+static bool pages_are_of(uint64_t start, uint64_t end, bool is_expandable)
+{
+    static const struct trace_row row = {TN_TRACE_SEGMENT_UNMAP, A + 20 * MIB, 20 * MIB, 0};
+    const struct tn_model_segment segment = {.address = A + start * MIB,
+                                             .total_size = (end - start) * MIB,
+                                             .pool = {{0, 5}},
+                                             .is_expandable = is_expandable};
+    struct trace_model made;
+    struct tn_segment_walk walk;
+
+    trace_open(&made, &row, 1, &segment, 1);
+    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+    assert_true(tn_segment_walk_init(&walk, &source));
+    assert_true(tn_segment_walk_to(&walk, TN_NEVER));
+    const struct tn_segment_range *range = tn_segment_walk_find(&walk, A + 20 * MIB);
+    const bool is = range->has_pool;
+
+    assert_int_equal(range->start, A + 20 * MIB);
+    assert_int_equal(range->end, A + 40 * MIB);
+    assert_int_equal(range->pool.id[1], is ? 5 : 0);
+    assert_int_equal(range->is_large, !is);
+    tn_segment_walk_fini(&walk);
+    trace_close(&made);
+    return is;
+}
+
+static void pages_belong_to_what_they_touch(void **state)
+{
+    (void)state;
+    assert_true(pages_are_of(0, 20, true));
+    assert_true(pages_are_of(40, 60, true));
+    assert_false(pages_are_of(0, 20, false)); /* no part of it: it was allocated as a whole */
+    assert_false(pages_are_of(40, 60, false));
+    assert_false(pages_are_of(0, 18, true));
+    assert_false(pages_are_of(42, 60, true));
+    assert_false(pages_are_of(30, 60, true)); /* contradicts the snapshot */
+}
+
+/* Newer files say the pool of pages; nothing beside them changes that. */
+static void pages_may_say_their_pool(void **state)
+{
+    static const struct tn_trace_extra extra = {.has_pool = true, .pool = {{0, 9}}};
+
+    (void)state;
+    for (int is_final = 0; is_final < 2; is_final++) { /* what is beside them has a pool, or none */
+        const struct trace_row rows[] = {
+            {TN_TRACE_SEGMENT_UNMAP, A, 20 * MIB, 0},
+            {is_final ? TN_TRACE_OOM : TN_TRACE_SEGMENT_UNMAP, A + 20 * MIB, 20 * MIB, 0}};
+        const struct tn_model_segment segment = {.address = A + 20 * MIB,
+                                                 .total_size = 20 * MIB,
+                                                 .pool = {{0, 5}},
+                                                 .is_expandable = true};
+        struct trace_model made;
+        struct tn_segment_walk walk;
+        uint32_t number;
+
+        trace_open(&made, rows, 2, &segment, (size_t)is_final);
+        assert_int_equal(tn_model_add_extra(&made.model, &extra, &number), TARN_OK);
+        struct tn_trace_entry *first = tn_chunked_vec_at(&made.model.entries, 0);
+
+        first->extra = number & 0x7ffffff;
+        const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+        assert_true(tn_segment_walk_init(&walk, &source));
+        assert_true(tn_segment_walk_to(&walk, TN_NEVER));
+        const struct tn_segment_range *range = tn_segment_walk_first(&walk);
+
+        assert_int_equal(range->start, A);
+        assert_true(range->has_pool);
+        assert_int_equal(range->pool.id[1], 9);
+        range = tn_segment_walk_next(range);
+        assert_int_equal(range->has_pool, is_final);
+        assert_int_equal(range->pool.id[1], is_final ? 5 : 0);
+        tn_segment_walk_fini(&walk);
+        trace_close(&made);
+    }
+}
+
+/* Where nothing is beside them, pages are of the large pool by how many bytes were given back:
+ * whole large pages or, where both pools have small ones, more than one of these. */
+static void pages_are_large_by_their_size(void **state)
+{
+    static const struct {
+        uint64_t size;
+        bool is_large[2]; /* under policy:compact as well */
+    } cases[] = {{2 * MIB, {false, false}},
+                 {4 * MIB, {false, true}},
+                 {20 * MIB, {true, true}},
+                 {22 * MIB, {false, true}}};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        const bool is_compact = i % 2;
+        const struct trace_row row = {TN_TRACE_SEGMENT_UNMAP, A, cases[i / 2].size, 0};
+        struct trace_model made;
+        struct tn_segment_walk walk;
+
+        trace_open(&made, &row, 1, NULL, 0);
+        made.model.settings.present = is_compact;
+        if (is_compact) {
+            assert_int_equal(
+                tn_model_add_string(&made.model, "policy:compact", 14, &made.model.settings.conf),
+                TARN_OK);
+        }
+        const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+        assert_true(tn_segment_walk_init(&walk, &source));
+        assert_true(tn_segment_walk_to(&walk, TN_NEVER));
+        assert_int_equal(tn_segment_walk_first(&walk)->is_large, cases[i / 2].is_large[is_compact]);
+        tn_segment_walk_fini(&walk);
+        trace_close(&made);
+    }
+}
+
+struct reserved {
+    uint64_t bytes;
+    bool goes_on;
+};
+
+static bool reserved_count(void *context, const struct tn_segment_range *range, uint64_t start,
+                           uint64_t end)
+{
+    struct reserved *reserved = context;
+
+    (void)range;
+    reserved->bytes += end - start;
+    return reserved->goes_on;
+}
+
+/* What was reserved is reported as the walk comes to it, also what makes room for a range that was
+ * given back; who is told may stop the walk. */
+static void the_walk_may_be_stopped(void **state)
+{
+    static const struct tn_model_segment segment = {.address = A, .total_size = 60 * MIB};
+    static const struct trace_row rows[] = {
+        {TN_TRACE_SEGMENT_FREE, A + 50 * MIB, 20 * MIB, 0}, /* contradicts the snapshot */
+        {TN_TRACE_SEGMENT_ALLOC, A + 20 * MIB, 20 * MIB, 0},
+    };
+
+    (void)state;
+    for (size_t number = 0; number < 2; number++) {
+        for (int goes_on = 0; goes_on < 2; goes_on++) {
+            struct reserved reserved = {.goes_on = goes_on};
+            struct trace_model made;
+            struct tn_segment_walk walk;
+
+            trace_open(&made, rows + number, 1, &segment, 1);
+            const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
+
+            assert_true(tn_segment_walk_init(&walk, &source));
+            walk.reserved = reserved_count;
+            walk.context = &reserved;
+            assert_int_equal(tn_segment_walk_to(&walk, TN_NEVER), goes_on);
+            assert_int_equal(reserved.bytes, number == 0 ? 10 * MIB : 20 * MIB);
+            tn_segment_walk_fini(&walk);
+            trace_close(&made);
+        }
     }
 }
 
@@ -215,6 +379,10 @@ int main(void)
         cmocka_unit_test(segments_are_those_of_the_moment),
         cmocka_unit_test(ranges_are_cut),
         cmocka_unit_test(pages_belong_to_their_stream),
+        cmocka_unit_test(pages_belong_to_what_they_touch),
+        cmocka_unit_test(pages_may_say_their_pool),
+        cmocka_unit_test(pages_are_large_by_their_size),
+        cmocka_unit_test(the_walk_may_be_stopped),
         cmocka_unit_test(a_policy_is_a_whole_setting),
         cmocka_unit_test(changes_lead_to_the_same),
     };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/report.h"
 
+#include "analysis/analysis.h"
+#include "snapshot/snapshot.h"
 #include "tarn/report.h"
 
 struct asked {
@@ -123,6 +125,54 @@ static void blocks_are_picked(void **state)
     asked.selection.size_max = 1000;
     says(&asked, "selected: blocks of at least 21 B, blocks of at most 1000 B\n\n"
                  "memory: 128.00 KiB reserved, 1.07 KiB requested");
+    asked.selection.size_min = 0;
+    says(&asked, "selected: blocks of at most 1000 B\n\nmemory: 128.00 KiB reserved, 1.10 KiB "
+                 "requested");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* What is reserved before the first event is what the segments of the selection have at the end,
+ * less what the trace added to them; those of other streams and devices do not count. */
+static void reserved_is_of_the_selection(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': ["
+        "{'address': 131072, 'total_size': 65536, 'device': 0, 'stream': 7, 'blocks': []},"
+        "{'address': 262144, 'total_size': 16384, 'device': 0, 'stream': 7, 'blocks': []},"
+        "{'address': 131072, 'total_size': 1048576, 'device': 1, 'stream': 7, 'blocks': []}],"
+        "'device_traces': [["
+        "{'action': 'segment_free', 'addr': 1048576, 'size': 32768, 'stream': 0},"
+        "{'action': 'segment_alloc', 'addr': 131072, 'size': 65536, 'stream': 7},"
+        "{'action': 'alloc', 'addr': 131072, 'size': 20, 'stream': 7}], []]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.options.one_device = true;
+    asked.selection.one_stream = true;
+    asked.selection.stream = 7;
+    asked.selection.at.kind = TARN_AT_END;
+    says(&asked, "memory: 80.00 KiB reserved, 20 B requested");
+    asked.selection.at.kind = TARN_AT_START;
+    says(&asked, "memory: 16.00 KiB reserved, 0 B requested");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A file that has less at its end than its trace added: nothing was there before. */
+static void reserved_is_not_negative(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        report_parse("{'segments': [], 'device_traces': [["
+                     "{'action': 'segment_alloc', 'addr': 131072, 'size': 65536, 'stream': 7},"
+                     "{'action': 'alloc', 'addr': 131072, 'size': 20, 'stream': 7}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.one_stream = true;
+    asked.selection.stream = 7;
+    asked.selection.at.kind = TARN_AT_START;
+    says(&asked, "memory: 0 B reserved, 0 B requested");
+    asked.selection.at.kind = TARN_AT_END;
+    says(&asked, "memory: 64.00 KiB reserved, 20 B requested");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -326,6 +376,7 @@ static void annotations_are_picked(void **state)
     asked.selection.annotation = "load";
     says(&asked,
          "selected: annotation \"load\"\n\nmemory: 128.00 KiB reserved, 3.00 KiB requested");
+    says(&asked, "    3.00 KiB  100.0%         1  total\n"); /* not a block of other metadata */
     asked.selection.annotation = "kv_cache";
     says(&asked, "memory: 128.00 KiB reserved, 5 B requested");
     asked.selection.annotation = NULL;
@@ -338,6 +389,57 @@ static void annotations_are_picked(void **state)
     says(&asked, "         5 B    0.1%         1  kv_cache\n");
     asked.options.by = TARN_BY_COMPILE;
     says(&asked, "    3.00 KiB   73.2%         1  0/0\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* An annotation without a name has blocks, but a block without metadata has no name. */
+static void names_may_be_empty(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'external_annotations': ["
+        "{'stage': 'START', 'name': '', 'device': 0, 'time_us': 6}],"
+        "'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': 0, 'time_us': 5},"
+        "{'action': 'alloc', 'addr': 1024, 'size': 70, 'stream': 0, 'time_us': 7}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    asked.selection.annotation = "";
+    says(&asked, "        70 B  100.0%         1  total\n");
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse(mixed);
+    asked.snapshot = snapshot;
+    refuses(&asked, TARN_ERR_NOT_FOUND, "device 0 has no annotation \"\"");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Also where it is the only block, and no annotation is in the file. */
+static void metadata_is_enough(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(
+        "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512, 'size': 9, 'stream': "
+        "0, 'user_metadata': 'mine'}]]}");
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.selection.at.kind = TARN_AT_END;
+    asked.selection.annotation = "mine";
+    says(&asked, "         9 B  100.0%         1  total\n");
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Sizes in names of groups are in the units of the report; JSON has its own. */
+static void labels_have_the_units_that_are_asked(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+
+    (void)state;
+    asked.options.by = TARN_BY_SIZE;
+    asked.options.units = TARN_UNITS_BYTES;
+    says(&asked, "  up to 4096\n");
+    asked.options.format = TARN_REPORT_JSON;
+    says(&asked, "\"up to 4.00 KiB\"");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -486,6 +588,8 @@ static void what_is_not_there(void **state)
     refuses(&asked, TARN_ERR_NOT_FOUND, "has events 0 to 7, none of them in that part");
     asked.selection.events = (struct tarn_span){true, 6, 7};
     refuses(&asked, TARN_ERR_NOT_FOUND, "is outside the selection, events 6 to 7");
+    asked.selection.events = (struct tarn_span){true, 1, 3};
+    refuses(&asked, TARN_ERR_NOT_FOUND, "is outside the selection, events 1 to 3");
     asked.selection.events.is_given = false;
     asked.selection.steps = (struct tarn_span){true, 3, 3};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has steps 1 to 2");
@@ -514,6 +618,63 @@ static void what_is_not_there(void **state)
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, UINT64_MAX};
     says(&asked, "at event 7 of 8\n"); /* the end is long over */
     tarn_snapshot_destroy(snapshot);
+}
+
+/* Of a name that is too long for the message, the first 200 bytes. */
+static void long_names_are_cut(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+    struct asked asked = asked_of(snapshot);
+    char name[300];
+    char expected[300];
+
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    (void)snprintf(expected, sizeof expected, "has no annotation \"%.200s\"; ", name);
+    asked.selection.annotation = name;
+    refuses(&asked, TARN_ERR_NOT_FOUND, expected);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A time is that of the last event that is not behind it, wherever the clock begins and ends. */
+static void times_to_the_microsecond(void **state)
+{
+    static const struct {
+        int64_t times[2];
+        uint64_t at;
+        int event;
+    } rows[] = {
+        {{1010, 1011}, 0, 0},
+        {{1010, 1011}, 1, 1},
+        {{1010, 1011}, INT64_MAX - 1011, 1},
+        {{1010, 1011}, INT64_MAX - 1010, 1},
+        {{1010, 1011}, INT64_MAX - 1, 1},
+        {{0, 7}, INT64_MAX - 1, 1},
+        {{0, 7}, INT64_MAX, 1},
+        {{-5, 7}, INT64_MAX - 1, 1},
+        {{-5, 2}, 6, 0},
+        {{-5, 2}, 7, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char json[512];
+        char expected[64];
+
+        (void)snprintf(json, sizeof json,
+                       "{'segments': [], 'device_traces': [[{'action': 'alloc', 'addr': 512,"
+                       " 'size': 9, 'stream': 0, 'time_us': %lld}, {'action': 'alloc', 'addr':"
+                       " 1024, 'size': 9, 'stream': 0, 'time_us': %lld}]]}",
+                       (long long)rows[i].times[0], (long long)rows[i].times[1]);
+        struct tarn_snapshot *snapshot = report_parse(json);
+        struct asked asked = asked_of(snapshot);
+
+        (void)snprintf(expected, sizeof expected, "at event %d of 2\n", rows[i].event);
+        asked.selection.at = (struct tarn_instant){TARN_AT_TIME, rows[i].at};
+        says(&asked, expected);
+        tarn_snapshot_destroy(snapshot);
+    }
 }
 
 /* A selection without a block says what there is. */
@@ -718,6 +879,12 @@ static void a_file_without(void **state)
     asked.selection.annotation = NULL;
     asked.selection.time_us = (struct tarn_span){true, 0, 1};
     refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; pick a part with --events");
+    asked.selection.steps = (struct tarn_span){true, 1, 1}; /* the first of several mistakes */
+    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; pick a part with --events");
+    asked.selection.steps.is_given = false;
+    asked.selection.events = (struct tarn_span){true, 7, 9};
+    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; pick a part with --events");
+    asked.selection.events.is_given = false;
     asked.selection.time_us.is_given = false;
     asked.selection.steps = (struct tarn_span){true, 1, 1};
     refuses(&asked, TARN_ERR_NOT_FOUND, "has no steps of device 0");
@@ -726,6 +893,13 @@ static void a_file_without(void **state)
     refuses(&asked, TARN_ERR_NOT_FOUND, "has no steps of device 0");
     asked.selection.at = (struct tarn_instant){TARN_AT_TIME, 1};
     refuses(&asked, TARN_ERR_NOT_SUPPORTED, "has no times; use --at event:N");
+    tarn_snapshot_destroy(snapshot);
+    snapshot = report_parse("{'segments': [{'address': 4096, 'total_size': 512, 'device': 0,"
+                            " 'stream': 0, 'blocks': [{'size': 512, 'requested_size': 9,"
+                            " 'state': 'active_allocated', 'frames': []}]}]}");
+    asked.snapshot = snapshot;
+    asked.selection.at = (struct tarn_instant){TARN_AT_EVENT, 0};
+    refuses(&asked, TARN_ERR_NOT_SUPPORTED, "the file has no trace of device 0");
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -773,6 +947,38 @@ static void info_tells_of_a_selection(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* A copy for rows of another grouping has the same blocks; its groups by stack have no labels. */
+static void another_grouping(void **state)
+{
+    struct tarn_snapshot *snapshot = report_parse(mixed);
+
+    (void)state;
+    for (int is_part = 0; is_part < 2; is_part++) {
+        const struct tarn_selection selection = {.struct_size = sizeof selection,
+                                                 .size_min = is_part ? 20 : 0};
+        const struct tarn_report_options options = {.struct_size = sizeof options,
+                                                    .selection = &selection};
+        struct tn_query query;
+        struct tn_analysis analysis;
+        struct tn_analysis copy;
+
+        assert_int_equal(tn_query_init(&query, tn_snapshot_model(snapshot), &options, NULL),
+                         TARN_OK);
+        assert_int_equal(tn_analysis_init(&analysis, &query, 0, NULL), TARN_OK);
+        tn_analysis_regroup(&analysis, TARN_BY_STACK, &copy);
+        assert_int_equal(copy.keys.by, TARN_BY_STACK);
+        assert_true(copy.keys.only_frames);
+        assert_int_equal(tn_analysis_is_part(&copy), is_part);
+        assert_int_equal(copy.timeline->lifetimes.count, is_part ? 4 : 6);
+        tn_analysis_regroup(&analysis, TARN_BY_SIZE, &copy);
+        assert_int_equal(copy.keys.by, TARN_BY_SIZE);
+        assert_false(analysis.keys.only_frames);
+        tn_analysis_fini(&analysis);
+        tn_query_fini(&query);
+    }
+    tarn_snapshot_destroy(snapshot);
+}
+
 static void failures_leave_nothing(void **state)
 {
     struct tarn_snapshot *snapshot = report_parse(mixed);
@@ -790,6 +996,12 @@ static void failures_leave_nothing(void **state)
         assert_true(report_fails_cleanly(info, &asked) >= 10);
     }
     report_is_refused(live, &asked);
+    asked = asked_of(snapshot); /* where a part of the selection would show if it were left out */
+    asked.selection.annotation = "load";
+    assert_true(report_fails_or_copes(live, &asked) >= 10);
+    asked.selection.annotation = NULL;
+    asked.selection.steps = (struct tarn_span){true, 2, 2};
+    assert_true(report_fails_or_copes(live, &asked) >= 10);
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
@@ -798,6 +1010,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_picked),
+        cmocka_unit_test(reserved_is_of_the_selection),
+        cmocka_unit_test(reserved_is_not_negative),
         cmocka_unit_test(frames_are_picked),
         cmocka_unit_test(own_frames_are_those_of_no_package),
         cmocka_unit_test(python_is_told_by_the_file),
@@ -805,11 +1019,16 @@ int main(void)
         cmocka_unit_test(pools_have_names),
         cmocka_unit_test(parts_are_picked),
         cmocka_unit_test(annotations_are_picked),
+        cmocka_unit_test(names_may_be_empty),
+        cmocka_unit_test(metadata_is_enough),
+        cmocka_unit_test(labels_have_the_units_that_are_asked),
         cmocka_unit_test(an_empty_label_is_none),
         cmocka_unit_test(what_has_no_name_of_its_own),
         cmocka_unit_test(every_grouping),
         cmocka_unit_test(groups_are_of_what_is_asked),
         cmocka_unit_test(what_is_not_there),
+        cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(times_to_the_microsecond),
         cmocka_unit_test(what_matches_nothing),
         cmocka_unit_test(what_matches_nothing_of_few),
         cmocka_unit_test(what_matches_nothing_of_many),
@@ -818,6 +1037,7 @@ int main(void)
         cmocka_unit_test(a_file_without),
         cmocka_unit_test(absurd_numbers),
         cmocka_unit_test(info_tells_of_a_selection),
+        cmocka_unit_test(another_grouping),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

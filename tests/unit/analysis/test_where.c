@@ -126,6 +126,39 @@ static void one_time_is_enough_to_need_times(void **state)
     tarn_where_destroy(where);
 }
 
+/* A number without a unit has none, whatever unit the one before it has. */
+static void each_number_has_its_own_unit(void **state)
+{
+    struct tarn_where *where;
+
+    (void)state;
+    assert_int_equal(tarn_where_parse("lifetime > 2s && size > 0x10 && stream == 7", &where, NULL),
+                     TARN_OK);
+    assert_true(term_of(where, 0)->is_time);
+    assert_int_equal(term_of(where, 1)->number, 16);
+    assert_false(term_of(where, 1)->is_time);
+    assert_false(term_of(where, 2)->is_time);
+    tarn_where_destroy(where);
+}
+
+static void pools_have_two_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t id[2];
+    } rows[] = {{"pool==1,0", {1, 0}}, {"pool==0,12", {0, 12}}, {"pool==34,56", {34, 56}}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tarn_where *where;
+
+        assert_int_equal(tarn_where_parse(rows[i].text, &where, NULL), TARN_OK);
+        assert_int_equal(term_of(where, 0)->pools, TARN_POOLS_ONE);
+        assert_memory_equal(term_of(where, 0)->pool.id, rows[i].id, sizeof rows[i].id);
+        tarn_where_destroy(where);
+    }
+}
+
 static void texts_end_where_they_should(void **state)
 {
     static const struct {
@@ -204,6 +237,24 @@ static void what_is_wrong_is_said_with_its_column(void **state)
          "column 1: \"si7e\" is not a field (did you mean \"size\"?); allowed: size, lifetime, "
          "age, start, end, address, segment, stream, device, pool, category, "
          "annotation, metadata, compile, frame, function, file, freed, before"},
+        {"se>4", /* of fields that are equally near, the first */
+         "column 1: \"se\" is not a field (did you mean \"size\"?); allowed: size, lifetime, "
+         "age, start, end, address, segment, stream, device, pool, category, "
+         "annotation, metadata, compile, frame, function, file, freed, before"},
+        {"sizzzze>4", /* none is near */
+         "column 1: \"sizzzze\" is not a field; allowed: size, lifetime, "
+         "age, start, end, address, segment, stream, device, pool, category, "
+         "annotation, metadata, compile, frame, function, file, freed, before"},
+        {"7size>4", "column 1: expected a field, ! or (, not \"7size>4\""},
+        {"size>4A", "column 6: expected a size (512, 64MiB), not \"4A\""},
+        {"size>4Z", "column 6: expected a size (512, 64MiB), not \"4Z\""},
+        {"size>7x5", "column 6: expected a size (512, 64MiB), not \"7x5\""},
+        {"pool==,5", "column 7: expected default, private, or the number of a pool (1,0), not "
+                     "\",5\""},
+        {"pool==1;5", "column 7: expected default, private, or the number of a pool (1,0), not "
+                      "\"1;5\""},
+        {"pool==1,5a", "column 7: expected default, private, or the number of a pool (1,0), not "
+                       "\"1,5a\""},
         {"stream==1KiB", "column 9: expected a number (7, 0x7f00), not \"1KiB\""},
         {"lifetime>1KiB",
          "column 10: expected a number of events (100) or a time (2s, 300ms), not \"1KiB\""},
@@ -277,6 +328,12 @@ static void limits_are_kept(void **state)
     tarn_where_destroy(where);
     (void)snprintf(text + used, 8, "&&freed");
     expect_limit(text, "column 2303: more than 256 comparisons");
+    used = 0;
+    for (size_t i = 0; i <= TN_WHERE_DEPTH_MAX; i++) { /* side by side, none is in another */
+        used += (size_t)snprintf(text + used, 12, "%s", i == 0 ? "(freed)" : " || (freed)");
+    }
+    assert_int_equal(tarn_where_parse(text, &where, NULL), TARN_OK);
+    tarn_where_destroy(where);
     memset(text, '!', TN_WHERE_TEXT_MAX); /* no deeper for that */
     (void)snprintf(text + TN_WHERE_TEXT_MAX - 5, 6, "freed");
     assert_int_equal(tarn_where_parse(text, &where, NULL), TARN_OK);
@@ -307,7 +364,7 @@ static void failures_leave_nothing(void **state)
 }
 
 /* Lists of every length are full at some point, also where a term is to be negated. */
-static void fails_cleanly_at_any_length(const char *first)
+static void fails_cleanly_at_any_length(const char *first, const char *last)
 {
     char text[1024];
 
@@ -319,7 +376,7 @@ static void fails_cleanly_at_any_length(const char *first)
         for (uint64_t n = 1; status; n++) {
             struct tarn_where *where;
 
-            (void)snprintf(text + used, sizeof text - used, "size != 7");
+            (void)snprintf(text + used, sizeof text - used, "%s", last);
             const uint64_t calls = tarn_host_get_usage().alloc_calls;
 
             tarn_host_fail_nth(n);
@@ -337,8 +394,40 @@ static void fails_cleanly_at_any_length(const char *first)
 static void negations_fail_cleanly_at_any_length(void **state)
 {
     (void)state;
-    fails_cleanly_at_any_length("");
-    fails_cleanly_at_any_length("size != 7 && "); /* one step more */
+    fails_cleanly_at_any_length("", "size != 7");
+    fails_cleanly_at_any_length("size != 7 && ", "size != 7"); /* one step more */
+    fails_cleanly_at_any_length("", "!freed");
+    fails_cleanly_at_any_length("size != 7 && ", "!freed");
+}
+
+/* Texts of more than there is room for: in quotes, and a word. */
+static void long_texts_fail_cleanly(void **state)
+{
+    static const char *const quotes[] = {"\"", ""};
+    char text[TN_WHERE_TEXT_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof quotes / sizeof *quotes; i++) {
+        (void)snprintf(text, sizeof text, "freed && metadata == %s%03000d%s", quotes[i], 0,
+                       quotes[i]);
+        enum tarn_status status = TARN_ERR_HOST_MEMORY;
+        uint64_t n = 0;
+
+        while (status) {
+            struct tarn_where *where;
+            const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+            tarn_host_fail_nth(++n);
+            status = tarn_where_parse(text, &where, NULL);
+            tarn_host_fail_nth(0);
+            assert_int_equal(status, tarn_host_get_usage().alloc_calls - calls < n
+                                         ? TARN_OK
+                                         : TARN_ERR_HOST_MEMORY);
+            tarn_where_destroy(where);
+        }
+        assert_true(n > 3);
+    }
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
 
 int main(void)
@@ -347,11 +436,14 @@ int main(void)
         cmocka_unit_test(expressions_are_read),
         cmocka_unit_test(numbers_have_bases_and_units),
         cmocka_unit_test(one_time_is_enough_to_need_times),
+        cmocka_unit_test(each_number_has_its_own_unit),
+        cmocka_unit_test(pools_have_two_numbers),
         cmocka_unit_test(texts_end_where_they_should),
         cmocka_unit_test(what_is_wrong_is_said_with_its_column),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(negations_fail_cleanly_at_any_length),
+        cmocka_unit_test(long_texts_fail_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
