@@ -28,7 +28,6 @@ enum tarn_status tn_query_init(struct tn_query *query, const struct tn_model *mo
         rules = options->rules;
         query->by = options->by;
         query->tree = options->tree;
-        query->min_share = options->min_share;
         query->full_stacks = options->full_stacks;
         query->units = options->format ? TARN_UNITS_IEC : options->units;
         if (options->selection) {

@@ -27,7 +27,6 @@ struct tn_query {
     bool full_stacks;           /* in labels */
     struct tn_where_view where; /* for an expression */
     bool tree;                  /* stacks as a tree of calls */
-    double min_share;           /* percent; of its rows */
 };
 
 /* `options` may be NULL. TARN_ERR_INVALID_ARGUMENT for a pattern that is none,

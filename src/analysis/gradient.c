@@ -16,7 +16,7 @@ enum {
 /* Parameters of one size. */
 struct size {
     uint64_t bytes;
-    uint64_t first; /* entry after which there is one; 0: before the trace */
+    uint64_t first; /* entry from which on there is one; 0: from before the trace */
     uint64_t count;
     uint64_t kept; /* blocks that may be gradients that are kept */
 };
@@ -93,9 +93,9 @@ static bool sizes_collect(struct search *search, uint64_t first_step)
     const struct tn_lifetime *lifetimes = tn_timeline_lifetimes(search->timeline);
 
     for (size_t i = 0; i < search->timeline->lifetimes.count; i++) {
-        const struct size size = {.bytes = lifetimes[i].size,
-                                  .first = lifetimes[i].start == TN_NEVER ? 0 : lifetimes[i].start,
-                                  .count = 1};
+        const uint64_t start = lifetimes[i].start;
+        const struct size size = {
+            .bytes = lifetimes[i].size, .first = start == TN_NEVER ? 0 : start + 1, .count = 1};
 
         if (size.bytes > 0 && is_parameter(search, &lifetimes[i], first_step) &&
             !tn_vec_add(&search->sizes, &size)) {

@@ -482,19 +482,23 @@ static void parameters_from_before(void **state)
     parameters_from_before_of(3000, ", 'frames': []", "g."); /* their stack does not matter */
 }
 
-/* What the trace allocates has the size that was asked for. */
+/* What the trace allocates has the size that was asked for, its first entry, too. */
 static void sizes_in_the_trace_are_exact(void **state)
 {
-    struct script script = {.length = 0};
-
     (void)state;
-    (void)take(&script, 2 << 20, 1000, &MODEL);
-    (void)take(&script, 1 << 20, 3072, &MODEL);
-    const uint64_t at = take(&script, 3 << 20, 3000, NULL);
+    for (int is_first = 0; is_first < 2; is_first++) {
+        struct script script = {.length = 0};
 
-    step(&script);
-    drop(&script, 3 << 20, 3000, &ZERO_GRAD);
-    check(&script, &at, ".");
+        if (!is_first) {
+            (void)take(&script, 2 << 20, 1000, &MODEL);
+        }
+        (void)take(&script, 1 << 20, 3072, &MODEL);
+        const uint64_t at = take(&script, 3 << 20, 3000, NULL);
+
+        step(&script);
+        drop(&script, 3 << 20, 3000, &ZERO_GRAD);
+        check(&script, &at, ".");
+    }
 }
 
 /* The optimizer runs, but nothing looks like a parameter. */
