@@ -292,6 +292,7 @@ static void imports_and_calls_are_refused_by_name(void **state)
     refused(BYTES("\x80\4\x8c\2osN\x93."), TARN_ERR_UNSAFE, "computed name");
     refused(BYTES("\x80\4\x8c\2os(\x8c\6system\x93."), TARN_ERR_UNSAFE, "import something");
     refused(BYTES("\x80\2NNR."), TARN_ERR_UNSAFE, "call something");
+    refused(BYTES("\x80\2K\0)R."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2R."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2ccollections\nOrderedDict\n)(R."), TARN_ERR_UNSAFE, "call something");
     refused(BYTES("\x80\2NNb."), TARN_ERR_UNSAFE, "set the state");
@@ -585,7 +586,12 @@ static void damaged_pickles(void **state)
     refused(BYTES("\x80\4N\x86."), TARN_ERR_FORMAT, "too few values");
     refused(BYTES("\x80\4\x95\xff\xff\xff\xff\xff\xff\xff\xff]."), TARN_ERR_FORMAT, "frame");
     tarn_snapshot_destroy(accepted(BYTES("\x80\4\x95\xff\xff\xff\xff\xff\xff\xff\x7f].")));
-    refused(BYTES("\x80\4\x8b]."), TARN_ERR_TRUNCATED, "ends early"); /* half a length */
+    /* half a length or number */
+    refused(BYTES("\x80\4\x8b]."), TARN_ERR_TRUNCATED, "ends early");
+    refused(BYTES("\x80\4X]."), TARN_ERR_TRUNCATED, "ends early");
+    refused(BYTES("\x80\4\x8d]."), TARN_ERR_TRUNCATED, "ends early");
+    refused(BYTES("\x80\4G]."), TARN_ERR_TRUNCATED, "ends early");
+    refused(BYTES("\x80\4\x95]."), TARN_ERR_TRUNCATED, "ends early");
     refused(BYTES("\x80\4N."), TARN_ERR_FORMAT, "not a memory snapshot");
     refused(BYTES("\x80\4}."), TARN_ERR_FORMAT, "not a memory snapshot");
 }
@@ -780,14 +786,15 @@ struct reader {
 
 enum {
     READER_DEPTH = 8,
-    READER_FRAMES = 128
+    READER_FRAMES = 128,
+    READER_STRING = 1000
 };
 
 static void reader_open(struct reader *r, const char *bytes, size_t size)
 {
     const struct tn_decode_limits decode = {.max_depth = READER_DEPTH, .max_frames = READER_FRAMES};
     const struct tn_pickle_limits limits = {
-        .max_depth = READER_DEPTH, .max_stack = 1 << 20, .max_string = 1000};
+        .max_depth = READER_DEPTH, .max_stack = 1 << 20, .max_string = READER_STRING};
     const struct tn_unpack_limits unpack = {1 << 30, 1000};
 
     r->error = (struct tarn_error){0};
@@ -1029,7 +1036,11 @@ static void the_fast_path_stops_before_other_opcodes(void **state)
         {BYTES("(" BEHIND)},                            /* ... */
     };
 
+    const struct tarn_host_hooks hooks = {
+        .struct_size = sizeof hooks, .alloc = dirty_alloc, .release = dirty_release};
+
     (void)state;
+    assert_int_equal(tarn_host_set_hooks(&hooks), TARN_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct reader r;
         uint64_t *word;
@@ -1045,6 +1056,22 @@ static void the_fast_path_stops_before_other_opcodes(void **state)
         assert_int_equal(reader_burst(&r), 0);
         assert_int_equal(r.pickle.depth, 1);
         assert_int_equal(r.pickle.memo.count, 3);
+        reader_close(&r);
+    }
+    assert_int_equal(tarn_host_set_hooks(NULL), TARN_OK);
+}
+
+/* It stops where fewer than 18 bytes are left, the length of its longest opcode. */
+static void the_fast_path_stays_within_the_window(void **state)
+{
+    static const char bytes[] = "K\7NNNNNNNNNNNNNNNN";
+
+    (void)state;
+    for (size_t size = 17; size <= 18; size++) {
+        struct reader r;
+
+        reader_open(&r, bytes, size);
+        assert_int_equal(reader_burst(&r), size == 18 ? 2 : 0);
         reader_close(&r);
     }
 }
@@ -1229,10 +1256,52 @@ static void long_names_are_cut(void **state)
     assert_non_null(strstr(error.text, "mmm.name`"));
 }
 
+/* A string may be as long as the limit. */
+static void strings_are_bounded(void **state)
+{
+    (void)state;
+    for (size_t length = READER_STRING; length <= READER_STRING + 1; length++) {
+        char bytes[READER_STRING + 64] = "\x80\4X";
+        struct tn_value top;
+        struct reader r;
+
+        bytes[3] = (char)(length & 0xff);
+        bytes[4] = (char)(length >> 8);
+        bytes[7 + length] = '.';
+        reader_open(&r, bytes, 8 + length);
+        assert_int_equal(tn_pickle_read(&r.pickle, &top),
+                         length == READER_STRING ? TARN_OK : TARN_ERR_LIMIT);
+        reader_close(&r);
+    }
+}
+
+/* The message names the limit to raise. */
+static void the_limit_of_memory_is_in_the_message(void **state)
+{
+    enum {
+        LENGTH = 3000000
+    };
+    static const char head[] = "\x80\4}(\x8c\x08segments]\x8c\1kX\xc0\xc6\x2d\0";
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = 2000000};
+    char *bytes = calloc(1, sizeof head + LENGTH);
+    struct tarn_snapshot *snapshot;
+    struct tarn_error error;
+
+    (void)state;
+    assert_non_null(bytes);
+    memcpy(bytes, head, sizeof head - 1);
+    memcpy(bytes + sizeof head - 1 + LENGTH - 2, "u.", 2);
+    assert_int_equal(
+        tarn_snapshot_load_memory(bytes, sizeof head - 1 + LENGTH, &limits, &snapshot, &error),
+        TARN_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "more than the limit of 2000000 bytes of memory"));
+    free(bytes);
+}
+
 static void without_memory_no_reader_begins(void **state)
 {
     const struct tn_pickle_limits limits = {
-        .max_depth = READER_DEPTH, .max_stack = 1 << 20, .max_string = 1000};
+        .max_depth = READER_DEPTH, .max_stack = 1 << 20, .max_string = READER_STRING};
     struct tn_pickle pickle;
     struct reader r;
 
@@ -1513,6 +1582,22 @@ static void a_wrong_value_ends_a_cut_list(void **state)
     reader_close(&r);
 }
 
+/* Nor what follows a pair that cannot be set for lack of memory. */
+static void missing_memory_ends_a_cut_dict(void **state)
+{
+    struct tn_value top;
+    struct reader r;
+
+    (void)state;
+    reader_open(&r, BYTES("\x80\2}(\x8c\1xK\1\x8c\1yK\2"));
+    assert_int_equal(tn_pickle_read(&r.pickle, &top), TARN_ERR_TRUNCATED);
+    tarn_host_fail_nth(1);
+    assert_true(tn_pickle_salvage(&r.pickle, &top));
+    tarn_host_fail_nth(0);
+    assert_int_equal(tn_decode_object(&r.decoder, top)->kind, TN_OBJECT_EMPTY_DICT);
+    reader_close(&r);
+}
+
 static void pairs_of_a_cut_dict_are_set_once(void **state)
 {
     struct tn_value top;
@@ -1603,6 +1688,7 @@ int main(void)
         cmocka_unit_test(memo_numbers_are_bounded_by_the_bytes_read),
         cmocka_unit_test(plain_opcodes_take_the_fast_path),
         cmocka_unit_test(the_fast_path_stops_before_other_opcodes),
+        cmocka_unit_test(the_fast_path_stays_within_the_window),
         cmocka_unit_test(values_below_a_mark_are_inaccessible),
         cmocka_unit_test(short_texts_are_remembered),
         cmocka_unit_test(similar_texts_are_told_apart),
@@ -1610,6 +1696,8 @@ int main(void)
         cmocka_unit_test(depth_is_bounded_on_both_paths),
         cmocka_unit_test(other_protocols_are_refused),
         cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(strings_are_bounded),
+        cmocka_unit_test(the_limit_of_memory_is_in_the_message),
         cmocka_unit_test(without_memory_no_reader_begins),
         cmocka_unit_test(a_known_row_is_not_executed),
         cmocka_unit_test(executed_rows_are_known),
@@ -1621,6 +1709,7 @@ int main(void)
         cmocka_unit_test(complete_records_are_left_of_a_cut_file),
         cmocka_unit_test(items_without_a_mark_are_left_of_a_cut_file),
         cmocka_unit_test(a_wrong_value_ends_a_cut_list),
+        cmocka_unit_test(missing_memory_ends_a_cut_dict),
         cmocka_unit_test(pairs_of_a_cut_dict_are_set_once),
         cmocka_unit_test(nothing_is_left_of_other_cut_files),
         cmocka_unit_test(the_error_of_a_cut_file_remains),

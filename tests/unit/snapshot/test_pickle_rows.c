@@ -183,6 +183,16 @@ static void what_is_kept_has_bounds(void **state)
         tn_row_cache_keep(&rows.cache, large, LARGE - 1, 9);
     }
     assert_int_equal(rows.cache.bytes, before + 2 * (uint64_t)(LARGE - 1));
+    /* one that just fits, with one long opcode because its size is even; then none */
+    const size_t left = ((size_t)16 << 20) - rows.cache.bytes;
+    uint8_t *last = large + LARGE - 1 - left;
+
+    assert_int_equal(left % 2, 0);
+    memcpy(last, "j\7\7\7\7", 5);
+    tn_row_cache_keep(&rows.cache, last, left, 9);
+    assert_int_equal(rows.cache.bytes, 16 << 20);
+    tn_row_cache_keep(&rows.cache, row, ROW_SIZE, 9);
+    assert_int_equal(rows.cache.bytes, 16 << 20);
     free(large);
     rows_close(&rows);
 }
