@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "snapshot/pickle_write.h"
 #include "snapshot/snapshot.h"
 #include "support/collect.h"
 #include "support/file.h"
@@ -489,6 +490,265 @@ static void many_texts_are_written_once(void **state)
     free(json.text);
 }
 
+/* A small snapshot byte by byte: protocol 4, each string once, no empty batch. */
+static void the_pickle_is_exact(void **state)
+{
+    static const char wanted[] = "\x80\x04}("
+                                 "\x8c\x08segments\x94]"
+                                 "\x8c\x0d"
+                                 "device_traces\x94](](}("
+                                 "\x8c\x06"
+                                 "action\x94\x8c\x05"
+                                 "alloc\x94"
+                                 "\x8c\x04"
+                                 "addr\x94M\x00\x02"
+                                 "\x8c\x04size\x94K\x07"
+                                 "\x8c\x06stream\x94K\x00"
+                                 "u}(h\x02h\x03h\x04K\x08h\x05K\x09h\x06K\x00ueeu.";
+    struct tarn_snapshot *snapshot =
+        read_text("{\"segments\":[],\"device_traces\":[[{\"action\":\"alloc\",\"addr\":512,"
+                  "\"size\":7,\"stream\":0},{\"action\":\"alloc\",\"addr\":8,\"size\":9,"
+                  "\"stream\":0}]]}");
+    struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+    (void)state;
+    assert_int_equal(file.size, sizeof wanted - 1);
+    assert_memory_equal(file.text, wanted, sizeof wanted - 1);
+    free(file.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* The length of a string takes one byte up to 255, then four. */
+static void texts_have_the_shortest_form(void **state)
+{
+    static const size_t lengths[] = {0, 1, 255, 256, 300, 65536};
+    static const char begin[] = "{\"segments\":[],\"allocator_settings\":{\"k\":\"";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        const size_t length = lengths[i];
+        struct test_collect json = {.text = NULL};
+        char *text = malloc(length + 1);
+        struct bytes head = {.size = 0};
+
+        assert_non_null(text);
+        memset(text, 'x', length);
+        text[length] = '\0';
+        assert_int_equal(test_collect_write(&json, begin, sizeof begin - 1), TARN_OK);
+        assert_int_equal(test_collect_write(&json, text, length), TARN_OK);
+        assert_int_equal(test_collect_write(&json, "\"}}", 3), TARN_OK);
+        struct tarn_snapshot *snapshot = read_memory(json.text, json.size);
+        struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+        bytes_put(&head, length < 256 ? 0x8c : 'X', 1);
+        bytes_put(&head, length, length < 256 ? 1 : 4);
+        for (size_t k = 0; k < length && k < 3; k++) {
+            bytes_put(&head, 'x', 1);
+        }
+        assert_true(has_bytes(&file, &head));
+        survives_both(snapshot);
+        free(text);
+        free(json.text);
+        free(file.text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* ---- whole dicts ---- */
+
+struct rows {
+    struct tn_model model;
+    uint32_t unwritten; /* a string */
+    struct tn_pickle_format pickle;
+    struct test_collect collect;
+    struct tarn_writer writer;
+    struct tn_byte_out out;
+    unsigned char behind[64]; /* not part of the output */
+};
+
+enum {
+    ROW_STRINGS = 300
+};
+
+/* A format that has written strings and a stack: strings[i] has memo number i, the stack the next
+ * one. */
+static void rows_open(struct rows *rows, uint32_t strings[ROW_STRINGS], uint32_t *stack)
+{
+    uint32_t frame;
+    char text[16];
+
+    memset(rows, 0, sizeof *rows);
+    memset(rows->behind, 0x77, sizeof rows->behind);
+    rows->writer = (struct tarn_writer){test_collect_write, &rows->collect};
+    tn_bytes_init(&rows->out, &rows->writer);
+    assert_int_equal(tn_model_init(&rows->model, 0), TARN_OK);
+    assert_int_equal(tn_model_add_string(&rows->model, "unwritten", 9, &rows->unwritten), TARN_OK);
+    for (int i = 0; i < ROW_STRINGS; i++) {
+        const int size = snprintf(text, sizeof text, "text%d", i);
+
+        assert_int_equal(tn_model_add_string(&rows->model, text, (size_t)size, &strings[i]),
+                         TARN_OK);
+    }
+    assert_int_equal(tn_model_add_frame(&rows->model, &(struct tn_frame){.line = 1}, &frame),
+                     TARN_OK);
+    assert_int_equal(tn_model_add_stack(&rows->model, &frame, 1, stack), TARN_OK);
+    assert_true(tn_pickle_format_init(&rows->pickle, &rows->model, &rows->out));
+    const struct tn_format_ops *ops = rows->pickle.format.ops;
+
+    for (int i = 0; i < ROW_STRINGS; i++) {
+        ops->string(&rows->pickle.format, strings[i]);
+    }
+    ops->remember(&rows->pickle.format, TN_SHARED_STACK, *stack);
+    tn_bytes_flush(&rows->out);
+    rows->collect.size = 0;
+}
+
+static void rows_close(struct rows *rows)
+{
+    tn_pickle_format_fini(&rows->pickle);
+    tn_model_fini(&rows->model);
+    free(rows->collect.text);
+    assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+}
+
+static bool rows_put(struct rows *rows, const struct tn_item *items, uint32_t count)
+{
+    const bool is_written = rows->pickle.format.ops->row(&rows->pickle.format, items, count);
+
+    for (size_t i = 0; i < sizeof rows->behind; i++) {
+        assert_int_equal(rows->behind[i], 0x77);
+    }
+    return is_written;
+}
+
+static void bytes_put_memo(struct bytes *bytes, uint32_t number)
+{
+    bytes_put(bytes, number < 256 ? 'h' : 'j', 1);
+    bytes_put(bytes, number, number < 256 ? 1 : 4);
+}
+
+/* Numbers in the shortest form, strings and stacks from the memo. Its numbers take one byte up to
+ * 255, then four. */
+static void rows_are_written_at_once(void **state)
+{
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       255,
+                                       256,
+                                       65535,
+                                       65536,
+                                       INT32_MAX,
+                                       1u << 31,
+                                       UINT32_MAX,
+                                       1ull << 32,
+                                       (1ull << 39) - 1,
+                                       1ull << 39,
+                                       INT64_MAX,
+                                       1ull << 63,
+                                       UINT64_MAX};
+    static const int known[] = {0, 1, 254, 255, 256, 257, 299};
+    struct rows *rows = malloc(sizeof *rows);
+    uint32_t strings[ROW_STRINGS];
+    uint32_t stack;
+
+    (void)state;
+    assert_non_null(rows);
+    rows_open(rows, strings, &stack);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+            const uint32_t memo = (uint32_t)known[k];
+            const uint64_t pair[2] = {numbers[i], UINT64_MAX - numbers[i]};
+            const struct tn_item items[] = {
+                {strings[memo], TN_ITEM_WHOLE, {.number = numbers[i]}},
+                {strings[7], TN_ITEM_INTEGER, {.integer = (int64_t)(numbers[i] >> 1)}},
+                {strings[8], TN_ITEM_STRING, {.number = strings[memo]}},
+                {strings[9], TN_ITEM_PAIR, {.pair = pair}},
+                {strings[299], TN_ITEM_STACK, {.number = stack}},
+            };
+            struct bytes wanted = {.size = 0};
+
+            bytes_put(&wanted, '}' | '(' << 8, 2);
+            bytes_put_memo(&wanted, memo);
+            bytes_put_int(&wanted, false, numbers[i]);
+            bytes_put_memo(&wanted, 7);
+            bytes_put_int(&wanted, false, numbers[i] >> 1);
+            bytes_put_memo(&wanted, 8);
+            bytes_put_memo(&wanted, memo);
+            bytes_put_memo(&wanted, 9);
+            bytes_put_int(&wanted, false, pair[0]);
+            bytes_put_int(&wanted, false, pair[1]);
+            bytes_put(&wanted, 0x86, 1);
+            bytes_put_memo(&wanted, 299);
+            bytes_put_memo(&wanted, ROW_STRINGS);
+            bytes_put(&wanted, 'u', 1);
+
+            assert_true(rows_put(rows, items, 5));
+            tn_bytes_flush(&rows->out);
+            assert_int_equal(rows->collect.size, wanted.size);
+            assert_memory_equal(rows->collect.text, wanted.at, wanted.size);
+            rows->collect.size = 0;
+        }
+    }
+    rows_close(rows);
+    free(rows);
+}
+
+/* Nothing is written if the dict has a string or stack that is not in the memo, or a value of
+ * another kind. */
+static void other_rows_are_not_written(void **state)
+{
+    struct rows *rows = malloc(sizeof *rows);
+    const struct tn_field field = {.kind = TN_FIELD_NONE};
+    uint32_t strings[ROW_STRINGS];
+    uint32_t stack;
+
+    (void)state;
+    assert_non_null(rows);
+    rows_open(rows, strings, &stack);
+    const struct tn_item items[] = {
+        {rows->unwritten, TN_ITEM_WHOLE, {.number = 1}},
+        {strings[1], TN_ITEM_STRING, {.number = rows->unwritten}},
+        {strings[1], TN_ITEM_STACK, {.number = TN_STACK_EMPTY}},
+        {strings[1], TN_ITEM_INTEGER, {.integer = -1}},
+        {strings[1], TN_ITEM_FIELD, {.field = &field}},
+    };
+
+    for (size_t i = 0; i < sizeof items / sizeof items[0]; i++) {
+        const struct tn_item two[2] = {{strings[0], TN_ITEM_WHOLE, {.number = 5}}, items[i]};
+
+        assert_false(rows_put(rows, two, 2));
+        assert_int_equal(rows->out.used, 0);
+    }
+    rows_close(rows);
+    free(rows);
+}
+
+/* The longest row that two keys can have, with any space left in the buffer. */
+static void rows_stay_within_the_buffer(void **state)
+{
+    static const uint64_t pair[2] = {UINT64_MAX, UINT64_MAX};
+    struct rows *rows = malloc(sizeof *rows);
+    uint32_t strings[ROW_STRINGS];
+    uint32_t stack;
+
+    (void)state;
+    assert_non_null(rows);
+    rows_open(rows, strings, &stack);
+    const struct tn_item item = {strings[299], TN_ITEM_PAIR, {.pair = pair}};
+    const struct tn_item items[2] = {item, item};
+    const size_t size = 3 + 2 * (5 + 11 + 11 + 1);
+
+    for (size_t left = 0; left < 80; left++) {
+        rows->out.used = TN_BYTES_BUFFER - left;
+        rows->collect.size = 0;
+        assert_true(rows_put(rows, items, 2));
+        assert_int_equal(rows->out.used + rows->collect.size, TN_BYTES_BUFFER - left + size);
+        assert_int_equal(rows->collect.size, left < size ? TN_BYTES_BUFFER - left : 0);
+    }
+    rows_close(rows);
+    free(rows);
+}
+
 static void files_have_the_form_of_their_name(void **state)
 {
     struct temp_folder folder = temp_folder_make();
@@ -600,6 +860,11 @@ int main(void)
         cmocka_unit_test(numbers_have_the_shortest_form),
         cmocka_unit_test(addresses_have_the_shortest_form),
         cmocka_unit_test(many_texts_are_written_once),
+        cmocka_unit_test(the_pickle_is_exact),
+        cmocka_unit_test(texts_have_the_shortest_form),
+        cmocka_unit_test(rows_are_written_at_once),
+        cmocka_unit_test(other_rows_are_not_written),
+        cmocka_unit_test(rows_stay_within_the_buffer),
         cmocka_unit_test(files_have_the_form_of_their_name),
         cmocka_unit_test(a_file_that_cannot_be_made_is_said),
         cmocka_unit_test(a_writer_may_refuse),
