@@ -57,6 +57,7 @@ static void good_values_are_read(void **state)
                                          "[1,2]",
                                          " [ 1 , [ ] , { \"a\" : 1 } ]\n",
                                          "[[[[[1]]]]]",
+                                         "[\"\\n\",\"\\nlonger\",\"\\nthe longest of the three\"]",
                                          "\"\xc3\xa9\""};
 
     (void)state;
@@ -226,6 +227,8 @@ static void whole_numbers_are_signed_where_they_fit(void **state)
 static void values_have_their_position(void **state)
 {
     static const char *const values[] = {"0.5", "\"x\"", "null", "true", "[1,2]", "[]", "{}"};
+    static const char *const numbers[] = {"7", "-7", "18446744073709551615", "2.5"};
+    static const char first[] = "{\"segments\":";
     static const char begin[] = "{\"segments\":[{\"address\":512,\"stream\":";
 
     (void)state;
@@ -237,6 +240,14 @@ static void values_have_their_position(void **state)
                        values[i]);
         assert_int_equal(load(text, strlen(text), &error), TARN_ERR_FORMAT);
         assert_int_equal(error.offset, sizeof begin - 1);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct tarn_error error = {.text = ""};
+        char text[128];
+
+        (void)snprintf(text, sizeof text, "%s%s}", first, numbers[i]);
+        assert_int_equal(load(text, strlen(text), &error), TARN_ERR_FORMAT);
+        assert_int_equal(error.offset, sizeof first - 1);
     }
 }
 

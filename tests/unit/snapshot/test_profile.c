@@ -181,6 +181,8 @@ static void memory_events_that_say_too_little_are_skipped(void **state)
         {MEMORY(1, 512, 8192, 0, -1), 1},
         {MEMORY(1, 512, 8192, -1, 1), 1},
         {MEMORY(1, 512, 8192, 1000000, 1), 1},
+        {MEMORY(1, 512, 8192, 1024, 1), 1},
+        {MEMORY(1, 512, 8192, 1023, 1), 0},
         {MEMORY(1, 512, 8192, -1, 0), 0},                /* the CPU has no number */
         {MEMORY(1, 4611686018427387903, 8192, 0, 1), 1}, /* 2^62 - 1, with 512 elsewhere too much */
         {MEMORY(1, -4611686018427387391, 8192, 0, 1), 0}, /* 2^62 - 1 with 512 elsewhere */
@@ -315,6 +317,12 @@ static void times_out_of_range_are_none(void **state)
     assert_int_equal(first_time("{'baseTimeNanoseconds':000000000000000000000005000,"
                                 "'traceEvents':[" GOOD_MEMORY "]}"),
                      5); /* that is no number of nanoseconds */
+    assert_int_equal(first_time("{'baseTimeNanoseconds':000000000000000000005000,"
+                                "'traceEvents':[" GOOD_MEMORY "]}"),
+                     5);
+    assert_int_equal(first_time("{'baseTimeNanoseconds':00000000000000000005000,"
+                                "'traceEvents':[" GOOD_MEMORY "]}"),
+                     10);
 }
 
 #define TOTAL(ts, bytes, addr, device, total)                                                      \
@@ -521,6 +529,36 @@ static void long_keys_and_events(void **state)
     assert_true(report_fails_or_copes(load_file_and_write, file.path) > 20);
     temp_remove(&file);
     free(text);
+    free(json);
+}
+
+/* An event that the window grows for, for the last of its bytes: if it cannot, the reader says so,
+ * and does not go on with what it has. */
+static void a_window_that_cannot_grow_is_said(void **state)
+{
+    enum {
+        LONG = 300000,
+        EMPTY = 23000
+    };
+    char *json = malloc(3 * EMPTY + LONG + 1000);
+    size_t used = 1;
+
+    (void)state;
+    assert_non_null(json);
+    json[0] = '[';
+    for (int i = 0; i < EMPTY; i++) {
+        memcpy(json + used, "{},", 3);
+        used += 3;
+    }
+    used += (size_t)snprintf(json + used, 400, GOOD_MEMORY ",{'name':'");
+    memset(json + used, 'x', LONG);
+    (void)snprintf(json + used + LONG, 400, "'}]");
+    const uint64_t begin = tarn_host_get_usage().alloc_calls;
+
+    free(report_text(load_and_write, json));
+    const uint64_t calls = tarn_host_get_usage().alloc_calls - begin;
+
+    assert_int_equal(report_fails_cleanly(load_and_write, json), calls);
     free(json);
 }
 
@@ -1011,6 +1049,7 @@ int main(void)
         cmocka_unit_test(what_is_no_profile),
         cmocka_unit_test(bounds),
         cmocka_unit_test(long_keys_and_events),
+        cmocka_unit_test(a_window_that_cannot_grow_is_said),
         cmocka_unit_test(many_events),
         cmocka_unit_test(events_across_the_ends_of_windows),
         cmocka_unit_test(blocks_of_one_address_end_each_other),

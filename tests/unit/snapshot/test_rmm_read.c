@@ -181,6 +181,23 @@ static void digits_of_pointers_may_be_of_either_case(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+static void the_thread_does_not_matter(void **state)
+{
+    static const char *const threads[] = {"", "0", "x", "140737353963328"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        char text[256];
+
+        (void)snprintf(text, sizeof text, HEADER "%s,0,allocate,1,1,0\n", threads[i]);
+        struct tarn_snapshot *snapshot = load(text);
+
+        entry_is(snapshot, 0,
+                 &(struct tn_trace_entry){.action = TN_TRACE_ALLOC, .address = 1, .size = 1});
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
 static void a_log_begins_with_its_first_column(void **state)
 {
     static const uint8_t bytes[] = "Thread,Time";
@@ -368,6 +385,7 @@ int main(void)
         cmocka_unit_test(times_are_read_to_the_microsecond),
         cmocka_unit_test(midnight_is_far_back),
         cmocka_unit_test(digits_of_pointers_may_be_of_either_case),
+        cmocka_unit_test(the_thread_does_not_matter),
         cmocka_unit_test(a_log_begins_with_its_first_column),
         cmocka_unit_test(rows_that_are_none_name_their_line),
         cmocka_unit_test(a_row_that_is_cut_leaves_those_before_it),

@@ -666,6 +666,8 @@ static void names_of_files_tell_their_form(void **state)
     assert_int_equal(tarn_snapshot_format_of("json"), TARN_SNAPSHOT_PICKLE);
     assert_int_equal(tarn_snapshot_format_of("a.jsonl"), TARN_SNAPSHOT_PICKLE);
     assert_int_equal(tarn_snapshot_format_of(""), TARN_SNAPSHOT_PICKLE);
+    /* Of a name what comes before it in memory is no part. */
+    assert_int_equal(tarn_snapshot_format_of(&"a.json"[2]), TARN_SNAPSHOT_PICKLE);
 }
 
 static void files_have_the_form_of_their_name(void **state)
