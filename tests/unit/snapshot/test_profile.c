@@ -927,6 +927,33 @@ static void a_profile_that_is_cut_ends_early(void **state)
     }
 }
 
+/* Also behind the begin of a window, whose bytes are still there when the input has ended. */
+static void a_profile_that_is_cut_after_a_window_ends_early(void **state)
+{
+    enum {
+        WINDOW = 1 << 16 /* that is read first */
+    };
+    static const char begin[] = "{\"traceEvents\":[{}";
+    static const char end[] = "],\"traceEvents\":[ {} , {} ] , \"x\" : [1] ";
+    char *text = malloc(WINDOW + sizeof end);
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, ' ', WINDOW);
+    memcpy(text, begin, sizeof begin - 1);
+    memcpy(text + WINDOW, end, sizeof end);
+    for (size_t size = 0; size < sizeof end; size++) {
+        struct tarn_snapshot *snapshot;
+        struct tarn_error error = {.status = TARN_OK};
+
+        assert_int_equal(
+            tarn_profile_load_memory(text, WINDOW + size, NULL, &snapshot, NULL, &error),
+            TARN_ERR_TRUNCATED);
+        assert_int_equal(error.status, TARN_ERR_TRUNCATED);
+    }
+    free(text);
+}
+
 static enum tarn_status load_within(const char *text, uint64_t most, struct tarn_error *error)
 {
     const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = most};
@@ -1062,6 +1089,7 @@ int main(void)
         cmocka_unit_test(records_are_charged_twice),
         cmocka_unit_test(the_depth_of_values_is_limited),
         cmocka_unit_test(a_profile_that_is_cut_ends_early),
+        cmocka_unit_test(a_profile_that_is_cut_after_a_window_ends_early),
         cmocka_unit_test(the_reason_of_a_failure_is_told),
         cmocka_unit_test(what_is_written_out_is_limited),
         cmocka_unit_test(a_pipe_is_read_and_done_with),
