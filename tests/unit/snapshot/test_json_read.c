@@ -342,8 +342,8 @@ static void cut_input_ends_early(void **state)
 static void every_host_allocation_may_fail(void **state)
 {
     static const char *const texts[] = {
-        "{\"segments\":[],\"device_traces\":[[{\"action\":\"a\\n\",\"addr\":0,"
-        "\"user_metadata\":\"\xff\"}]]} \n",
+        ("{\"segments\":[],\"device_traces\":[[{\"action\":\"a\\n\",\"addr\":0,"
+         "\"user_metadata\":\"\xff\"}]]} \n"),
         "{\"x\":[\"a\"],\"segments\":[]}",
         "{\"x\":{\"a\":1},\"segments\":[]}",
     };
