@@ -743,24 +743,32 @@ static void events_and_plain_members_are_visited(void **state)
 
 /* ---- what counts ---- */
 
-/* Events of kernels, which are most of a profile, are not even parsed. */
-static void other_events_are_skipped_unseen(void **state)
-{
-    struct tarn_profile_info info = {.struct_size = sizeof info};
-
-    (void)state;
-    tarn_snapshot_destroy(
-        must_load("[{'ph':'X','cat':'kernel','name':'[memo]','ts':oops},"
-                  "{'cat':'cpu_','name':'python_user','ts':},{'name':'k',}," GOOD_MEMORY "]",
-                  &info));
-    assert_int_equal(info.events, 1);
-    assert_int_equal(info.unknown, 0);
-    assert_int_equal(info.struct_size, sizeof info);
-}
-
 #define PLAIN_MEMORY(ts, bytes, addr)                                                              \
     "{'name':'[memory]','ts':" #ts ",'args':{'Bytes':" #bytes ",'Addr':" #addr                     \
     ",'Device Id':0,'Device Type':1}}"
+
+/* Events of kernels, which are most of a profile, are not even parsed, whatever comes next. */
+static void other_events_are_skipped_unseen(void **state)
+{
+    static const char *const others[] = {
+        "{'ph':'X','cat':'kernel','name':'[memo]','ts':oops}",
+        "{'cat':'cpu_','name':'python_user','ts':}",
+        "{'name':'k','a':'[[[[[[','ts':oops}",
+        "{'name':'k',}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct tarn_profile_info info = {.struct_size = sizeof info};
+        char text[512];
+
+        (void)snprintf(text, sizeof text, "[%s," PLAIN_MEMORY(3, 512, 4096) "]", others[i]);
+        tarn_snapshot_destroy(must_load(text, &info));
+        assert_int_equal(info.events, 1);
+        assert_int_equal(info.unknown, 0);
+        assert_int_equal(info.struct_size, sizeof info);
+    }
+}
 
 /* Name of the innermost function of an entry; "" for none. */
 static const char *innermost(const struct tn_model *model, uint64_t index)
