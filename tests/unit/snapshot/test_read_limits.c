@@ -50,6 +50,7 @@ static void memory_is_in_proportion_to_the_input(void **state)
     assert_int_equal(memory_of(600000, TN_PACKING_ZSTD), (uint64_t)512 * 600000);
     assert_int_equal(memory_of(INT64_MAX, TN_PACKING_GZIP), most);
     assert_int_equal(memory_of(-1, TN_PACKING_GZIP), least);
+    assert_int_equal(memory_of((int64_t)1 << 60, TN_PACKING_NONE), most); /* 16 times is 2^64 */
 }
 
 static void an_input_of_unknown_size_counts_as_it_comes(void **state)
@@ -97,6 +98,24 @@ static void what_is_written_out_is_in_proportion_to_the_file(void **state)
     }
 }
 
+/* Of a file its size counts, were it 0. */
+static void an_input_of_known_size_does_not_grow(void **state)
+{
+    static const int64_t sizes[] = {0, 1, 1 << 20};
+    struct tarn_read_limits limits;
+
+    (void)state;
+    assert_int_equal(tn_read_limits_complete(NULL, &limits, NULL), TARN_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct tn_input input = input_of(sizes[i], TN_PACKING_NONE);
+        struct tn_model model = {.budget = {.limit = 100}};
+
+        tn_read_limits_follow(&limits, &input, &model);
+        input.source.taken = 1 << 20;
+        assert_int_equal(tn_budget_limit(&model.budget), 100);
+    }
+}
+
 static void a_limit_of_the_callers_is_fixed(void **state)
 {
     const struct tarn_read_limits wanted = {.struct_size = sizeof wanted, .max_memory = 4096};
@@ -124,7 +143,11 @@ static void the_machine_limits_all(void **state)
     assert_int_equal(memory_of(1, TN_PACKING_NONE), 2 << 20); /* less than the least otherwise */
     pages = -1;
     assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 4 * gib);
+    pages = 0;
+    assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 4 * gib);
     pages = 1024;
+    page_size = 0;
+    assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 4 * gib);
     page_size = -1;
     assert_int_equal(memory_of((int64_t)1 << 40, TN_PACKING_NONE), 4 * gib);
     pages = 1 << 20;
@@ -148,18 +171,25 @@ static void limits_are_completed(void **state)
     assert_int_equal(tn_read_limits_complete(&all, &limits, NULL), TARN_OK);
     assert_memory_equal(&limits, &all, sizeof all);
     assert_int_equal(tn_read_limits_complete(&none, &limits, NULL), TARN_OK);
-    assert_true(limits.max_bytes && limits.max_ratio && limits.max_string && limits.max_depth &&
-                limits.max_frames && !limits.max_memory);
+    assert_true(limits.max_bytes == (uint64_t)64 << 30); /* as tarn/snapshot.h has it */
+    assert_int_equal(limits.max_ratio, 2000);
+    assert_int_equal(limits.max_string, 64 << 20);
+    assert_int_equal(limits.max_depth, 64);
+    assert_int_equal(limits.max_frames, 4096);
+    assert_int_equal(limits.max_memory, 0);
 }
 
 static void wrong_limits_are_refused(void **state)
 {
     const struct tarn_read_limits deep = {.struct_size = sizeof deep, .max_depth = 121};
+    const struct tarn_read_limits deepest = {.struct_size = sizeof deepest, .max_depth = 120};
     const struct tarn_read_limits small = {.struct_size = 4};
     struct tarn_read_limits limits;
 
     (void)state;
     assert_int_equal(tn_read_limits_complete(&deep, &limits, NULL), TARN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tn_read_limits_complete(&deepest, &limits, NULL), TARN_OK);
+    assert_int_equal(limits.max_depth, 120);
     assert_int_equal(tn_read_limits_complete(&small, &limits, NULL), TARN_ERR_INVALID_ARGUMENT);
 }
 
@@ -169,6 +199,7 @@ int main(void)
         cmocka_unit_test(memory_is_in_proportion_to_the_input),
         cmocka_unit_test(an_input_of_unknown_size_counts_as_it_comes),
         cmocka_unit_test(what_is_written_out_is_in_proportion_to_the_file),
+        cmocka_unit_test(an_input_of_known_size_does_not_grow),
         cmocka_unit_test(a_limit_of_the_callers_is_fixed),
         cmocka_unit_test(the_machine_limits_all),
         cmocka_unit_test(limits_are_completed),

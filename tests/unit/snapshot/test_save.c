@@ -46,6 +46,18 @@ static struct test_collect write_out(const struct tarn_snapshot *snapshot,
     return collect;
 }
 
+/* How often the text is in the file. */
+static int count_of(const struct test_collect *file, const char *text)
+{
+    const size_t size = strlen(text);
+    int count = 0;
+
+    for (size_t i = 0; i + size <= file->size; i++) {
+        count += memcmp(file->text + i, text, size) == 0;
+    }
+    return count;
+}
+
 /* Written and read it is the same; written again, to the byte. */
 static void survives(const struct tarn_snapshot *snapshot, enum tarn_snapshot_format format)
 {
@@ -98,7 +110,8 @@ static const char rich[] =
     "\"stream\":9223372036854775808,\"segment_type\":\"small\",\"segment_pool_id\":[3,4],"
     "\"is_expandable\":true,\"allocated_size\":1,\"active_size\":2,\"requested_size\":3,\"frames\":"
     "[{\"name\":\"f\",\"filename\":\"a.py\",\"line\":-1,"
-    "\"fx_node_op\":\"call\",\"fx_original_trace\":\"t\"}],"
+    "\"fx_node_op\":\"call\",\"fx_node_name\":\"add_1\",\"fx_node_target\":\"add\","
+    "\"fx_original_trace\":\"t\",\"columns\":[7]}],"
     "\"blocks\":[{\"size\":512,\"state\":\"active_pending_free\"}]}],"
     "\"device_traces\":[[],[{\"action\":\"oom\",\"device_free\":7,\"size\":70000,\"stream\":0},"
     "{\"user_metadata\":\"\\u00e9\\ud83d\\ude00\\u0001\\\"\\\\\\ud800\",\"action\":\"alloc\","
@@ -107,7 +120,8 @@ static const char rich[] =
     "{\"action\":\"new_thing\",\"addr\":2147483648,\"size\":255,\"stream\":65535}]],"
     "\"allocator_settings\":{\"max_split_size\":-1,\"garbage_collection_threshold\":0.1,"
     "\"expandable_segments\":false,\"a\":null,\"b\":1.5e300,\"c\":-129,\"d\":-9223372036854775808,"
-    "\"e\":18446744073709551615,\"f\":\"x\",\"g\":true},"
+    "\"e\":18446744073709551615,\"f\":\"x\",\"g\":true,"
+    "\"roundup_power2_divisions\":{\"1\":2,\"64\":4,\"32768\":8}},"
     "\"external_annotations\":[{\"stage\":\"START\",\"name\":\"n\",\"k\":\"v\",\"m\":2}],"
     "\"host_segments\":[],\"host_traces\":[[]]}";
 
@@ -116,6 +130,17 @@ static const char old_form[] =
     "\"active_allocated\",\"history\":[{\"addr\":1024,\"real_size\":500,\"frames\":[{\"name\":"
     "\"f\",\"filename\":\"a\",\"line\":1}]},{\"addr\":1024,\"real_size\":5}]},"
     "{\"size\":512,\"state\":\"inactive\"}]}]";
+
+/* What is written as JSON has that text. */
+static void writes(const struct tarn_snapshot *snapshot, const char *text)
+{
+    struct test_collect json = write_out(snapshot, TARN_SNAPSHOT_JSON);
+
+    if (!strstr(json.text, text)) {
+        fail_msg("no %s in %s", text, json.text);
+    }
+    free(json.text);
+}
 
 static void every_kind_of_value_survives(void **state)
 {
@@ -132,7 +157,11 @@ static void every_kind_of_value_survives(void **state)
 
     assert_string_equal(tn_model_string(model, extra->user_metadata).text,
                         "\xc3\xa9\xf0\x9f\x98\x80\x01\"\\\xed\xa0\x80");
+    assert_int_equal(model->settings.roundup_power2_divisions[15], 8);
     survives_both(snapshot);
+    writes(snapshot, "\"line\":-1,\"fx_node_op\":\"call\",\"fx_node_name\":\"add_1\","
+                     "\"fx_node_target\":\"add\",\"fx_original_trace\":\"t\",\"columns\":[7]}");
+    writes(snapshot, "\"roundup_power2_divisions\":{\"1\":2,\"2\":0,");
     tarn_snapshot_destroy(snapshot);
 
     snapshot = read_text(old_form);
@@ -162,6 +191,129 @@ static void json_has_what_it_can(void **state)
     assert_non_null(strstr(collect.text, "\"a\":null,\"b\":null,\"c\":\"\xed\x9f\xbf\","
                                          "\"d\":\"\\ud800\""));
     free(collect.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A pickle with one setting, "x", of the given bytes. */
+static struct tarn_snapshot *read_setting(const char *value, size_t size)
+{
+    static const char begin[] = "\x80\x04}(\x8c\x08segments]\x8c\x12"
+                                "allocator_settings}(\x8c\1x";
+    struct test_collect pickle = {.text = NULL};
+
+    assert_int_equal(test_collect_write(&pickle, begin, sizeof begin - 1), TARN_OK);
+    assert_int_equal(test_collect_write(&pickle, value, size), TARN_OK);
+    assert_int_equal(test_collect_write(&pickle, "uu.", 3), TARN_OK);
+    struct tarn_snapshot *snapshot = read_memory(pickle.text, pickle.size);
+
+    free(pickle.text);
+    return snapshot;
+}
+
+static struct tarn_snapshot *read_string(const char *text)
+{
+    const size_t length = strlen(text);
+    char value[64];
+
+    value[0] = (char)0x8c;
+    value[1] = (char)length;
+    memcpy(value + 2, text, length);
+    return read_setting(value, length + 2);
+}
+
+/* Two surrogates that form a pair, which a string of Python may have, are written as the character
+ * that any reader makes of them; others as they are. */
+static void surrogates_are_written_as_they_are_read(void **state)
+{
+    static const struct {
+        const char *halves;
+        const char *whole;
+    } pairs[] = {
+        {"\xed\xa0\x80\xed\xb0\x80", "\xf0\x90\x80\x80"}, /* U+10000 */
+        {"\xed\xa0\xbd\xed\xb8\x80", "\xf0\x9f\x98\x80"}, /* U+1F600 */
+        {"\xed\xa1\x80\xed\xb0\x80", "\xf0\xa0\x80\x80"}, /* U+20000 */
+        {"\xed\xa1\xa9\xed\xbb\x96", "\xf0\xaa\x9b\x96"}, /* U+2A6D6 */
+        {"\xed\xa9\x95\xed\xb5\x95", "\xf2\xa5\x95\x95"}, /* U+A5555 */
+        {"\xed\xaf\xbf\xed\xbf\xbd", "\xf4\x8f\xbf\xbd"}, /* U+10FFFD */
+    };
+    static const struct {
+        const char *text;
+        const char *json;
+    } lone[] = {
+        {"\xed\xa0\x80", "\"x\":\"\\ud800\""},
+        {"\xed\xb3\xbf", "\"x\":\"\\udcff\""},
+        {"\xed\xbf\xbf"
+         "a",
+         "\"x\":\"\\udfffa\""},
+        {"\xed\xb0\x80\xed\xb0\x80", "\"x\":\"\\udc00\\udc00\""},
+        {"\xed\xb0\x81\xed\xa0\xbd", "\"x\":\"\\udc01\\ud83d\""},
+        {"\xed\xa0\xbd\xed\xa0\xbd", "\"x\":\"\\ud83d\\ud83d\""},
+        {"\xed\xa0\xbd\xed\x9f\xbf", "\"x\":\"\\ud83d\xed\x9f\xbf\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct tarn_snapshot *halves = read_string(pairs[i].halves);
+        struct tarn_snapshot *whole = read_string(pairs[i].whole);
+        struct test_collect wanted = write_out(whole, TARN_SNAPSHOT_JSON);
+
+        writes(halves, wanted.text);
+        free(wanted.text);
+        tarn_snapshot_destroy(halves);
+        tarn_snapshot_destroy(whole);
+    }
+    for (size_t i = 0; i < sizeof lone / sizeof *lone; i++) {
+        struct tarn_snapshot *snapshot = read_string(lone[i].text);
+
+        writes(snapshot, lone[i].json);
+        survives_both(snapshot);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* A tuple comes at once, of whatever length; the items of a list come in batches. */
+static void long_tuples_survive(void **state)
+{
+    enum {
+        COUNT = 1001
+    };
+    char value[2 * COUNT + 8];
+
+    (void)state;
+    for (int is_list = 0; is_list < 2; is_list++) {
+        size_t size = 0;
+
+        if (is_list) {
+            value[size++] = ']';
+        }
+        value[size++] = '(';
+        for (int i = 0; i < COUNT; i++) {
+            value[size++] = 'K';
+            value[size++] = 1;
+        }
+        value[size++] = is_list ? 'e' : 't';
+        struct tarn_snapshot *snapshot = read_setting(value, size);
+        struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+        assert_int_equal(count_of(&file, "e(K\1e"), is_list); /* the last one has a batch */
+        survives_both(snapshot);
+        free(file.text);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* A whole number of a float's remains one: 2.0 is not 2. */
+static void json_is_one_line_with_floats(void **state)
+{
+    struct tarn_snapshot *snapshot =
+        read_text("{\"segments\":[],\"allocator_settings\":{\"a\":2.0,\"b\":-3e0,\"c\":1e300}}");
+    struct test_collect json = write_out(snapshot, TARN_SNAPSHOT_JSON);
+
+    (void)state;
+    assert_non_null(strstr(json.text, "\"a\":2.0,\"b\":-3.0,\"c\":1e"));
+    assert_ptr_equal(strchr(json.text, '\n'), json.text + json.size - 1);
+    survives_both(snapshot);
+    free(json.text);
     tarn_snapshot_destroy(snapshot);
 }
 
@@ -448,18 +600,6 @@ static void addresses_have_the_shortest_form(void **state)
     }
 }
 
-/* How often the text is in the file. */
-static int count_of(const struct test_collect *file, const char *text)
-{
-    const size_t size = strlen(text);
-    int count = 0;
-
-    for (size_t i = 0; i + size <= file->size; i++) {
-        count += memcmp(file->text + i, text, size) == 0;
-    }
-    return count;
-}
-
 /* The memo's numbers have one byte up to 255, then four. */
 static void many_texts_are_written_once(void **state)
 {
@@ -514,6 +654,34 @@ static void the_pickle_is_exact(void **state)
     (void)state;
     assert_int_equal(file.size, sizeof wanted - 1);
     assert_memory_equal(file.text, wanted, sizeof wanted - 1);
+    free(file.text);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A frame that several stacks have is written once, and so is a stack of several entries. */
+static void frames_and_stacks_are_written_once(void **state)
+{
+    static const char *const stacks[] = {
+        "{\"name\":\"f\",\"filename\":\"a\",\"line\":1717986918}",
+        "{\"name\":\"f\",\"filename\":\"a\",\"line\":1717986918},"
+        "{\"name\":\"g\",\"filename\":\"a\",\"line\":2}",
+        "{\"name\":\"f\",\"filename\":\"a\",\"line\":1717986918},"
+        "{\"name\":\"g\",\"filename\":\"a\",\"line\":2}",
+    };
+    static const char entry[] = "{\"action\":\"alloc\",\"addr\":7,\"size\":1,\"frames\":[%s]}";
+    char text[1024] = "{\"segments\":[],\"device_traces\":[[";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        (void)snprintf(text + strlen(text), 256, entry, stacks[i]);
+        (void)snprintf(text + strlen(text), 8, i < 2 ? "," : "]]}");
+    }
+    struct tarn_snapshot *snapshot = read_text(text);
+    struct test_collect file = write_out(snapshot, TARN_SNAPSHOT_PICKLE);
+
+    assert_int_equal(count_of(&file, "Jffff"), 1); /* the line */
+    assert_int_equal(count_of(&file, "]("), 4);    /* lists: of traces and entries, two stacks */
+    survives_both(snapshot);
     free(file.text);
     tarn_snapshot_destroy(snapshot);
 }
@@ -749,6 +917,19 @@ static void rows_stay_within_the_buffer(void **state)
     free(rows);
 }
 
+static void names_of_files_tell_their_form(void **state)
+{
+    (void)state;
+    assert_int_equal(tarn_snapshot_format_of("a.json"), TARN_SNAPSHOT_JSON);
+    assert_int_equal(tarn_snapshot_format_of(".json"), TARN_SNAPSHOT_JSON);
+    assert_int_equal(tarn_snapshot_format_of("a.json.gz"), TARN_SNAPSHOT_JSON);
+    assert_int_equal(tarn_snapshot_format_of("json"), TARN_SNAPSHOT_PICKLE);
+    assert_int_equal(tarn_snapshot_format_of("a.jsonl"), TARN_SNAPSHOT_PICKLE);
+    assert_int_equal(tarn_snapshot_format_of(""), TARN_SNAPSHOT_PICKLE);
+    /* Of a name what comes before it in memory is no part. */
+    assert_int_equal(tarn_snapshot_format_of(&"a.json"[2]), TARN_SNAPSHOT_PICKLE);
+}
+
 static void files_have_the_form_of_their_name(void **state)
 {
     struct temp_folder folder = temp_folder_make();
@@ -854,6 +1035,9 @@ int main(void)
         cmocka_unit_test(recorded_snapshots_survive),
         cmocka_unit_test(every_kind_of_value_survives),
         cmocka_unit_test(json_has_what_it_can),
+        cmocka_unit_test(surrogates_are_written_as_they_are_read),
+        cmocka_unit_test(long_tuples_survive),
+        cmocka_unit_test(json_is_one_line_with_floats),
         cmocka_unit_test(metadata_may_be_any_dict),
         cmocka_unit_test(long_lists_come_in_batches),
         cmocka_unit_test(numbers_of_every_length_survive),
@@ -865,6 +1049,8 @@ int main(void)
         cmocka_unit_test(rows_are_written_at_once),
         cmocka_unit_test(other_rows_are_not_written),
         cmocka_unit_test(rows_stay_within_the_buffer),
+        cmocka_unit_test(frames_and_stacks_are_written_once),
+        cmocka_unit_test(names_of_files_tell_their_form),
         cmocka_unit_test(files_have_the_form_of_their_name),
         cmocka_unit_test(a_file_that_cannot_be_made_is_said),
         cmocka_unit_test(a_writer_may_refuse),
