@@ -735,6 +735,384 @@ static void what_is_kept_has_a_limit(void **state)
     end(&f);
 }
 
+/* ---- what is sealed, and how deep containers nest ---- */
+
+/* Wraps a value in so many lists, from the inside. */
+static struct tn_value wrapped(struct fixture *f, struct tn_value value, int times)
+{
+    for (int i = 0; i < times; i++) {
+        value = list_of(f, value);
+    }
+    return value;
+}
+
+/* As deep as the limit says (8), and not one deeper: an empty container counts, too, and a block counts as
+ * one level with all that it has. */
+static void containers_nest_as_deep_as_the_limit(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct fixture f;
+        start(&f);
+        struct tn_value inner = new_list(&f);
+
+        if (kind == 1) {
+            const struct tn_value event = new_dict(&f);
+
+            set(&f, event, "real_size", num(1));
+            inner = block(&f, 512, "inactive");
+            set(&f, inner, "history", list_of(&f, event));
+        }
+        const struct tn_value deepest = wrapped(&f, inner, 7);
+
+        assert_int_equal(f.error.status, TARN_OK);
+        const struct tn_value list = new_list(&f);
+
+        assert_int_equal(tn_decode_append(&f.decoder, list, &deepest, 1), TARN_ERR_LIMIT);
+        assert_non_null(strstr(f.error.text, "nested more than 8 deep"));
+        end(&f);
+    }
+}
+
+/* A container that another one has takes no more items, wherever in that one it is. */
+static void what_is_in_a_container_no_longer_changes(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value lists[] = {new_list(&f), new_list(&f), new_list(&f), new_list(&f)};
+    const struct tn_value dicts[] = {new_dict(&f), new_dict(&f), new_dict(&f)};
+    const struct tn_value pairs[] = {str(&f, "a"), lists[0],     str(&f, "b"),
+                                     lists[1],     str(&f, "c"), lists[2]};
+    const struct tn_value frames[] = {frame(&f, 1), frame(&f, 2)};
+    const struct tn_value one = num(1);
+    const struct tn_value key[] = {str(&f, "line"), num(3)};
+    struct tn_value tuple;
+
+    (void)state;
+    assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), pairs, 2), TARN_OK);
+    assert_int_equal(tn_decode_append(&f.decoder, new_list(&f), dicts, 3), TARN_OK);
+    assert_int_equal(tn_decode_tuple(&f.decoder, &lists[2], 2, 44, &tuple), TARN_OK);
+    assert_int_equal(tn_decode_append(&f.decoder, new_list(&f), frames, 2), TARN_OK);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tn_decode_append(&f.decoder, lists[i], &one, 1), TARN_ERR_FORMAT);
+        assert_non_null(strstr(f.error.text, "changes after its last use"));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(tn_decode_set_items(&f.decoder, dicts[i], key, 1), TARN_ERR_FORMAT);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(tn_decode_set_items(&f.decoder, frames[i], key, 1), TARN_ERR_FORMAT);
+    }
+    end(&f);
+}
+
+/* Only the items that are given belong to it, not those that follow them on the reader's stack. */
+static void what_is_not_in_a_container_may_change(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value later = new_list(&f);
+    const struct tn_value pairs[] = {str(&f, "a"), num(1),       str(&f, "b"),
+                                     num(2),       str(&f, "c"), later};
+
+    (void)state;
+    assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), pairs, 2), TARN_OK);
+    append(&f, later, num(1));
+    end(&f);
+}
+
+/* Also of an entry with the keys of the one before, which takes a shorter way. */
+static void what_a_repeated_entry_has_no_longer_changes(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value frames = list_of(&f, frame(&f, 1));
+    const struct tn_value note = list_of(&f, num(1));
+    const struct tn_value one = num(1);
+    const struct tn_value more = frame(&f, 2);
+    const struct tn_value pairs[] = {str(&f, "action"), str(&f, "alloc"), str(&f, "frames"),
+                                     new_list(&f),      str(&f, "x"),     num(5)};
+    struct tn_value again[6];
+
+    (void)state;
+    memcpy(again, pairs, sizeof pairs);
+    again[3] = frames;
+    again[5] = note;
+    assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), pairs, 3), TARN_OK);
+    assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), again, 3), TARN_OK);
+    assert_int_equal(f.decoder.model->entries.count, 2);
+    assert_int_equal(tn_decode_append(&f.decoder, frames, &more, 1), TARN_ERR_FORMAT);
+    assert_int_equal(tn_decode_append(&f.decoder, note, &one, 1), TARN_ERR_FORMAT);
+    end(&f);
+}
+
+/* ---- what a dict is ---- */
+
+/* Some value that a segment keeps with its unknown keys: the file is read whatever it is. */
+static void keeps(struct fixture *f, struct tn_value value, uint32_t count, uint64_t skipped)
+{
+    const struct tn_value s = segment(f, new_list(f));
+
+    set(f, s, "x", list_of(f, value));
+    assert_int_equal(tn_decode_finish(&f->decoder, list_of(f, s)), TARN_OK);
+    const struct tn_container rest = tn_model_container(&f->model, f->model.segments[0].rest);
+
+    assert_int_equal(rest.count, 1);
+    const struct tn_container list = tn_model_container(&f->model, rest.items[0].value.number);
+
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.items[0].kind, TN_FIELD_CONTAINER);
+    assert_int_equal(tn_model_container(&f->model, list.items[0].value.number).count, count);
+    assert_int_equal(warnings_of(&f->model, TN_WARNING_SKIPPED_VALUE), skipped);
+}
+
+/* Metadata may use the keys of records for values of other kinds. */
+static void metadata_is_no_record(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        struct fixture f;
+        start(&f);
+        const struct tn_value name = str(&f, "name");
+        const struct tn_value line = str(&f, "line");
+        const struct tn_value text = str(&f, "text");
+        /* numbers that keys have, but they are no keys */
+        const struct tn_value action = num(TN_KEY_ACTION);
+        const struct tn_value addr = num(TN_KEY_ADDR);
+        const struct {
+            struct tn_value pairs[4];
+            uint32_t kept;
+        } cases[] = {
+            {{name, num(1), line, num(2)}, 2},
+            {{str(&f, "filename"), num(1), line, num(2)}, 2},
+            {{line, text, name, text}, 2},
+            {{line, num(1), name, num(2)}, 2},
+            {{line, num(1), num(7), num(8)}, 1},
+            {{action, text, addr, num(2)}, 0},
+            {{action, text, num(TN_KEY_SIZE), num(2)}, 0},
+            {{str(&f, "size"), num(512), str(&f, "state"), num(TN_WORD_INACTIVE)}, 2},
+            {{str(&f, "size"), text, str(&f, "state"), str(&f, "inactive")}, 2},
+        };
+        const struct tn_value dict = new_dict(&f);
+
+        assert_int_equal(tn_decode_set_items(&f.decoder, dict, cases[i].pairs, 2), TARN_OK);
+        keeps(&f, dict, cases[i].kept, 2 - cases[i].kept);
+        end(&f);
+    }
+}
+
+/* Beside an entry of two keys, dicts that begin or end as it does. */
+static void only_the_same_keys_make_an_entry_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct fixture f;
+        start(&f);
+        const struct tn_value action = str(&f, "action");
+        const struct tn_value addr = str(&f, "addr");
+        const struct tn_value alloc = str(&f, "alloc");
+        const struct {
+            struct tn_value pairs[4];
+            uint32_t kept;
+        } cases[] = {
+            {{str(&f, "kind"), alloc, addr, num(1)}, 2},
+            {{action, alloc, str(&f, "kind"), num(1)}, 2},
+            {{action, alloc, str(&f, "kind"), num(TN_KEY_ADDR)}, 2},
+            {{action, alloc, num(TN_KEY_ADDR), str(&f, "text")}, 1},
+            {{num(TN_KEY_ACTION), alloc, num(TN_KEY_ADDR), num(1)}, 0},
+            {{num(TN_KEY_ACTION), alloc, addr, num(1)}, 1},
+        };
+        const struct tn_value pairs[] = {action, alloc, addr, num(1)};
+        const struct tn_value dict = new_dict(&f);
+
+        assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), pairs, 2), TARN_OK);
+        assert_int_equal(tn_decode_set_items(&f.decoder, dict, cases[i].pairs, 2), TARN_OK);
+        assert_int_equal(f.model.entries.count, 1);
+        keeps(&f, dict, cases[i].kept, 2 - cases[i].kept);
+        end(&f);
+    }
+}
+
+/* Whatever items come later. */
+static void a_dict_stays_what_its_keys_made_it(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value a = entry(&f, "alloc", 1);
+    const struct tn_value note = new_dict(&f);
+    const struct tn_value pairs[] = {str(&f, "action"), str(&f, "alloc"), str(&f, "addr"), num(1),
+                                     str(&f, "size"),   num(512)};
+    const struct tn_value odd = new_dict(&f);
+    const struct tn_value sizes[] = {str(&f, "size"), num(512), str(&f, "state"),
+                                     str(&f, "inactive")};
+    const struct tn_value top = new_dict(&f);
+
+    (void)state;
+    set(&f, a, "line", num(7)); /* an entry with a key of frames */
+    set(&f, note, "stage", str(&f, "START"));
+    assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), pairs, 3), TARN_OK);
+    assert_int_equal(tn_decode_set_items(&f.decoder, note, pairs, 3), TARN_OK);
+    set(&f, top, "device_traces", list_of(&f, list_of(&f, a)));
+    set(&f, top, "external_annotations", list_of(&f, note));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    const struct tn_trace_entry *e = tn_trace_at(&f.model, f.model.traces, 0);
+
+    assert_int_equal(e->address, 1);
+    assert_int_equal(tn_model_container(&f.model, tn_model_extra(&f.model, e->extra)->rest).count,
+                     1);
+    assert_int_equal(f.model.annotations[0].field_count, 3);
+    /* A key that no block has, and then those of a block. */
+    set(&f, odd, "stage", str(&f, "END"));
+    assert_int_equal(tn_decode_set_items(&f.decoder, odd, sizes, 2), TARN_OK);
+    assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, segment(&f, list_of(&f, odd)))),
+                     TARN_ERR_FORMAT);
+    assert_non_null(strstr(f.error.text, "dicts with the key `state`"));
+    end(&f);
+}
+
+/* Blocks are packed as they arrive: the pairs of the next one take the place of the last one's. */
+static void blocks_that_arrive_take_the_room_of_the_last(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value blocks = new_list(&f);
+
+    (void)state;
+    for (int64_t i = 0; i < 100; i++) {
+        const struct tn_value b = block(&f, 512, i % 2 ? "inactive" : "active_allocated");
+
+        set(&f, b, "address", num(i * 512));
+        set(&f, b, "requested_size", num(0)); /* as of an inactive block */
+        set(&f, b, "frames", i % 3 ? list_of(&f, frame(&f, i)) : new_list(&f));
+        append(&f, blocks, b);
+        assert_true(tn_decode_is_dict(&f.decoder, b));
+        assert_true(f.decoder.lists.count <= 3); /* of the list, a block and a frame */
+    }
+    end(&f);
+}
+
+/* ---- errors ---- */
+
+static void lists_of_records_have_nothing_else(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct fixture f;
+        start(&f);
+        const struct tn_value good = kind == 0 ? entry(&f, "alloc", 1) : frame(&f, 1);
+        const struct tn_value list = list_of(&f, good);
+        const struct tn_value items[] = {tn_value_integer(33, 7), good};
+        const char *const said = kind == 0 ? "a list of trace entries contains another item at"
+                                           : "a list of frames contains another item at";
+
+        assert_int_equal(tn_decode_append(&f.decoder, list, items, 2), TARN_ERR_FORMAT);
+        assert_non_null(strstr(f.error.text, said));
+        assert_int_equal(f.error.offset, 33);
+        end(&f);
+    }
+    struct fixture f;
+    start(&f);
+    const struct tn_value stack = list_of(&f, frame(&f, 1));
+
+    assert_int_equal(tn_decode_append(&f.decoder, stack, &stack, 1), TARN_ERR_FORMAT);
+    assert_non_null(strstr(f.error.text, "a list of frames contains another item"));
+    end(&f);
+}
+
+/* Two lists that are filled in turn. */
+static void stacks_grow_beside_each_other(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value a = list_of(&f, frame(&f, 1));
+    const struct tn_value b = list_of(&f, frame(&f, 2));
+    const struct tn_value first = entry(&f, "alloc", 1);
+    const struct tn_value second = entry(&f, "alloc", 2);
+    const struct tn_value top = new_dict(&f);
+    static const int64_t lines[2][2] = {{1, 3}, {2, 4}};
+
+    (void)state;
+    append(&f, a, frame(&f, 3));
+    append(&f, b, frame(&f, 4));
+    set(&f, first, "frames", a);
+    set(&f, second, "frames", b);
+    const struct tn_value trace = list_of(&f, first);
+
+    append(&f, trace, second);
+    set(&f, top, "device_traces", list_of(&f, trace));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct tn_stack stack =
+            tn_model_stack(&f.model, tn_trace_at(&f.model, f.model.traces, i)->stack);
+
+        assert_int_equal(stack.count, 2);
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_int_equal(tn_model_frame(&f.model, stack.frames[k])->line, lines[i][k]);
+        }
+    }
+    end(&f);
+}
+
+/* The place is that of the first item that does not fit. */
+static void what_is_too_long_has_a_place(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value frames = new_list(&f);
+    struct tn_value items[2] = {frame(&f, 1), frame(&f, 1)};
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        append(&f, frames, items[0]);
+    }
+    items[0] = tn_value_make(TN_VALUE_OBJECT, 31, items[0].as.number);
+    items[1] = tn_value_make(TN_VALUE_OBJECT, 32, items[1].as.number);
+    assert_int_equal(tn_decode_append(&f.decoder, frames, items, 2), TARN_ERR_LIMIT);
+    assert_int_equal(f.error.offset, 31);
+    assert_non_null(strstr(f.error.text, "at byte 31 has more than 16 frames"));
+
+    const struct tn_value list = list_of(&f, num(1));
+    struct tn_value_list *have =
+        tn_chunked_vec_at(&f.decoder.lists, tn_decode_object(&f.decoder, list)->index);
+    const struct tn_value numbers[] = {tn_value_integer(41, 1), tn_value_integer(42, 1)};
+    const struct tn_value deepest = wrapped(&f, new_list(&f), 7);
+
+    have->count = TN_DECODE_ITEMS_MAX; /* as if so many had come */
+    assert_int_equal(tn_decode_append(&f.decoder, list, numbers, 2), TARN_ERR_LIMIT);
+    assert_int_equal(f.error.offset, 41);
+    assert_non_null(strstr(f.error.text, "values at byte 41"));
+    assert_int_equal(tn_decode_append(&f.decoder, list, &deepest, 1), TARN_ERR_LIMIT);
+    assert_non_null(strstr(f.error.text, "nested more than"));
+    have->count = 1;
+    end(&f);
+}
+
+/* ---- pairs and tuples ---- */
+
+static void equal_pairs_are_one_and_longer_tuples_none(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value numbers[] = {num(1), num(2), num(3)};
+    const struct tn_value s = segment(&f, new_list(&f));
+    struct tn_value tuple;
+
+    (void)state;
+    assert_int_equal(pair(&f, 1, 2).as.number, pair(&f, 1, 2).as.number);
+    assert_int_not_equal(pair(&f, 1, 2).as.number, pair(&f, 2, 1).as.number);
+    assert_int_equal(f.decoder.pairs.count, 2);
+    assert_int_equal(tn_decode_tuple(&f.decoder, numbers, 3, 44, &tuple), TARN_OK);
+    set(&f, s, "x", tuple);
+    assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, s)), TARN_OK);
+    const struct tn_container rest = tn_model_container(&f.model, f.model.segments[0].rest);
+    const struct tn_container kept = tn_model_container(&f.model, rest.items[0].value.number);
+
+    assert_int_equal(kept.kind, TN_CONTAINER_TUPLE);
+    assert_int_equal(kept.count, 3);
+    assert_int_equal(kept.items[2].value.integer, 3);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -760,6 +1138,18 @@ int main(void)
         cmocka_unit_test(blocks_elsewhere_are_kept_or_skipped),
         cmocka_unit_test(what_is_kept_has_a_limit),
         cmocka_unit_test(many_warnings_are_counted_not_kept),
+        cmocka_unit_test(containers_nest_as_deep_as_the_limit),
+        cmocka_unit_test(what_is_in_a_container_no_longer_changes),
+        cmocka_unit_test(what_is_not_in_a_container_may_change),
+        cmocka_unit_test(what_a_repeated_entry_has_no_longer_changes),
+        cmocka_unit_test(metadata_is_no_record),
+        cmocka_unit_test(only_the_same_keys_make_an_entry_again),
+        cmocka_unit_test(a_dict_stays_what_its_keys_made_it),
+        cmocka_unit_test(blocks_that_arrive_take_the_room_of_the_last),
+        cmocka_unit_test(lists_of_records_have_nothing_else),
+        cmocka_unit_test(stacks_grow_beside_each_other),
+        cmocka_unit_test(what_is_too_long_has_a_place),
+        cmocka_unit_test(equal_pairs_are_one_and_longer_tuples_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
