@@ -1661,7 +1661,7 @@ static void blocks_need_memory(void **state)
     end(&f);
 }
 
-/* Records are made as their items come: blocks, their history, frames and stacks. */
+/* Records are made as their items come: blocks, their history, stacks, notes of an entry. */
 static void records_need_memory(void **state)
 {
     struct fixture f;
@@ -1696,6 +1696,16 @@ static void records_need_memory(void **state)
     use_up(&f.model.arena);
     tarn_host_fail_nth(1);
     assert_int_equal(tn_decode_append(&f.decoder, stack, &one, 1), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    end(&f);
+
+    start(&f);
+    const struct tn_value e = entry(&f, "alloc", 1);
+    const struct tn_value pairs[] = {str(&f, "user_metadata"), list_of(&f, num(1))};
+
+    use_up(&f.model.arena);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tn_decode_set_items(&f.decoder, e, pairs, 1), TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     end(&f);
 }
