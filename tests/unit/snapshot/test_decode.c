@@ -1581,7 +1581,7 @@ static struct tn_value top_of(struct fixture *f, enum place place)
     const struct tn_value top = new_dict(f);
     const struct tn_value settings = new_dict(f);
 
-    set(f, settings, "expandable_segments", tn_value_make(TN_VALUE_BOOL, 0, 1));
+    set(f, settings, "x", list_of(f, num(1)));
     switch ((int)place) {
     case OF_SEGMENTS:
         set(f, top, "segments", list_of(f, segment(f, new_list(f))));

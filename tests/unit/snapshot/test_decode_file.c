@@ -364,7 +364,7 @@ static void entries_beside_each_other_keep_what_differs(void **state)
                                         "'pool_id':[0,1]",
                                         "'pool_id':[1,0]",
                                         "'pool_id':[1,1]",
-                                        "'pool_id':[2,1]",
+                                        "'pool_id':[1,0]",
                                         "'pool_id':[2,2]",
                                         "'pool_id':[0,0]",
                                         "'user_metadata':'a'",
@@ -395,7 +395,7 @@ static void entries_beside_each_other_keep_what_differs(void **state)
     snapshot = must_load(json);
     const struct tn_model *model = tn_snapshot_model(snapshot);
     static const uint64_t pools[][2] = {{0, 1}, {1, 1}, {0, 1}, {1, 0},
-                                        {1, 1}, {2, 1}, {2, 2}, {0, 0}};
+                                        {1, 1}, {1, 0}, {2, 2}, {0, 0}};
 
     for (size_t i = 0; i < count; i++) {
         const struct tn_trace_extra *extra =
