@@ -747,8 +747,8 @@ static struct tn_value wrapped(struct fixture *f, struct tn_value value, int tim
     return value;
 }
 
-/* As deep as the limit says (8), and not one deeper: an empty container counts, too, and a block counts as
- * one level with all that it has. */
+/* As deep as the limit says (8), and not one deeper: an empty container counts, too, and a
+ * block counts as one level with all that it has. */
 static void containers_nest_as_deep_as_the_limit(void **state)
 {
     (void)state;
@@ -807,7 +807,8 @@ static void what_is_in_a_container_no_longer_changes(void **state)
     end(&f);
 }
 
-/* Only the items that are given belong to it, not those that follow them on the reader's stack. */
+/* Only the items that are given belong to it, not those that follow them on the reader's
+ * stack. */
 static void what_is_not_in_a_container_may_change(void **state)
 {
     struct fixture f;
@@ -971,7 +972,8 @@ static void a_dict_stays_what_its_keys_made_it(void **state)
     end(&f);
 }
 
-/* Blocks are packed as they arrive: the pairs of the next one take the place of the last one's. */
+/* Blocks are packed as they arrive: the pairs of the next one take the place of the last
+ * one's. */
 static void blocks_that_arrive_take_the_room_of_the_last(void **state)
 {
     struct fixture f;
@@ -1144,8 +1146,8 @@ static void finish_trace(struct fixture *f, struct tn_value trace)
     assert_int_equal(tn_decode_finish(&f->decoder, top), TARN_OK);
 }
 
-/* Items may come in several parts. A key that comes again keeps its place, its last value counts, and
- * a warning says so: known keys, unknown ones, and such as are words elsewhere. */
+/* Items may come in several parts. A key that comes again keeps its place, its last value
+ * counts, and a warning says so: known keys, unknown ones, and such as are words elsewhere. */
 static void items_of_an_entry_come_in_parts(void **state)
 {
     struct fixture f;
@@ -1272,8 +1274,8 @@ static struct tn_value global(void)
     return tn_value_make(TN_VALUE_GLOBAL, 22, 0);
 }
 
-/* A container is converted once, and so what it cannot keep is a warning once; so is a key that is no
- * text, whose value counts for nothing. */
+/* A container is converted once, and so what it cannot keep is a warning once; so is a key
+ * that is no text, whose value counts for nothing. */
 static void what_cannot_be_kept_is_a_warning_each(void **state)
 {
     struct fixture f;
@@ -1613,8 +1615,8 @@ static struct tn_value top_of(struct fixture *f, enum place place)
     return top;
 }
 
-/* Whichever piece of memory is missing, the failure is reported, even if there is memory again for what
- * comes after it. */
+/* Whichever piece of memory is missing, the failure is reported, even if there is memory again
+ * for what comes after it. */
 static void each_piece_of_memory_may_be_missing(void **state)
 {
     (void)state;
@@ -1743,8 +1745,8 @@ static void frames_need_memory(void **state)
     end(&f);
 }
 
-/* Without a limit a record may still be too large for its size to be counted: it loses what it keeps, which
- * is no failure. */
+/* Without a limit a record may still be too large for its size to be counted: it loses what it
+ * keeps, which is no failure. */
 static void what_is_too_large_to_count_is_left_out(void **state)
 {
     const struct tn_decode_limits limits = {.max_depth = 64, .max_frames = 16};
@@ -1806,7 +1808,8 @@ static void a_number_is_no_block(void **state)
     end(&f);
 }
 
-/* An entry with a wrong value is refused whatever follows it, also one with the keys of the last. */
+/* An entry with a wrong value is refused whatever follows it, also one with the keys of the
+ * last. */
 static void a_wrong_value_counts_wherever_it_is(void **state)
 {
     struct fixture f;
