@@ -942,8 +942,11 @@ static void a_dict_stays_what_its_keys_made_it(void **state)
     start(&f);
     const struct tn_value a = entry(&f, "alloc", 1);
     const struct tn_value note = new_dict(&f);
+    const struct tn_value named = new_dict(&f);
     const struct tn_value pairs[] = {str(&f, "action"), str(&f, "alloc"), str(&f, "addr"), num(1),
                                      str(&f, "size"),   num(512)};
+    const struct tn_value odd_name[] = {
+        str(&f, "action"), str(&f, "alloc"), str(&f, "addr"), num(1), str(&f, "name"), num(512)};
     const struct tn_value odd = new_dict(&f);
     const struct tn_value sizes[] = {str(&f, "size"), num(512), str(&f, "state"),
                                      str(&f, "inactive")};
@@ -954,7 +957,11 @@ static void a_dict_stays_what_its_keys_made_it(void **state)
     set(&f, note, "stage", str(&f, "START"));
     assert_int_equal(tn_decode_set_items(&f.decoder, new_dict(&f), pairs, 3), TARN_OK);
     assert_int_equal(tn_decode_set_items(&f.decoder, note, pairs, 3), TARN_OK);
-    set(&f, top, "device_traces", list_of(&f, list_of(&f, a)));
+    assert_int_equal(tn_decode_set_items(&f.decoder, named, odd_name, 3), TARN_OK);
+    const struct tn_value trace = list_of(&f, a);
+
+    append(&f, trace, named); /* an entry, though no frame has such a name */
+    set(&f, top, "device_traces", list_of(&f, trace));
     set(&f, top, "external_annotations", list_of(&f, note));
     assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
     const struct tn_trace_entry *e = tn_trace_at(&f.model, f.model.traces, 0);
@@ -982,11 +989,12 @@ static void blocks_that_arrive_take_the_room_of_the_last(void **state)
 
     (void)state;
     for (int64_t i = 0; i < 100; i++) {
-        const struct tn_value b = block(&f, 512, i % 2 ? "inactive" : "active_allocated");
+        static const char *const states[] = {"inactive", "active_allocated", "active_pending_free"};
+        const struct tn_value b = block(&f, 512, states[i % 3]);
 
         set(&f, b, "address", num(i * 512));
         set(&f, b, "requested_size", num(0)); /* as of an inactive block */
-        set(&f, b, "frames", i % 3 ? list_of(&f, frame(&f, i)) : new_list(&f));
+        set(&f, b, "frames", i % 2 ? list_of(&f, frame(&f, i)) : new_list(&f));
         append(&f, blocks, b);
         assert_true(tn_decode_is_dict(&f.decoder, b));
         assert_true(f.decoder.lists.count <= 3); /* of the list, a block and a frame */
@@ -1086,6 +1094,10 @@ static void what_is_too_long_has_a_place(void **state)
     assert_non_null(strstr(f.error.text, "values at byte 41"));
     assert_int_equal(tn_decode_append(&f.decoder, list, &deepest, 1), TARN_ERR_LIMIT);
     assert_non_null(strstr(f.error.text, "nested more than"));
+    have->count = TN_DECODE_ITEMS_MAX - 1; /* room for one, if there is memory */
+    tarn_host_fail_nth(1);
+    assert_int_equal(tn_decode_append(&f.decoder, list, numbers, 1), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
     have->count = 1;
     end(&f);
 }
@@ -1153,11 +1165,19 @@ static void items_of_an_entry_come_in_parts(void **state)
     struct fixture f;
     start(&f);
     const struct tn_value action = str(&f, "action");
+    const struct tn_value again = tn_value_make(TN_VALUE_STRING, 88, action.as.number);
     const struct tn_value x = str(&f, "x");
     const struct tn_value word = str(&f, "inactive");
-    const struct tn_value first[] = {
-        x,      num(1),          action, str(&f, "alloc"), word,
-        num(2), str(&f, "addr"), num(7), action,           str(&f, "free_requested")};
+    const struct tn_value first[] = {x,
+                                     num(1),
+                                     action,
+                                     str(&f, "alloc"),
+                                     word,
+                                     num(2),
+                                     str(&f, "addr"),
+                                     num(7),
+                                     again,
+                                     str(&f, "free_requested")};
     const struct tn_value second[] = {x,    num(3), str(&f, "stream"), num(9),
                                       word, num(4), str(&f, "y"),      num(5)};
     const struct tn_value third[] = {action, str(&f, "free_completed"), str(&f, "addr"), num(8)};
@@ -1170,6 +1190,10 @@ static void items_of_an_entry_come_in_parts(void **state)
     (void)state;
     assert_int_equal(tn_decode_set_items(&f.decoder, e, first, 5), TARN_OK);
     assert_int_equal(warnings_of(&f.model, TN_WARNING_DUPLICATE_KEY), 1);
+    for (size_t i = 0; i < f.model.warning_count; i++) {
+        assert_true(f.model.warnings[i].kind != TN_WARNING_DUPLICATE_KEY ||
+                    f.model.warnings[i].offset == 88);
+    }
     assert_int_equal(tn_decode_set_items(&f.decoder, other, between, 5), TARN_OK);
     assert_int_equal(tn_decode_set_items(&f.decoder, e, second, 4), TARN_OK);
     assert_int_equal(warnings_of(&f.model, TN_WARNING_DUPLICATE_KEY), 3);
@@ -1242,7 +1266,7 @@ static void values_that_come_again_replace_the_first(void **state)
     const struct tn_value top = new_dict(&f);
 
     (void)state;
-    set(&f, a, "action", str(&f, "strange"));
+    set(&f, a, "action", str(&f, "1"));
     set(&f, b, "action", str(&f, "alloc"));
     set(&f, a, "frames", list_of(&f, frame(&f, 7)));
     set(&f, a, "frames", tn_value_make(TN_VALUE_NONE, 0, 0));
@@ -1257,7 +1281,7 @@ static void values_that_come_again_replace_the_first(void **state)
     set(&f, top, "device_traces", list_of(&f, trace));
     assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
     assert_int_equal(tn_trace_at(&f.model, f.model.traces, 0)->action, TN_TRACE_OTHER);
-    assert_string_equal(tn_model_string(&f.model, extra_of(&f, 0)->action_name).text, "strange");
+    assert_string_equal(tn_model_string(&f.model, extra_of(&f, 0)->action_name).text, "1");
     assert_int_equal(tn_trace_at(&f.model, f.model.traces, 0)->stack, TN_STACK_NONE);
     assert_int_equal(tn_trace_at(&f.model, f.model.traces, 1)->action, TN_TRACE_ALLOC);
     assert_int_equal(extra_of(&f, 1)->action_name, TN_STRING_NONE);
@@ -1319,6 +1343,32 @@ static void what_cannot_be_kept_is_a_warning_each(void **state)
     set(&f, third, "a", dict);
     assert_int_equal(tn_decode_finish(&f.decoder, list_of(&f, third)), TARN_OK);
     assert_int_equal(warnings_of(&f.model, TN_WARNING_SKIPPED_VALUE), 1);
+    end(&f);
+}
+
+/* Readers of JSON would refuse it. */
+static void a_key_with_a_nul_is_left_out(void **state)
+{
+    struct fixture f;
+    start(&f);
+    const struct tn_value s = segment(&f, new_list(&f));
+    const struct tn_value note = new_dict(&f);
+    const struct tn_value top = new_dict(&f);
+    uint32_t key;
+
+    (void)state;
+    assert_int_equal(tn_model_add_string(&f.model, "a\0b", 3, &key), TARN_OK);
+    const struct tn_value items[] = {tn_value_make(TN_VALUE_STRING, 0, key), num(1)};
+
+    assert_int_equal(tn_decode_set_items(&f.decoder, s, items, 1), TARN_OK);
+    assert_int_equal(tn_decode_set_items(&f.decoder, note, items, 1), TARN_OK);
+    set(&f, note, "stage", str(&f, "START"));
+    set(&f, top, "segments", list_of(&f, s));
+    set(&f, top, "external_annotations", list_of(&f, note));
+    assert_int_equal(tn_decode_finish(&f.decoder, top), TARN_OK);
+    assert_int_equal(f.model.segments[0].rest, TN_CONTAINER_NONE);
+    assert_int_equal(f.model.annotations[0].field_count, 0);
+    assert_int_equal(warnings_of(&f.model, TN_WARNING_SKIPPED_VALUE), 2);
     end(&f);
 }
 
@@ -1710,6 +1760,17 @@ static void records_need_memory(void **state)
     assert_int_equal(tn_decode_set_items(&f.decoder, e, pairs, 1), TARN_ERR_HOST_MEMORY);
     tarn_host_fail_nth(0);
     end(&f);
+
+    start(&f);
+    (void)entry(&f, "alloc", 1);
+    const struct tn_value keys[] = {str(&f, "addr"), num(1), str(&f, "action"), str(&f, "alloc")};
+    const struct tn_value other = new_dict(&f); /* its keys are in an order of their own */
+
+    use_up(&f.model.arena);
+    tarn_host_fail_nth(1);
+    assert_int_equal(tn_decode_set_items(&f.decoder, other, keys, 2), TARN_ERR_HOST_MEMORY);
+    tarn_host_fail_nth(0);
+    end(&f);
 }
 
 /* Each frame is another one: at some of them the table of frames grows. */
@@ -1876,6 +1937,7 @@ int main(void)
         cmocka_unit_test(each_entry_keeps_the_order_of_its_keys),
         cmocka_unit_test(values_that_come_again_replace_the_first),
         cmocka_unit_test(what_cannot_be_kept_is_a_warning_each),
+        cmocka_unit_test(a_key_with_a_nul_is_left_out),
         cmocka_unit_test(notes_of_an_entry_may_be_any_value),
         cmocka_unit_test(frames_keep_unknown_keys),
         cmocka_unit_test(what_a_record_keeps_has_a_limit),

@@ -108,6 +108,8 @@ static void other_files_are_named(void **state)
         {"[{'ph':'X'}]", profile},
         {"[{'name':'x','ph':'X'}]", profile},
         {"[{'pq':'X'}]", none},
+        {"[{'p':'X'}]", none},
+        {"{'trace':[]}", none},
         {"['ph']", none},
         {"[['ph','X']]", none},
     };

@@ -445,10 +445,12 @@ static void padding_is_fine_and_more_is_a_warning(void **state)
     assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 0);
     tarn_snapshot_destroy(snapshot);
     longer[file.size + 50] = 1;
+    longer[file.size + 60] = 1;
     assert_int_equal(tarn_snapshot_load_memory(longer, file.size + 100, NULL, &snapshot, NULL),
                      TARN_OK);
     assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
     assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].offset, file.size + 50);
+    assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].count, 1);
     tarn_snapshot_destroy(snapshot);
     longer[file.size] = 1; /* and nothing behind it */
     assert_int_equal(tarn_snapshot_load_memory(longer, file.size + 1, NULL, &snapshot, NULL),
@@ -639,6 +641,47 @@ static void what_is_shared_is_bounded(void **state)
     tarn_snapshot_destroy(snapshot);
 }
 
+/* Limits follow an input of unknown size while it is read, and then stay. */
+static void limits_no_longer_follow_what_was_read(void **state)
+{
+    static const char json[] = "{\"segments\":[]}";
+    struct tarn_snapshot *snapshot;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    const int saved = dup(STDIN_FILENO);
+
+    assert_true(dup2(ends[0], STDIN_FILENO) >= 0);
+    assert_int_equal(write(ends[1], json, sizeof json - 1), sizeof json - 1);
+    (void)close(ends[1]);
+    assert_int_equal(tarn_snapshot_load("-", NULL, &snapshot, NULL), TARN_OK);
+    assert_true(dup2(saved, STDIN_FILENO) >= 0);
+    (void)close(saved);
+    (void)close(ends[0]);
+    assert_null(tn_snapshot_model(snapshot)->budget.input);
+    assert_int_equal(tn_model_written_limit(tn_snapshot_model(snapshot)), 256 << 20);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void no_snapshot_comes_of_a_failure(void **state)
+{
+    static char somewhere;
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+
+    (void)state;
+    for (uint64_t n = 1; status != TARN_OK; n++) {
+        struct tarn_snapshot *snapshot = (struct tarn_snapshot *)(void *)&somewhere;
+
+        tarn_host_fail_nth(n);
+        status = tn_snapshot_create(0, &snapshot);
+        tarn_host_fail_nth(0);
+        assert_int_equal(snapshot == NULL, status != TARN_OK);
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -656,6 +699,8 @@ int main(void)
         cmocka_unit_test(standard_input_is_read),
         cmocka_unit_test(progress_is_told_and_may_stop_reading),
         cmocka_unit_test(imports_are_named),
+        cmocka_unit_test(limits_no_longer_follow_what_was_read),
+        cmocka_unit_test(no_snapshot_comes_of_a_failure),
         cmocka_unit_test(devices_are_those_with_something),
         cmocka_unit_test(other_devices_have_no_trace),
         cmocka_unit_test(truncation_is_what_is_reported),
