@@ -11,6 +11,7 @@
 static void equal_things_have_one_number(void **state)
 {
     const struct tn_trace_extra extra = {.compile_context = 3, .has_pool = true};
+    const struct tn_trace_extra pool = {.has_pool = true, .pool = {{7, 9}}};
     const struct tn_frame frame = {.name = 1, .filename = 2, .line = -5};
     const struct tn_frame_fx fx = {.node_op = 4};
     const uint32_t numbers[] = {1, 0, 1};
@@ -41,6 +42,9 @@ static void equal_things_have_one_number(void **state)
     assert_int_equal(a, b);
     assert_int_equal(tn_model_add_extra(&model, &(struct tn_trace_extra){0}, &b), TARN_OK);
     assert_int_equal(b, TN_EXTRA_NONE);
+    assert_int_equal(tn_model_add_extra(&model, &pool, &a), TARN_OK);
+    assert_int_equal(tn_model_add_extra(&model, &pool, &b), TARN_OK);
+    assert_int_equal(a, b);
     assert_int_equal(tn_model_add_shape(&model, numbers, 3, &a), TARN_OK);
     assert_int_equal(tn_model_add_shape(&model, numbers, 3, &b), TARN_OK);
     assert_int_equal(a, b);
@@ -206,6 +210,7 @@ static void a_pool_of_zero_is_not_no_pool(void **state)
     (void)state;
     assert_int_equal(tn_model_init(&model, 0), TARN_OK);
     assert_int_equal(tn_model_add_extra(&model, &with, &a), TARN_OK);
+    assert_int_not_equal(a, TN_EXTRA_NONE);
     assert_int_equal(tn_model_add_extra(&model, &without, &b), TARN_OK);
     assert_int_not_equal(a, b);
     tn_model_fini(&model);
@@ -512,6 +517,204 @@ static void frames_may_cost_more_than_can_be_counted(void **state)
     free(name);
 }
 
+/* ---- what records cost ---- */
+
+static uint32_t text_of(struct tn_model *model, size_t length)
+{
+    static char text[1 << 17];
+    uint32_t number;
+
+    assert_true(length < sizeof text);
+    memset(text, 'x', length);
+    assert_int_equal(tn_model_add_string(model, text, length, &number), TARN_OK);
+    return number;
+}
+
+/* A frame costs 48 bytes and all its texts, a stack its frames. */
+static void frames_and_stacks_cost_their_texts(void **state)
+{
+    struct tn_model model;
+    uint32_t frames[2];
+    uint32_t stack;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    const struct tn_field item = field_of(TN_FIELD_STRING, text_of(&model, 70));
+    const struct tn_frame_fx fx = {.node_op = text_of(&model, 300),
+                                   .node_name = text_of(&model, 1000),
+                                   .node_target = text_of(&model, 2000),
+                                   .original_trace = text_of(&model, 5000),
+                                   .rest = container_of(&model, TN_CONTAINER_DICT, &item, 1)};
+    struct tn_frame frame = {.name = text_of(&model, 10), .filename = text_of(&model, 100)};
+
+    assert_int_equal(tn_model_add_frame(&model, &frame, &frames[0]), TARN_OK);
+    assert_int_equal(tn_model_add_fx(&model, &fx, &frame.fx), TARN_OK);
+    assert_int_equal(tn_model_add_frame(&model, &frame, &frames[1]), TARN_OK);
+    assert_int_equal(tn_model_add_stack(&model, frames, 1, &stack), TARN_OK);
+    assert_int_equal(tn_model_stack(&model, stack).written, 48 + 110);
+    assert_int_equal(tn_model_add_stack(&model, frames, 2, &stack), TARN_OK);
+    const uint64_t both = 48 + 110 + 48 + 110 + 300 + 1000 + 2000 + 5000 + 8 + 70;
+
+    assert_int_equal(tn_model_stack(&model, stack).written, both);
+    const struct tn_field walk = field_of(TN_FIELD_STACK, stack);
+    const struct tn_field one = field_of(TN_FIELD_FRAME, frames[0]);
+
+    assert_int_equal(tn_model_fields_written(&model, &walk, 1), 8 + both);
+    assert_int_equal(tn_model_fields_written(&model, &one, 1), 8 + 48 + 110);
+    tn_model_fini(&model);
+}
+
+/* Each text of an extra, and its other keys. */
+static void extras_cost_their_texts(void **state)
+{
+    struct tn_model model;
+    uint32_t number;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    const struct tn_field item = field_of(TN_FIELD_STRING, text_of(&model, 70));
+    const struct tn_trace_extra extra = {.compile_context = text_of(&model, 10),
+                                         .user_metadata = text_of(&model, 100),
+                                         .internal_metadata = text_of(&model, 300),
+                                         .category = text_of(&model, 1000),
+                                         .action_name = text_of(&model, 2000),
+                                         .rest = container_of(&model, TN_CONTAINER_DICT, &item, 1)};
+
+    assert_int_equal(tn_model_add_extra(&model, &extra, &number), TARN_OK);
+    assert_int_equal(tn_model_extra_written(&model, number), 10 + 100 + 300 + 1000 + 2000 + 78);
+    assert_int_equal(tn_model_extra_written(&model, TN_EXTRA_NONE), 0);
+    tn_model_fini(&model);
+}
+
+/* The last byte that is allowed, and one more. */
+static void limits_are_exact(void **state)
+{
+    const struct tn_field item = field_of(TN_FIELD_INT, 5);
+    struct tn_model model;
+    uint32_t number;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 1 << 20), TARN_OK);
+    model.written_most = 8;
+    assert_int_not_equal(container_of(&model, TN_CONTAINER_LIST, &item, 1), TN_CONTAINER_TOO_LARGE);
+    assert_int_equal(tn_model_charge_written(&model, 7), TARN_OK);
+    assert_int_equal(tn_model_charge_written(&model, 1), TARN_OK);
+    assert_int_equal(tn_model_charge_written(&model, 1), TARN_ERR_LIMIT);
+    model.written_most = 7;
+    assert_int_equal(container_of(&model, TN_CONTAINER_TUPLE, &item, 1), TN_CONTAINER_TOO_LARGE);
+    tn_model_fini(&model);
+
+    /* Without a limit, UINT32_MAX. */
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    for (uint64_t less = 0; less < 2; less++) {
+        uint32_t lists[30]; /* each twice as large as the one before */
+        struct tn_field items[32];
+        uint32_t count = 0;
+        uint64_t left = UINT32_MAX - less;
+
+        lists[0] = container_of(&model, TN_CONTAINER_LIST, &item, 1);
+        for (size_t i = 1; i < 28; i++) {
+            const struct tn_field twice[] = {field_of(TN_FIELD_CONTAINER, lists[i - 1]),
+                                             field_of(TN_FIELD_CONTAINER, lists[i - 1])};
+
+            lists[i] = container_of(&model, TN_CONTAINER_LIST, twice, 2);
+        }
+        for (size_t i = 28; i-- > 10;) {
+            const uint64_t cost = 8 + tn_model_container(&model, lists[i]).written;
+
+            for (; left > cost + 8 && count < 31; left -= cost) {
+                items[count++] = field_of(TN_FIELD_CONTAINER, lists[i]);
+            }
+        }
+        items[count++] = field_of(TN_FIELD_STRING, text_of(&model, left - 8));
+        assert_int_equal(tn_model_fields_written(&model, items, count), UINT32_MAX - less);
+        number = container_of(&model, TN_CONTAINER_LIST, items, count);
+        assert_int_equal(number == TN_CONTAINER_TOO_LARGE, less == 0);
+    }
+    tn_model_fini(&model);
+}
+
+/* The next piece of memory fails, whatever it is for. */
+static void copies_need_memory(void **state)
+{
+    const uint32_t keys[] = {1, 2, 3};
+    const struct tn_field item = field_of(TN_FIELD_INT, 5);
+    enum tarn_status status[3];
+    struct tn_model model;
+    uint32_t number;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    tarn_host_fail_nth(1);
+    while (tn_arena_alloc(&model.arena, 1)) { /* takes what there is */
+        tarn_host_fail_nth(1);
+    }
+    tarn_host_fail_nth(1);
+    status[0] = tn_model_add_shape(&model, keys, 3, &number);
+    tarn_host_fail_nth(1);
+    status[1] = tn_model_add_container(&model, TN_CONTAINER_LIST, &item, 1, &number);
+    tarn_host_fail_nth(1);
+    status[2] = tn_model_add_stack(&model, keys, 0, &number);
+    tarn_host_fail_nth(0);
+    assert_int_equal(status[0], TARN_ERR_HOST_MEMORY);
+    assert_int_equal(status[1], TARN_ERR_HOST_MEMORY);
+    assert_int_equal(status[2], TARN_OK); /* there is one already */
+    assert_int_equal(tn_model_add_shape(&model, keys, 3, &number), TARN_OK);
+    assert_int_equal(tn_model_add_container(&model, TN_CONTAINER_LIST, &item, 1, &number), TARN_OK);
+    tn_model_fini(&model);
+}
+
+/* ---- texts and traces ---- */
+
+static void a_text_is_another_one_only_as_a_whole(void **state)
+{
+    (void)state;
+    assert_true(tn_string_is((struct tn_string){"alloc", 5}, "alloc"));
+    assert_false(tn_string_is((struct tn_string){"alloc", 3}, "alloc"));
+    assert_false(tn_string_is((struct tn_string){"alloc", 0}, "alloc"));
+    assert_false(tn_string_is((struct tn_string){"allot", 5}, "alloc"));
+    assert_true(tn_string_is((struct tn_string){"", 0}, ""));
+}
+
+/* From anywhere in a trace, in either direction: as many entries as lie side by side. */
+static void runs_are_as_long_as_entries_lie_together(void **state)
+{
+    enum {
+        ENTRIES = 3 * TN_CHUNKED_VEC_CHUNK
+    };
+    static const uint64_t firsts[] = {0, 1, 700, TN_CHUNKED_VEC_CHUNK - 1, TN_CHUNKED_VEC_CHUNK};
+    struct tn_model model;
+    uint64_t number;
+
+    (void)state;
+    assert_int_equal(tn_model_init(&model, 0), TARN_OK);
+    for (uint64_t i = 0; i < ENTRIES; i++) {
+        const struct tn_trace_entry entry = {.address = i};
+
+        assert_int_equal(tn_model_add_entry(&model, &entry, &number), TARN_OK);
+    }
+    for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) {
+        const struct tn_trace trace = {.first = firsts[k], .count = ENTRIES - 10 - firsts[k]};
+
+        for (uint64_t i = 0; i < trace.count; i++) {
+            const uint64_t at = trace.first + i; /* in the vector */
+            const uint64_t chunk = at / TN_CHUNKED_VEC_CHUNK * TN_CHUNKED_VEC_CHUNK;
+            const uint64_t from = chunk > trace.first ? chunk : trace.first;
+            const uint64_t end = chunk + TN_CHUNKED_VEC_CHUNK;
+            const uint64_t to = end < ENTRIES - 10 ? end : ENTRIES - 10;
+            uint64_t count = 0;
+            const struct tn_trace_entry *run = tn_trace_run_from(&model, &trace, i, &count);
+
+            assert_int_equal(run->address, at);
+            assert_int_equal(count, to - at);
+            run = tn_trace_run_before(&model, &trace, i + 1, &count);
+            assert_int_equal(count, at + 1 - from);
+            assert_int_equal(run->address, from);
+        }
+    }
+    tn_model_fini(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +733,12 @@ int main(void)
         cmocka_unit_test(every_init_failure_is_clean),
         cmocka_unit_test(frames_may_cost_more_than_can_be_counted),
         cmocka_unit_test(names_are_those_of_files),
+        cmocka_unit_test(frames_and_stacks_cost_their_texts),
+        cmocka_unit_test(extras_cost_their_texts),
+        cmocka_unit_test(limits_are_exact),
+        cmocka_unit_test(copies_need_memory),
+        cmocka_unit_test(a_text_is_another_one_only_as_a_whole),
+        cmocka_unit_test(runs_are_as_long_as_entries_lie_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Recorded snapshots: numbers taken from them with Python, and every way in which reading can fail.
  * */
 #include "support/file.h"
+#include "support/pickle_out.h"
 
 #include "snapshot/snapshot.h"
 #include "tarn/host.h"
@@ -379,6 +380,9 @@ static void other_files_are_named(void **state)
     } cases[] = {
         {"PK\x03\x04....", "zip archive"},
         {"PX", "does not begin like a pickle"},
+        {"XK......", "does not begin like a pickle"},
+        {"S'segments'", "protocol 0 or 1"},
+        {"x(......", "does not begin like a pickle"},
         {"<!DOCTYPE html>", "HTML"},
         {"{\"segments\": 1}", "a list of segments"},
         {"{'segments': []}", "malformed JSON"},
@@ -396,6 +400,7 @@ static void other_files_are_named(void **state)
         assert_int_equal(tarn_snapshot_load_memory(cases[i].bytes, strlen(cases[i].bytes), NULL,
                                                    &snapshot, &error),
                          TARN_ERR_FORMAT);
+        assert_true(error.offset == 0 || !strstr(error.text, "is not a snapshot"));
         assert_non_null(strstr(error.text, cases[i].said));
         assert_null(snapshot);
         assert_int_equal(tarn_snapshot_load_memory(cases[i].bytes, strlen(cases[i].bytes), NULL,
@@ -433,6 +438,11 @@ static void devices_and_bytes_are_counted(void **state)
     tarn_snapshot_destroy(snapshot);
     assert_int_equal(tarn_snapshot_load_memory("Q", 1, NULL, &snapshot, NULL), TARN_ERR_TRUNCATED);
     assert_null(snapshot);
+    struct tarn_error error;
+
+    assert_int_equal(tarn_snapshot_load_memory("", 0, NULL, &snapshot, &error), TARN_ERR_TRUNCATED);
+    assert_non_null(strstr(error.text, "is empty"));
+    assert_int_equal(error.offset, 0);
 }
 
 static void padding_is_fine_and_more_is_a_warning(void **state)
@@ -448,10 +458,17 @@ static void padding_is_fine_and_more_is_a_warning(void **state)
     assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 0);
     tarn_snapshot_destroy(snapshot);
     longer[file.size + 50] = 1;
+    longer[file.size + 60] = 1;
     assert_int_equal(tarn_snapshot_load_memory(longer, file.size + 100, NULL, &snapshot, NULL),
                      TARN_OK);
     assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
     assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].offset, file.size + 50);
+    assert_int_equal(tn_snapshot_model(snapshot)->warnings[0].count, 1);
+    tarn_snapshot_destroy(snapshot);
+    longer[file.size] = 1; /* and nothing behind it */
+    assert_int_equal(tarn_snapshot_load_memory(longer, file.size + 1, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_snapshot_walk_warnings(snapshot, NULL, NULL), 1);
     tarn_snapshot_destroy(snapshot);
     free(longer);
     free(file.bytes);
@@ -531,6 +548,153 @@ static void progress_is_told_and_may_stop_reading(void **state)
     }
 }
 
+/* Of a pickle of any protocol that begins with an import or a call. */
+static void imports_are_named(void **state)
+{
+    static const char *const files[] = {"c__main__\nName\n....", "i__main__\nName\n...."};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tarn_snapshot *snapshot;
+        struct tarn_error error;
+
+        assert_int_equal(
+            tarn_snapshot_load_memory(files[i], strlen(files[i]), NULL, &snapshot, &error),
+            TARN_ERR_UNSAFE);
+        assert_non_null(strstr(error.text, "`__main__.Name`"));
+        assert_null(snapshot);
+    }
+}
+
+/* A device counts that has a segment or an entry, with those of lower numbers. */
+static void devices_are_those_with_something(void **state)
+{
+    static const struct {
+        const char *json; /* ' stands for " */
+        size_t devices;
+    } cases[] = {
+        {"[]", 0},
+        {"{'segments':[],'device_traces':[[],[]]}", 0},
+        {"{'segments':[],'device_traces':[[],[{'action':'alloc','addr':1}],[]]}", 2},
+        {"[{'device':0,'address':1,'total_size':0,'blocks':[]}]", 1},
+        {"[{'device':3,'address':1,'total_size':0,'blocks':[]}]", 4},
+        {"[{'device':3,'address':1,'total_size':0,'blocks':[]},"
+         "{'device':0,'address':9,'total_size':0,'blocks':[]},"
+         "{'device':-1,'address':19,'total_size':0,'blocks':[]}]",
+         4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tarn_snapshot *snapshot;
+        char text[256];
+
+        (void)snprintf(text, sizeof text, "%s", cases[i].json);
+        for (char *c = text; *c; c++) {
+            *c = (char)(*c == '\'' ? '"' : *c);
+        }
+        assert_int_equal(tarn_snapshot_load_memory(text, strlen(text), NULL, &snapshot, NULL),
+                         TARN_OK);
+        assert_int_equal(tarn_snapshot_device_count(snapshot), cases[i].devices);
+        tarn_snapshot_destroy(snapshot);
+    }
+}
+
+/* Devices without a trace have none, whatever the file has. */
+static void other_devices_have_no_trace(void **state)
+{
+    static const char json[] =
+        "{\"device_traces\":[[{\"action\":\"alloc\",\"addr\":1}]],\"segments\":["
+        "{\"address\":512,\"total_size\":512,\"blocks\":[{\"size\":512,\"state\":\"inactive\"}]}]}";
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load_memory(json, sizeof json - 1, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tarn_snapshot_trace_length(snapshot, 0), 1);
+    assert_int_equal(tarn_snapshot_trace_length(snapshot, 1), 0);
+    assert_int_equal(tarn_snapshot_trace_length(snapshot, 1000000), 0);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* A truncated file of which nothing can be shown is truncated all the same. */
+static void truncation_is_what_is_reported(void **state)
+{
+    struct tarn_snapshot *snapshot;
+    struct pickle_out out;
+    struct tarn_error error;
+
+    (void)state;
+    pickle_begin(&out);
+    pickle_dict(&out);
+    pickle_item(&out, "segments", 7);
+    assert_int_equal(tarn_snapshot_load_memory(out.bytes, out.size, NULL, &snapshot, &error),
+                     TARN_ERR_TRUNCATED);
+    assert_null(snapshot);
+    assert_int_equal(error.status, TARN_ERR_TRUNCATED);
+    assert_null(strstr(error.text, "segments"));
+}
+
+/* What may be shared is bounded by the size of the file; of a caller's limit, by that. */
+static void what_is_shared_is_bounded(void **state)
+{
+    static const char json[] = "{\"segments\":[]}";
+    const struct tarn_read_limits limits = {.struct_size = sizeof limits, .max_memory = 1 << 20};
+    struct tarn_snapshot *snapshot;
+
+    (void)state;
+    assert_int_equal(tarn_snapshot_load_memory(json, sizeof json - 1, NULL, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tn_model_written_limit(tn_snapshot_model(snapshot)), 256 << 20);
+    tarn_snapshot_destroy(snapshot);
+    assert_int_equal(tarn_snapshot_load_memory(json, sizeof json - 1, &limits, &snapshot, NULL),
+                     TARN_OK);
+    assert_int_equal(tn_model_written_limit(tn_snapshot_model(snapshot)),
+                     TN_WRITTEN_PER_MEMORY << 20);
+    tarn_snapshot_destroy(snapshot);
+}
+
+/* Limits follow an input of unknown size while it is read, and then stay. */
+static void limits_no_longer_follow_what_was_read(void **state)
+{
+    static const char json[] = "{\"segments\":[]}";
+    struct tarn_snapshot *snapshot;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    const int saved = dup(STDIN_FILENO);
+
+    assert_true(dup2(ends[0], STDIN_FILENO) >= 0);
+    assert_int_equal(write(ends[1], json, sizeof json - 1), sizeof json - 1);
+    (void)close(ends[1]);
+    assert_int_equal(tarn_snapshot_load("-", NULL, &snapshot, NULL), TARN_OK);
+    assert_true(dup2(saved, STDIN_FILENO) >= 0);
+    (void)close(saved);
+    (void)close(ends[0]);
+    assert_null(tn_snapshot_model(snapshot)->budget.input);
+    assert_int_equal(tn_model_written_limit(tn_snapshot_model(snapshot)), 256 << 20);
+    tarn_snapshot_destroy(snapshot);
+}
+
+static void no_snapshot_comes_of_a_failure(void **state)
+{
+    static char somewhere;
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+
+    (void)state;
+    for (uint64_t n = 1; status != TARN_OK; n++) {
+        struct tarn_snapshot *snapshot = (struct tarn_snapshot *)(void *)&somewhere;
+
+        tarn_host_fail_nth(n);
+        status = tn_snapshot_create(0, &snapshot);
+        tarn_host_fail_nth(0);
+        assert_int_equal(snapshot == NULL, status != TARN_OK);
+        tarn_snapshot_destroy(snapshot);
+        assert_int_equal(tarn_host_get_usage().live_bytes, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +712,13 @@ int main(void)
         cmocka_unit_test(padding_is_fine_and_more_is_a_warning),
         cmocka_unit_test(standard_input_is_read),
         cmocka_unit_test(progress_is_told_and_may_stop_reading),
+        cmocka_unit_test(imports_are_named),
+        cmocka_unit_test(limits_no_longer_follow_what_was_read),
+        cmocka_unit_test(no_snapshot_comes_of_a_failure),
+        cmocka_unit_test(devices_are_those_with_something),
+        cmocka_unit_test(other_devices_have_no_trace),
+        cmocka_unit_test(truncation_is_what_is_reported),
+        cmocka_unit_test(what_is_shared_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
