@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The decoder of snapshots, driven as a reader drives it: containers are built from values, no file
- * form in between. Include after support/test.h. */
+ * form in between. */
 #ifndef TESTS_SUPPORT_DECODE_RIG_H
 #define TESTS_SUPPORT_DECODE_RIG_H
+
+#include "support/test.h"
 
 #include "snapshot/decode.h"
 #include "snapshot/warning.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Pickles written out as bytes, and the snapshot or error that they give. Include after
- * support/test.h. */
+/* Pickles written out as bytes, and the snapshot or error that they give. */
 #ifndef TESTS_SUPPORT_PICKLE_BYTES_H
 #define TESTS_SUPPORT_PICKLE_BYTES_H
+
+#include "support/test.h"
 
 #include "snapshot/snapshot.h"
 #include "tarn/host.h"
@@ -12,6 +13,13 @@
 
 /* A literal with its length, which may hold NULs. */
 #define BYTES(literal) (literal), sizeof(literal) - 1
+
+/* Bytes that are no text and end without a NUL; returns their number. */
+static inline size_t bytes_put(void *to, const char *bytes, size_t size)
+{
+    memcpy(to, bytes, size);
+    return size;
+}
 
 /* A snapshot whose settings hold the values of `body`: key, value, ... */
 #define SETTINGS(body)                                                                             \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What this process has of the system: addresses and descriptors, for tests that nothing of them is
- * left. Include after support/test.h. */
+ * left. */
 #ifndef TESTS_SUPPORT_SYSTEM_USE_H
 #define TESTS_SUPPORT_SYSTEM_USE_H
 

@@ -293,7 +293,7 @@ static void memory_for_files_may_be_missing(void **state)
         (void)snprintf(names[i], sizeof names[i], "/x/m%zu.py", i);
         files[2 * i] = files[2 * i + 1] = names[i];
     }
-    files[2 * FILES] = "";
+    files[(size_t)2 * FILES] = "";
     struct tarn_snapshot *snapshot = stacks_parse(files, 2 * FILES + 1, 1);
     const struct tn_model *model = tn_snapshot_model(snapshot);
     const struct tn_stack frames = tn_model_stack(model, 2);
@@ -439,7 +439,8 @@ static void bad_files(void **state)
     assert_non_null(longer);
     memset(longer, 'x', 6000);
     refuses(longer, 6000, TARN_ERR_LIMIT, "longer than 4096 bytes");
-    memcpy(longer, "a: b\n", 5); /* behind a good line as well */
+    longer[1] = ':'; /* behind a good line as well */
+    longer[4] = '\n';
     refuses(longer, 6000, TARN_ERR_LIMIT, "longer than 4096 bytes");
     free(longer);
 }

@@ -93,7 +93,7 @@ static void sentences_stay_in_their_room(void **state)
     (void)state;
     fake->set_processes(processes, 2);
     expect_sentences(device, size - 1, first);
-    for (char mark = 'x'; mark <= 'y'; mark++) {
+    for (int mark = 'x'; mark <= 'y'; mark++) {
         char said[256];
 
         memset(said, mark, sizeof said);

@@ -417,7 +417,7 @@ static void copies_need_memory_on_both_sides(void **state)
         char text[128];
 
         (void)snprintf(text, sizeof text, "copy %s %#llx + 1, where the device has no memory",
-                       i == 0 ? "to" : "from", (unsigned long long)(there + MIB));
+                       i == 0 ? "to" : "from", (unsigned long long)there + MIB);
         assert_int_equal(device->ops->copy(device, &copies[i], 0), TARN_ERR_DEVICE);
         assert_string_equal(device->ops->last_error(device), text);
         tarn_sim_fail_nth(device, TARN_SIM_COPY, 1, TARN_ERR_OUT_OF_MEMORY);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What the containers of a snapshot mean: which kind a dict or list is, and what it may hold. */
-#include "support/test.h"
-
 #include "support/decode_rig.h"
 
 static void old_blocks_get_addresses_and_sums(void **state)

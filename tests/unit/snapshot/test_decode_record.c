@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What records of a snapshot keep: the items of entries, frames and blocks, how much of them, and
  * what happens without memory. */
-#include "support/test.h"
-
 #include "support/decode_rig.h"
 
 #include <stdio.h>

@@ -358,26 +358,25 @@ static void similar_texts_are_told_apart(void **state)
 
     (void)state;
     assert_non_null(texts);
-    memcpy(texts->bytes, "\x80\4(", 3);
-    texts->size = 3;
+    texts->size = bytes_put(texts->bytes, BYTES("\x80\4("));
     for (size_t length = 0; length <= 17; length++) {
         char text[32];
 
         memset(text, 'x', sizeof text);
         texts_add(texts, text, length);
         for (size_t i = 0; i < length; i++) {
-            for (char c = 'a'; c <= 'z'; c++) {
-                text[i] = c;
+            for (int c = 'a'; c <= 'z'; c++) {
+                text[i] = (char)c;
                 texts_add(texts, text, length);
             }
             text[i] = 'x';
         }
     }
-    for (char c = 'a'; c <= 'z'; c++) {
+    for (int c = 'a'; c <= 'z'; c++) {
         char text[32] = {0};
 
         for (size_t length = 1; length <= 8; length++) {
-            text[length - 1] = c;
+            text[length - 1] = (char)c;
             texts_add(texts, text, length);
             text[length - 1] = '\0';
         }
@@ -477,11 +476,11 @@ static void long_names_are_cut(void **state)
 
     (void)state;
     memset(bytes + 3, 'm', 512);
-    memcpy(bytes + 515, "\nname\n.", 7);
+    (void)bytes_put(bytes + 515, BYTES("\nname\n."));
     assert_int_equal(load(bytes, 522, &snapshot, &error), TARN_ERR_UNSAFE);
     assert_non_null(strstr(error.text, "mmm.`"));
     bytes[514] = '\n';
-    memcpy(bytes + 515, "name\n.", 6);
+    (void)bytes_put(bytes + 515, BYTES("name\n."));
     assert_int_equal(load(bytes, 521, &snapshot, &error), TARN_ERR_UNSAFE);
     assert_non_null(strstr(error.text, "mmm.name`"));
 }
@@ -520,7 +519,7 @@ static void the_limit_of_memory_is_in_the_message(void **state)
     (void)state;
     assert_non_null(bytes);
     memcpy(bytes, head, sizeof head - 1);
-    memcpy(bytes + sizeof head - 1 + LENGTH - 2, "u.", 2);
+    (void)bytes_put(bytes + sizeof head - 1 + LENGTH - 2, BYTES("u."));
     assert_int_equal(
         tarn_snapshot_load_memory(bytes, sizeof head - 1 + LENGTH, &limits, &snapshot, &error),
         TARN_ERR_LIMIT);
@@ -689,15 +688,13 @@ static void batches_of_a_stack_are_bounded(void **state)
             struct reader r;
 
             if (known) {
-                memcpy(bytes + size, "](" ROW, 2 + ROW_SIZE);
-                size += 2 + ROW_SIZE;
+                size += bytes_put(bytes + size, "](" ROW, 2 + ROW_SIZE);
             }
             for (size_t i = 1; i < batches; i++) {
-                memcpy(bytes + size, "(h\1e", 4);
-                size += 4;
+                size += bytes_put(bytes + size, BYTES("(h\1e"));
             }
-            memcpy(bytes + size, "t.", 2);
-            reader_open(&r, bytes, size + 2);
+            size += bytes_put(bytes + size, BYTES("t."));
+            reader_open(&r, bytes, size);
             assert_int_equal(tn_pickle_read(&r.pickle, &top),
                              batches <= 64 ? TARN_OK : TARN_ERR_LIMIT);
             reader_close(&r);

@@ -588,8 +588,7 @@ static void a_window_that_cannot_grow_is_said(void **state)
     assert_non_null(json);
     json[0] = '[';
     for (int i = 0; i < EMPTY; i++) {
-        memcpy(json + used, "{},", 3);
-        used += 3;
+        used += (size_t)snprintf(json + used, 4, "{},");
     }
     used += (size_t)snprintf(json + used, 400, GOOD_MEMORY ",{'name':'");
     memset(json + used, 'x', LONG);

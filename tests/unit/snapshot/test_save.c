@@ -217,7 +217,7 @@ static struct tarn_snapshot *read_string(const char *text)
 
     value[0] = (char)0x8c;
     value[1] = (char)length;
-    memcpy(value + 2, text, length);
+    memcpy(value + 2, text, length + 1);
     return read_setting(value, length + 2);
 }
 
