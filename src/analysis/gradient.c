@@ -16,7 +16,7 @@ enum {
 /* Parameters of one size. */
 struct size {
     uint64_t bytes;
-    uint64_t first; /* entry from which on there is one; 0: from before the trace */
+    uint64_t first; /* entry from which on there is one; 0: since before the trace */
     uint64_t count;
     uint64_t kept; /* blocks that may be gradients that are kept */
 };

@@ -59,7 +59,7 @@ static enum tarn_status level_push(struct conversion *conversion, struct tn_valu
     const size_t count = level_items(&level);
 
     tn_assert(count <= TN_DECODE_ITEMS_MAX);
-    if (tn_never(conversion->depth == DEPTH_MAX)) { /* the decoder's limit is no more */
+    if (tn_never(conversion->depth == DEPTH_MAX)) { /* the decoder refuses deeper ones */
         return tn_fail(conversion->decoder->error, TARN_ERR_LIMIT,
                        "containers are nested more than %d deep, which no snapshot is", DEPTH_MAX);
     }

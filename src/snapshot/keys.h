@@ -21,7 +21,7 @@ enum tn_key_class {
     TN_CLASS_FRAME = 8,
     TN_CLASS_EVENT = 16,   /* with an action: an entry */
     TN_CLASS_SIZE = 32,    /* with a state: a block */
-    TN_CLASS_NO_FRAME = 64 /* of no key: a value that a frame cannot have */
+    TN_CLASS_NO_FRAME = 64 /* not of a key: some value is none of a frame */
 };
 
 /* enumerator, text, class */

@@ -63,19 +63,13 @@ struct sweep {
     bool has_changed;
 };
 
-/* Closes slices that ended before something on the thread which began then and took until `end_ns`.
- * One that ended when it began called it if it took no time, and was followed by it otherwise. */
-static void open_drop(struct sweep *sweep, int64_t thread, int64_t begin_ns, int64_t end_ns)
+static void open_drop(struct sweep *sweep, int64_t thread, int64_t time_ns)
 {
     const struct tn_profile_slice *const *open = sweep->open.items;
 
-    for (; sweep->open.count > 0; sweep->open.count--) {
-        const struct tn_profile_slice *slice = open[sweep->open.count - 1];
-
-        if (slice->thread == thread &&
-            (slice->end_ns > begin_ns || (slice->end_ns == begin_ns && end_ns == begin_ns))) {
-            return;
-        }
+    while (sweep->open.count > 0 && (open[sweep->open.count - 1]->thread != thread ||
+                                     open[sweep->open.count - 1]->end_ns < time_ns)) {
+        sweep->open.count--;
         sweep->has_changed = true;
     }
 }
@@ -92,13 +86,14 @@ static bool sweep_to(struct sweep *sweep, const struct tn_profile_event *event)
             (slice->thread == event->thread && slice->begin_ns > event->time_ns)) {
             break;
         }
-        open_drop(sweep, slice->thread, slice->begin_ns, slice->end_ns);
+        /* What takes time was not called by a slice that ended when it began. */
+        open_drop(sweep, slice->thread, slice->begin_ns + (slice->end_ns > slice->begin_ns));
         if (!tn_vec_add(&sweep->open, &slice)) {
             return false;
         }
         sweep->has_changed = true;
     }
-    open_drop(sweep, event->thread, event->time_ns, event->time_ns);
+    open_drop(sweep, event->thread, event->time_ns);
     return true;
 }
 

@@ -67,6 +67,11 @@ void tarn_snapshot_destroy(struct tarn_snapshot *snapshot)
     }
 }
 
+static bool is_one_of(uint8_t byte, const char *bytes)
+{
+    return byte != '\0' && strchr(bytes, byte); /* which finds the NUL at the end, too */
+}
+
 /* Describes a file that is no pickle of protocol 2 or later. */
 static const char *describe_form(const uint8_t *bytes, size_t size)
 {
@@ -78,7 +83,7 @@ static const char *describe_form(const uint8_t *bytes, size_t size)
     if (bytes[0] == '<') {
         return "it looks like HTML. Give the pickle from which the page was made";
     }
-    if (bytes[0] != '\0' && strchr("(lpdIS", bytes[0])) {
+    if (is_one_of(bytes[0], "(lpdIS")) {
         return "it looks like a pickle of protocol 0 or 1, which PyTorch does not write. Save it "
                "again with protocol 2 or later";
     }
@@ -89,7 +94,7 @@ static const char *describe_form(const uint8_t *bytes, size_t size)
 /* Of a pickle of protocol 1 or 0, ( or ] would be the first byte. */
 static bool input_is_json(const struct tn_input *input)
 {
-    return input->at[0] != '\0' && strchr("{[ \t\r\n", input->at[0]);
+    return is_one_of(input->at[0], "{[ \t\r\n");
 }
 
 /* The first bytes decide which reader to use. Files that begin with an import or a call are left to

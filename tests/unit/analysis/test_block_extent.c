@@ -461,6 +461,22 @@ static void neighbours_may_be_none(void **state)
     made_close(&made);
 }
 
+/* Fails at each host allocation in turn, then opens; returns how often it failed. */
+static uint64_t open_in_the_end(struct tn_block_extents *extents, const struct trace_model *made)
+{
+    const struct tn_trace_source source = tn_source_of_device(&made->model, 0);
+    const uint64_t live = tarn_host_get_usage().live_bytes;
+    uint64_t failures = 0;
+
+    for (bool good = false; !good; failures += !good) {
+        tarn_host_fail_nth(failures + 1);
+        good = tn_block_extents_init(extents, &source);
+        tarn_host_fail_nth(0);
+        assert_true(good || tarn_host_get_usage().live_bytes == live);
+    }
+    return failures;
+}
+
 /* Of a block from before, in a segment that only the first entries know. */
 static void without_memory_for_what_was_before(void **state)
 {
@@ -470,22 +486,10 @@ static void without_memory_for_what_was_before(void **state)
     };
     struct trace_model made;
     struct tn_block_extents extents;
-    uint64_t failures = 0;
-    bool good = false;
 
     (void)state;
     trace_open(&made, rows, 3, NULL, 0);
-    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
-    const uint64_t live = tarn_host_get_usage().live_bytes;
-
-    for (uint64_t n = 1; !good; n++) {
-        tarn_host_fail_nth(n);
-        good = tn_block_extents_init(&extents, &source);
-        tarn_host_fail_nth(0);
-        failures += !good;
-        assert_true(good || tarn_host_get_usage().live_bytes == live);
-    }
-    assert_true(failures >= 4);
+    assert_true(open_in_the_end(&extents, &made) >= 4);
     assert_int_equal(tn_block_extent_of(&extents, TN_NEVER, A, 2 * MIB), 2 * MIB + MIB / 2);
     tn_block_extents_fini(&extents);
     trace_close(&made);
@@ -501,19 +505,10 @@ static void without_memory_for_an_odd_block(void **state)
     static const struct trace_row rows[] = {{TN_TRACE_ALLOC, A, 512, 0}};
     struct trace_model made;
     struct tn_block_extents extents;
-    bool good = false;
 
     (void)state;
     trace_open(&made, rows, 1, &segment, 1);
-    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
-    const uint64_t live = tarn_host_get_usage().live_bytes;
-
-    for (uint64_t n = 1; !good; n++) {
-        tarn_host_fail_nth(n);
-        good = tn_block_extents_init(&extents, &source);
-        tarn_host_fail_nth(0);
-        assert_true(good || tarn_host_get_usage().live_bytes == live);
-    }
+    assert_true(open_in_the_end(&extents, &made) >= 1);
     assert_int_equal(tn_block_extent_of(&extents, 0, A, 512), 4096);
     tn_block_extents_fini(&extents);
     trace_close(&made);
@@ -529,8 +524,6 @@ static void every_host_failure_is_reported(void **state)
         .address = A, .total_size = 3 * MIB * BLOCKS, .is_large = true};
     struct trace_model made;
     struct tn_block_extents extents;
-    uint64_t failures = 0;
-    bool good = false;
 
     (void)state;
     for (uint64_t i = 0; i < BLOCKS; i++) {
@@ -538,21 +531,12 @@ static void every_host_failure_is_reported(void **state)
         rows[BLOCKS + i] = (struct trace_row){TN_TRACE_FREE_COMPLETED, rows[i].address, 2 * MIB, 0};
     }
     trace_open(&made, rows, sizeof rows / sizeof *rows, &segment, 1);
-    const struct tn_trace_source source = tn_source_of_device(&made.model, 0);
     const uint64_t live = tarn_host_get_usage().live_bytes;
 
-    for (uint64_t n = 1; !good; n++) {
-        tarn_host_fail_nth(n);
-        good = tn_block_extents_init(&extents, &source);
-        tarn_host_fail_nth(0);
-        failures += !good;
-        if (good) {
-            assert_int_equal(extents.allocated.count, BLOCKS);
-            tn_block_extents_fini(&extents);
-        }
-        assert_int_equal(tarn_host_get_usage().live_bytes, live);
-    }
-    assert_true(failures >= 5);
+    assert_true(open_in_the_end(&extents, &made) >= 5);
+    assert_int_equal(extents.allocated.count, BLOCKS);
+    tn_block_extents_fini(&extents);
+    assert_int_equal(tarn_host_get_usage().live_bytes, live);
     trace_close(&made);
 }
 

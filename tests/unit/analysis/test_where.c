@@ -363,6 +363,26 @@ static void failures_leave_nothing(void **state)
     assert_true(n > 4);
 }
 
+/* Each host allocation of parsing a text fails in turn, and is reported; returns how many. */
+static uint64_t fails_cleanly(const char *text)
+{
+    enum tarn_status status = TARN_ERR_HOST_MEMORY;
+    uint64_t n = 0;
+
+    while (status) {
+        struct tarn_where *where;
+        const uint64_t calls = tarn_host_get_usage().alloc_calls;
+
+        tarn_host_fail_nth(++n);
+        status = tarn_where_parse(text, &where, NULL);
+        tarn_host_fail_nth(0);
+        assert_int_equal(
+            status, tarn_host_get_usage().alloc_calls - calls < n ? TARN_OK : TARN_ERR_HOST_MEMORY);
+        tarn_where_destroy(where);
+    }
+    return n - 1;
+}
+
 /* Lists of every length are full at some point, also where a term is to be negated. */
 static void fails_cleanly_at_any_length(const char *first, const char *last)
 {
@@ -371,22 +391,9 @@ static void fails_cleanly_at_any_length(const char *first, const char *last)
     (void)snprintf(text, sizeof text, "%s", first);
     for (int terms = 1; terms <= 40; terms++) {
         const size_t used = strlen(text);
-        enum tarn_status status = TARN_ERR_HOST_MEMORY;
 
-        for (uint64_t n = 1; status; n++) {
-            struct tarn_where *where;
-
-            (void)snprintf(text + used, sizeof text - used, "%s", last);
-            const uint64_t calls = tarn_host_get_usage().alloc_calls;
-
-            tarn_host_fail_nth(n);
-            status = tarn_where_parse(text, &where, NULL);
-            tarn_host_fail_nth(0);
-            assert_int_equal(status, tarn_host_get_usage().alloc_calls - calls < n
-                                         ? TARN_OK
-                                         : TARN_ERR_HOST_MEMORY);
-            tarn_where_destroy(where);
-        }
+        (void)snprintf(text + used, sizeof text - used, "%s", last);
+        (void)fails_cleanly(text);
         (void)snprintf(text + used, sizeof text - used, "size == 7 && ");
     }
 }
@@ -410,22 +417,7 @@ static void long_texts_fail_cleanly(void **state)
     for (size_t i = 0; i < sizeof quotes / sizeof *quotes; i++) {
         (void)snprintf(text, sizeof text, "freed && metadata == %s%03000d%s", quotes[i], 0,
                        quotes[i]);
-        enum tarn_status status = TARN_ERR_HOST_MEMORY;
-        uint64_t n = 0;
-
-        while (status) {
-            struct tarn_where *where;
-            const uint64_t calls = tarn_host_get_usage().alloc_calls;
-
-            tarn_host_fail_nth(++n);
-            status = tarn_where_parse(text, &where, NULL);
-            tarn_host_fail_nth(0);
-            assert_int_equal(status, tarn_host_get_usage().alloc_calls - calls < n
-                                         ? TARN_OK
-                                         : TARN_ERR_HOST_MEMORY);
-            tarn_where_destroy(where);
-        }
-        assert_true(n > 3);
+        assert_true(fails_cleanly(text) > 2);
     }
     assert_int_equal(tarn_host_get_usage().live_bytes, 0);
 }
